@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from harness.items import Item
+from harness.method import Setting
 from harness.prompts import question_prompt
 from harness.trajectory import Desk
 
@@ -51,6 +52,6 @@ class ChainOfThought:
         return (await desk.ask(self.backbone, question_prompt(self.instruction, desk.rules, item))).text
 
 
-def build(backbone: str, config: Config) -> ChainOfThought:
+def build(setting: Setting, config: Config) -> ChainOfThought:
     """The method for one backbone."""
-    return ChainOfThought(backbone, INSTRUCTIONS[config.style])
+    return ChainOfThought(setting.backbone, INSTRUCTIONS[config.style])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.items import Item
+from harness.method import Setting
 from harness.prompts import question_prompt
 from harness.trajectory import Desk
 
@@ -28,6 +29,6 @@ class SingleLLM:
         return (await desk.ask(self.backbone, question_prompt("", desk.rules, item))).text
 
 
-def build(backbone: str, config: Config) -> SingleLLM:
+def build(setting: Setting, config: Config) -> SingleLLM:
     """The method for one backbone."""
-    return SingleLLM(backbone)
+    return SingleLLM(setting.backbone)

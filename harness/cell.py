@@ -22,6 +22,8 @@ from harness.benchmarks import Benchmark, Tools, benchmark
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import Prepared, read
 from harness.config import Cell, MethodEntry, Preset
+from harness.embeddings import Embeddings
+from harness.encoder import SentenceEncoder
 from harness.errors import UserError
 from harness.evaluate import evaluate
 from harness.files import ROOT, code_of, write_atomically
@@ -31,11 +33,13 @@ from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog, Seal, SealedLog
 from harness.llm.client import ChatClient, Served
 from harness.llm.transport import ChatEndpoint
-from harness.method import build
+from harness.method import Learner, Setting, build
 from harness.progress import Progress
 from harness.results import write
 from harness.sandbox import Sandbox
-from harness.trajectory import Desk
+from harness.training import CHECKPOINT, Training
+from harness.workbench import Workbench
+from harness.workplace import ErrorShare, Workplace
 
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
@@ -63,9 +67,26 @@ class Plan:
         return self.data.test[: self.preset.limit.test]
 
     @property
+    def train(self) -> list[Item]:
+        """The training questions this preset uses."""
+        return self.data.train[: self.preset.limit.train]
+
+    @property
     def rows(self) -> tuple[str, ...]:
         """The backbones this cell may ask."""
         return config.backbones_of(self.preset, self.cell)
+
+    @property
+    def setting(self) -> Setting:
+        """What the method is told."""
+        return Setting(
+            backbone=self.cell.backbone,
+            pool={key: self.backbones[key] for key in self.rows},
+            benchmark=self.cell.benchmark,
+            domain=self.benchmark.role_domain,
+            seed=self.cell.seed,
+            max_epochs=self.preset.limit.epochs,
+        )
 
 
 def plan(preset: Preset, cell: Cell) -> Plan:
@@ -104,23 +125,18 @@ async def run(plan: Plan) -> dict[str, Any]:
             logger.info("%s: %d finished calls in its log", plan.cell, len(log))
         attempts = AttemptLog(plan.folder / "attempts.jsonl")
         stack.callback(attempts.close)
-        client = await stack.enter_async_context(_client(plan, log, attempts))
-        served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
-        backbones = {key: _as_served(plan.backbones[key], one) for key, one in served.items()}
-        sandbox = await stack.enter_async_context(Sandbox())
-        verifier = await stack.enter_async_context(MathVerifier())
+        workplace, served = await open_workplace(plan, log, attempts, stack)
+        method = build(plan.method.module, plan.setting, plan.method.config)
+        used, trained, seconds = await _train(plan, method, workplace, served)
         answered = await evaluate(
-            build(plan.method.module, plan.cell.backbone, plan.method.config),
+            method,
             plan.test,
-            lambda item: Desk(item, client, backbones, plan.benchmark.output_rules),
-            plan.benchmark,
-            Tools(sandbox, verifier),
+            workplace,
             Progress(str(plan.cell), len(plan.test)),
             in_flight=plan.preset.in_flight,
-            max_error_share=plan.preset.max_error_share,
         )
-        seal = log.seal({call.key for one in answered for call in one.trajectory.calls})
-        identity = _identity(plan, served, sandbox.level)
+        seal = log.seal(used | {call.key for one in answered for call in one.trajectory.calls})
+        identity = {**_identity(plan, served, workplace.tools.sandbox.level), **trained}
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
@@ -128,12 +144,63 @@ async def run(plan: Plan) -> dict[str, Any]:
             "platform": platform.platform(),
             "python": platform.python_version(),
             "endpoints": {key: endpoint.url for key, endpoint in _endpoints(plan).items()},
-            "calls": {**asdict(client.counts), "failed_attempts": attempts.failed},
+            "training_s": seconds,
+            "calls": {**asdict(workplace.client.counts), "failed_attempts": attempts.failed},
         }
     result = write(plan.folder, answered, identity)
     write_atomically(layout.seal(plan.preset.name, plan.cell), orjson.dumps(seal._asdict(), option=orjson.OPT_INDENT_2))
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     return result
+
+
+async def open_workplace(
+    plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
+) -> tuple[Workplace, Mapping[str, Served]]:
+    """Reach the backbones of a plan and set up all else that its trajectories need, until the stack is closed.
+
+    Returns:
+        The workplace, and what each endpoint says of the model it serves.
+
+    Raises:
+        UserError: An endpoint does not answer, or serves another model.
+    """
+    client = await stack.enter_async_context(_client(plan, log, attempts))
+    served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
+    sandbox = await stack.enter_async_context(Sandbox())
+    verifier = await stack.enter_async_context(MathVerifier())
+    encoder = SentenceEncoder()
+    embeddings = await stack.enter_async_context(
+        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), _name(plan))
+    )
+    workplace = Workplace(
+        client=client,
+        backbones={key: _as_served(plan.backbones[key], one) for key, one in served.items()},
+        benchmark=plan.benchmark,
+        tools=Tools(sandbox, verifier),
+        workbench=Workbench(sandbox),
+        embeddings=embeddings,
+        seed=plan.cell.seed,
+        errors=ErrorShare(plan.preset.max_error_share),
+    )
+    return workplace, served
+
+
+async def _train(
+    plan: Plan, method: Learner, workplace: Workplace, served: Mapping[str, Served]
+) -> tuple[set[str], dict[str, Any], dict[str, float]]:
+    """Train a method that learns, or go on with it.
+
+    Returns:
+        Keys of the calls it used, what ``run.json`` says of the training, and its seconds by phase.
+    """
+    if not plan.method.trained:
+        return set(), {}, {}
+    facts = _training_facts(plan, workplace, served)
+    training = Training(plan.train, workplace, plan.folder, facts, str(plan.cell))
+    await method.fit(training)
+    used = training.finish()
+    checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
+    return used, {"encoder": facts["encoder"], "checkpoint": checkpoint}, training.seconds
 
 
 def _as_served(backbone: Backbone, served: Served) -> Backbone:
@@ -219,9 +286,41 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
     }
 
 
+def _training_facts(plan: Plan, workplace: Workplace, served: Mapping[str, Served]) -> dict[str, Any]:
+    """What a checkpoint says of its training; ``identity`` covers all that can change what is learned."""
+    settings = config.identity(plan.preset, plan.cell)
+    settings["preset"]["limit"].pop("test")
+    encoder = workplace.embeddings.encoder.identity
+    made_of = {
+        "settings": settings,
+        "code": code_of(plan.method.module),
+        "data": [plan.data.checksum, plan.data.split_checksum],
+        "revisions": {key: one.revision for key, one in workplace.backbones.items()},
+        "encoder": encoder,
+        "sandbox": workplace.tools.sandbox.level,
+    }
+    return {
+        "identity": hashlib.sha256(orjson.dumps(made_of, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        "preset": plan.preset.name,
+        "simulated": any(one.simulated for one in served.values()),
+        "method": plan.cell.method,
+        "module": plan.method.module,
+        "config": dict(plan.method.config),
+        "backbone": plan.cell.backbone,
+        "benchmark": plan.cell.benchmark,
+        "seed": plan.cell.seed,
+        "encoder": encoder,
+    }
+
+
+def _name(plan: Plan) -> str:
+    """The plan's folder as the name of a file that no other plan writes."""
+    return "-".join(plan.folder.relative_to(layout.RESULTS).parts)
+
+
 def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
     scales = sorted({str(one.details["length_scale"]) for one in served if "length_scale" in one.details} - {"1"})
     limit = plan.preset.limit
-    bounds = {"train": limit.train if plan.method.trained else None, "test": limit.test}
-    kept = [f"{bound} {split}" for split, bound in bounds.items() if bound is not None]
-    return [*(f"length_scale {scale}" for scale in scales), *([f"limit: {', '.join(kept)} questions"] if kept else [])]
+    bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
+    kept = [f"{bound} {what}" for what, bound in {**bounds, "test questions": limit.test}.items() if bound is not None]
+    return [*(f"length_scale {scale}" for scale in scales), *([f"limit: {', '.join(kept)}"] if kept else [])]

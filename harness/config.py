@@ -20,10 +20,11 @@ POOL = "pool"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many questions of each split are used; ``None`` for all."""
+    """How many questions of each split are used, and how often those of the training; ``None`` for all."""
 
     train: int | None = None
     test: int | None = None
+    epochs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Cell:
 
 def methods(root: Path = ROOT) -> dict[str, MethodEntry]:
     """Every method, by key."""
-    entries = read_yaml(root / "config" / "methods.yaml", _schema("methods"))
+    entries = _extended(read_yaml(root / "config" / "methods.yaml", _schema("methods")))
     rows = [*parse(root / "config" / "backbones.yaml"), POOL]
     for entry in entries.values():
         _check_names("row", entry["rows"], rows, "config/backbones.yaml, besides pool")
@@ -88,6 +89,18 @@ def methods(root: Path = ROOT) -> dict[str, MethodEntry]:
         if source_of(entry["module"]) is None:
             raise UserError(f"config/methods.yaml names the module {entry['module']!r}, which cannot be found")
     return {key: MethodEntry(key=key, **_tuples(entry)) for key, entry in entries.items()}
+
+
+def _extended(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries with what they take over from the one they extend; of ``config``, key by key."""
+    whole = {key: entry for key, entry in entries.items() if "extends" not in entry}
+    for key, entry in entries.items():
+        if "extends" in entry:
+            _check_names("method to extend", [entry["extends"]], whole, "config/methods.yaml, which extend no other")
+            base = whole[entry["extends"]]
+            own = {name: value for name, value in entry.items() if name != "extends"}
+            whole[key] = {**base, **own, "config": {**base.get("config", {}), **entry.get("config", {})}}
+    return {key: whole[key] for key in entries}
 
 
 def preset_names(root: Path = ROOT) -> list[str]:
@@ -187,7 +200,8 @@ def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
     """The part of the configuration that can change the results of one cell, and no other part."""
     entry = methods(root)[cell.method]
     backbones = parse(root / "config" / "backbones.yaml")
-    limit = {"train": chosen.limit.train if entry.trained else None, "test": chosen.limit.test}
+    limit = dataclasses.asdict(chosen.limit) if entry.trained else {"test": chosen.limit.test}
+    encoder = {"encoder": parse(root / "config" / "encoder.yaml")} if entry.trained else {}
     served = {
         "endpoints": chosen.endpoints,
         **({"length_scale": chosen.length_scale} if chosen.simulated else {}),
@@ -198,6 +212,7 @@ def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
         "config": dict(entry.config),
         "backbones": {key: backbones[key] for key in backbones_of(chosen, cell)},
         "preset": {**data_identity(chosen), "limit": limit, **served},
+        **encoder,
     }
 
 

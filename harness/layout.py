@@ -41,6 +41,11 @@ def seal(preset: str, of: Cell) -> Path:
     return cell(preset, of) / "calls.seal.json"
 
 
+def embeddings(encoder: str, benchmark: str) -> Path:
+    """The embeddings one encoder made of the texts of one benchmark; a cache shared by all cells."""
+    return RESULTS / "embeddings" / encoder / benchmark
+
+
 def report(preset: str, name: str) -> Path:
     """One artefact of a preset."""
     return REPORTS / preset / name

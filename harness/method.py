@@ -1,14 +1,41 @@
-"""What a method is: anything with ``solve``, and ``fit`` where it learns."""
+"""What a method is: anything with ``solve``, and with ``fit`` and ``load`` where it learns."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.backbones import Backbone
 from harness.errors import UserError
 from harness.items import Item
 from harness.trajectory import Desk
+
+if TYPE_CHECKING:
+    from harness.checkpoint import Checkpoint
+    from harness.training import Training
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a method is to work.
+
+    Attributes:
+        backbone: The row of the table: key of a backbone, or ``"pool"``.
+        pool: The backbones the method may ask, in the order of the preset.
+        benchmark: Key of the benchmark.
+        domain: The domain of roles that fits the benchmark.
+        seed: Training seed.
+        max_epochs: Most passes over the training questions, ``None`` for as many as the method wants.
+    """
+
+    backbone: str
+    pool: Mapping[str, Backbone]
+    benchmark: str
+    domain: str
+    seed: int
+    max_epochs: int | None
 
 
 class Method(Protocol):
@@ -18,10 +45,27 @@ class Method(Protocol):
         """Answer one question; the text returned is what gets graded."""
 
 
-def build(module: str, backbone: str, config: Mapping[str, Any]) -> Method:
+class Learner(Method, Protocol):
+    """A method that learns from the training questions before it answers."""
+
+    async def fit(self, training: Training) -> None:
+        """Learn, or go on learning from the last checkpoint."""
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Take over what an earlier :meth:`fit` saved.
+
+        Raises:
+            UserError: It was trained for something else than this method's setting.
+        """
+
+
+def build(module: str, setting: Setting, config: Mapping[str, Any]) -> Any:
     """Make the method a configuration entry describes.
 
-    The module provides ``Config``, a frozen dataclass of the entry's ``config``, and ``build(backbone, config)``.
+    The module provides ``Config``, a frozen dataclass of the entry's ``config``, and ``build(setting, config)``.
+
+    Returns:
+        A :class:`Method`; where the entry says ``trained``, a :class:`Learner`.
 
     Raises:
         UserError: The module does not exist, or the entry has a field its ``Config`` does not know.
@@ -34,5 +78,4 @@ def build(module: str, backbone: str, config: Mapping[str, Any]) -> Method:
         settings = room.Config(**config)
     except (TypeError, ValueError) as error:
         raise UserError(f"config/methods.yaml, config of {module}: {error}") from error
-    method: Method = room.build(backbone, settings)
-    return method
+    return room.build(setting, settings)

@@ -14,6 +14,7 @@ from harness.llm.request import Message
 from harness.roles import Role
 
 RECORDS_HEADER = "What colleagues have contributed so far, oldest first:"
+HINTS_HEADER = "Candidate answers among these contributions:"
 
 
 class Record(NamedTuple):
@@ -34,10 +35,40 @@ def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, 
     return (Message("user", _blocks(instruction, rules, _question(item))),)
 
 
-def agent_prompt(role: Role, rules: str, item: Item, records: Sequence[Record] = ()) -> tuple[Message, ...]:
-    """The prompt of one agent: its role and the rules as system text, then the question, then what it may see."""
-    system = _blocks(role.description, role.instruction, rules)
-    return (Message("system", system), Message("user", _blocks(_question(item), render_records(records))))
+def agent_prompt(
+    role: Role,
+    rules: str,
+    item: Item,
+    records: Sequence[Record] = (),
+    *,
+    note: str = "",
+    hints: Sequence[str] = (),
+) -> tuple[Message, ...]:
+    """The prompt of one agent: its role and the rules as system text, then the question, then what it may see.
+
+    Args:
+        role: Who the agent is.
+        rules: The benchmark's output rules.
+        item: The question.
+        records: Earlier contributions it may see, in memory order.
+        note: What a method adds to the instruction of every role, such as a manner of discussion.
+        hints: Candidate answers found in the records, shown on one line behind them; no line for none.
+    """
+    candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
+    return team_prompt((role.description, role.instruction, note, rules), item, records, candidates)
+
+
+def team_prompt(system: Sequence[str], item: Item, records: Sequence[Record], closing: str = "") -> tuple[Message, ...]:
+    """The prompt of a member of a team.
+
+    Args:
+        system: Blocks of the system text: who the member is, what is asked of it, the output rules.
+        item: The question.
+        records: Contributions it may see, in memory order.
+        closing: A last line behind them.
+    """
+    user = _blocks(_question(item), render_records(records), closing)
+    return (Message("system", _blocks(*system)), Message("user", user))
 
 
 def render_records(records: Sequence[Record]) -> str:

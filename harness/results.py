@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,12 +105,12 @@ def write(folder: Path, answered: Sequence[Answered], identity: dict[str, Any]) 
     """
     tables = {
         "items.parquet": pa.Table.from_pylist([item_row(one) for one in answered], schema=ITEMS),
-        "calls.parquet": pa.Table.from_pylist(list(_rows(answered, "calls")), schema=CALLS),
-        "decisions.parquet": pa.Table.from_pylist(list(_rows(answered, "decisions")), schema=DECISIONS),
+        "calls.parquet": pa.Table.from_pylist(list(rows(answered, "calls")), schema=CALLS),
+        "decisions.parquet": pa.Table.from_pylist(list(rows(answered, "decisions")), schema=DECISIONS),
     }
     digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
     for name, table in tables.items():
-        content = _parquet(table)
+        content = parquet(table)
         digest.update(content)
         write_atomically(folder / name, content)
     run = {"schema": SCHEMA_VERSION, **identity, "run_id": digest.hexdigest()}
@@ -118,13 +118,15 @@ def write(folder: Path, answered: Sequence[Answered], identity: dict[str, Any]) 
     return run
 
 
-def _rows(answered: Iterable[Answered], kind: str) -> Iterable[dict[str, Any]]:
+def rows(answered: Iterable[Answered], kind: str) -> Iterator[dict[str, Any]]:
+    """The rows of ``"calls"`` or ``"decisions"``, in the order of the questions."""
     for trajectory, _ in answered:
         for record in getattr(trajectory, kind):
             yield {"item_id": trajectory.item.id, **fields(record)}
 
 
-def _parquet(table: pa.Table) -> bytes:
+def parquet(table: pa.Table) -> bytes:
+    """A table as the bytes of a file; equal tables give equal bytes."""
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()

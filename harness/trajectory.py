@@ -5,11 +5,35 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
+from harness import draws
 from harness.backbones import Backbone
 from harness.items import Item
 from harness.llm.client import ChatClient
 from harness.llm.request import Message, Reply, Request
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from harness.embeddings import Embeddings
+    from harness.workbench import Workbench
+
+
+class Episode(NamedTuple):
+    """Which attempt at a question a trajectory is.
+
+    Attributes:
+        epoch: Epoch of the training, counted from 1; 0 for the test.
+        rollout: Which of the rollouts of the question in this epoch, counted from 0.
+    """
+
+    epoch: int
+    rollout: int
+
+
+TEST = Episode(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +112,36 @@ class Trajectory:
 
 
 class Desk:
-    """A method's only door to models, for one question.
+    """A method's only door to models, chance, embeddings and tools, for one attempt at one question.
 
     Everything asked or decided here is recorded; the record is put into an order of its own, so that neither latency
     nor concurrency shows in it.
+
+    Attributes:
+        item: The question.
+        rules: The output rules of its benchmark.
+        workbench: What the tools of roles may do.
     """
 
-    def __init__(self, item: Item, client: ChatClient, backbones: Mapping[str, Backbone], rules: str) -> None:
+    def __init__(
+        self,
+        item: Item,
+        client: ChatClient,
+        backbones: Mapping[str, Backbone],
+        rules: str,
+        *,
+        workbench: Workbench,
+        embeddings: Embeddings,
+        seed: int = 0,
+        episode: Episode = TEST,
+    ) -> None:
         self.item = item
         self.rules = rules
+        self.workbench = workbench
         self._client = client
         self._backbones = backbones
+        self._embeddings = embeddings
+        self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
         self._decisions: list[Decision] = []
 
@@ -149,6 +192,14 @@ class Desk:
         )
         self._calls.append(call)
         return reply
+
+    async def embed(self, text: str) -> NDArray[np.float32]:
+        """The sentence embedding of a text, shape (384,), of unit length."""
+        return await self._embeddings.embed(text)
+
+    def uniform(self, step: int, name: str, slot: int = 0) -> float:
+        """A number strictly between 0 and 1, fixed by seed, question, episode and the decision it is for."""
+        return draws.uniform(*self._key, str(step), name, str(slot))
 
     def decide(self, decision: Decision) -> None:
         """Record one decision of a policy."""

@@ -1,9 +1,14 @@
-"""A client that answers from a script and remembers what it was asked."""
+"""A client that answers from a script and remembers what it was asked, and a desk in front of it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.backbones import Backbone
+from harness.items import Item
 from harness.llm.request import Reply, Request
+from harness.method import Setting
+from harness.trajectory import Desk
 
 
 class ScriptedClient:
@@ -25,3 +30,14 @@ def backbones() -> dict[str, Backbone]:
         "small": Backbone("small", "org/small", None, 1, 4096, "A small one."),
         "large": Backbone("large", "org/large", None, 10, 4096, "A large one."),
     }
+
+
+def desk(item: Item, client: Any, rules: str = "", **equipment: Any) -> Desk:
+    """A desk with the two backbones; it has the workbench and the embeddings it is given, or none."""
+    return Desk(item, client, backbones(), rules, **{"workbench": None, "embeddings": None, **equipment})
+
+
+def setting(backbone: str = "small", **changes: Any) -> Setting:
+    """Where a method works in a test: one of the two backbones, or the pool of both."""
+    fields = {"pool": backbones(), "benchmark": "gsm_hard", "domain": "Math", "seed": 0, "max_epochs": None}
+    return Setting(backbone=backbone, **{**fields, **changes})

@@ -1,19 +1,22 @@
-"""What the README shows works as shown."""
+"""What the README and the page on GMR show works as shown."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from gmr.config import Config
 from harness.config import methods
 from harness.files import ROOT
 from harness.items import Item
 from harness.method import build
-from harness.trajectory import Desk
-from tests.scripted import ScriptedClient, backbones
+from tests import scripted
+from tests.scripted import ScriptedClient
 
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+GMR = (ROOT / "docs" / "gmr.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
@@ -27,8 +30,8 @@ async def test_the_example_method_makes_the_calls_it_shows(tmp_path: Path, monke
     monkeypatch.syspath_prepend(str(tmp_path))
     item = Item(id="1", benchmark="gsm_hard", question="How many?", gold="3.0")
     client = ScriptedClient("The answer is 2", "The answer is 3")
-    desk = Desk(item, client, backbones(), "RULES")  # type: ignore[arg-type]
-    assert await build("second_look", "small", {}).solve(item, desk) == "The answer is 3"
+    desk = scripted.desk(item, client, "RULES")
+    assert await build("second_look", scripted.setting(), {}).solve(item, desk) == "The answer is 3"
     first, second = (request.messages for _, request in client.asked)
     assert [message.content for message in second] == [
         first[0].content,
@@ -49,5 +52,37 @@ def test_the_example_entry_is_a_valid_one(tmp_path: Path) -> None:
 
 
 def test_every_file_it_names_exists() -> None:
-    for path in re.findall(r"`((?:config|harness|docs|workflow|baselines)/[\w./-]+)`|\]\(([\w./-]+)\)", README):
+    for path in re.findall(r"`((?:config|harness|docs|workflow|baselines|gmr)/[\w./-]+)`|\]\(([\w./-]+)\)", README):
         assert (ROOT / (path[0] or path[1])).exists(), path
+
+
+def column(heading: str, number: int) -> set[str]:
+    """The code words in one column of the tables below a heading of the page on GMR."""
+    section = GMR.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    cells = [line.split("|")[number] for line in section.splitlines() if line.startswith("|")]
+    return {word for cell in cells for word in re.findall(r"`([\w.]+)`", cell)}
+
+
+def test_the_page_on_gmr_lists_every_setting_and_no_other() -> None:
+    assert column("Settings", 1) == {field.name for field in dataclasses.fields(Config)}
+
+
+def test_the_variants_it_names_exist_and_learn() -> None:
+    variants = {word for word in column("Settings", 2) if word.startswith(("gmr_", "random_", "full_"))}
+    entries = methods()
+    assert len(variants) > 10
+    assert [key for key in sorted(variants) if key not in entries or not entries[key].trained] == []
+
+
+def test_the_entries_it_suggests_are_valid() -> None:
+    base = methods()["gmr"]
+    for entry in yaml.safe_load(re.findall(r"```yaml\n(.*?)```", GMR, re.DOTALL)[0]).values():
+        assert entry["extends"] == base.key
+        assert Config(**{**base.config, **entry["config"]}) != Config(**base.config)
+
+
+def test_every_file_the_page_on_gmr_names_exists() -> None:
+    modules = re.findall(r"`(\w+\.py)`", GMR)
+    places = re.findall(r"`((?:harness|gmr|config)/[\w/]+\.\w+)`", GMR)
+    assert len(modules) > 10
+    assert [path for path in (*(f"gmr/{name}" for name in modules), *places) if not (ROOT / path).exists()] == []

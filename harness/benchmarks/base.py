@@ -39,10 +39,12 @@ class Benchmark(abc.ABC):
         title: The name tables print.
         rule_version: Changes whenever extraction or grading can give another verdict on the same text.
         output_rules: The answer format as it is told to a model.
+        role_domain: The domain of the role catalogue that fits the questions.
     """
 
     rule_version: ClassVar[str]
     output_rules: ClassVar[str]
+    role_domain: ClassVar[str]
 
     def __init__(self, key: str, title: str) -> None:
         self.key = key

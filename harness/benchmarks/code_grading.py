@@ -17,6 +17,7 @@ class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
     rule_version = "1"
+    role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
         "whole program: its imports, the requested function under its given name and with its given parameters, and "

@@ -27,6 +27,7 @@ class GsmHard(Benchmark):
     """Graded by an absolute tolerance of 0.001 on the number."""
 
     rule_version = "1"
+    role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is <number>. Write the number in plain digits, with a minus "
         "sign and a decimal point where needed, without thousands separators, units, scientific notation or rounding."

@@ -19,6 +19,7 @@ class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict stands beside as a second column."""
 
     rule_version = "1"
+    role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{value}. Inside the box stands the final value "
         "alone, in LaTeX and fully simplified, without units, without words and without rounding."

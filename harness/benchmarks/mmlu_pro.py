@@ -27,6 +27,7 @@ class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
     rule_version = "1"
+    role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "
         "you choose. Options are lettered from A to J at most; the box holds the letter alone."

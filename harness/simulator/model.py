@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness import draws
 from harness.roles import Role
-from harness.simulator import draws
 from harness.simulator.parameters import Parameters
 
 # A generator may call a question trivial or impossible; the normal scale has no such ends.

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.draws import Stream
 from harness.simulator import tokens
-from harness.simulator.draws import Stream
 from harness.simulator.parameters import Kind, Style
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.items import Item
+from harness.prompts import HINTS_HEADER
 from harness.roles import Role, catalogue
 from harness.simulator.index import Occurrence, QuestionIndex
 from harness.simulator.parameters import Kind, Recognition, Style
 
 _RECORD = re.compile(r"^\[(\d+)\] [^\n]+:[ \t]*$", re.MULTILINE)
+_HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 
 Message = Mapping[str, str]
@@ -134,8 +136,10 @@ def split_records(text: str) -> tuple[str, list[str]]:
     """Divide a message into what comes before the block of numbered records, and the records.
 
     A record begins at a line ``[k] <name>:``, k counting from 1, and ends at the next such line or at the end; a
-    line whose number is out of turn belongs to the record it stands in.
+    line whose number is out of turn belongs to the record it stands in. A last line of hints repeats what records say
+    and is part of none.
     """
+    text = _HINTS.sub("", text)
     starts = list(_in_turn(text))
     if not starts:
         return text, []

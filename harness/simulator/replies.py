@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from harness.simulator import draws, prose, tokens
+from harness import draws
+from harness.draws import Stream
+from harness.simulator import prose, tokens
 from harness.simulator.answers import Answers
-from harness.simulator.draws import Stream
 from harness.simulator.lengths import log_location
 from harness.simulator.model import affinity, difficulty, evidence, fit, overload, sigmoid
 from harness.simulator.parameters import Kind, Parameters

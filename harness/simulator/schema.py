@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.simulator import draws
-from harness.simulator.draws import Stream
+from harness import draws
+from harness.draws import Stream
 from harness.simulator.incoming import RefusedError
 from harness.simulator.prose import vocabulary
 

@@ -8,14 +8,15 @@ from harness.items import Item
 from harness.llm.request import Message
 from harness.method import build
 from harness.trajectory import Desk
-from tests.scripted import ScriptedClient, backbones
+from tests import scripted
+from tests.scripted import ScriptedClient, setting
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 RULES = "End with a line that says: The answer is <number>."
 
 
 def desk(client: ScriptedClient) -> Desk:
-    return Desk(ITEM, client, backbones(), RULES)  # type: ignore[arg-type]
+    return scripted.desk(ITEM, client, RULES)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def desk(client: ScriptedClient) -> Desk:
 async def test_one_call_at_temperature_zero_static_first(module: str, config: dict[str, str], opening: str) -> None:
     client = ScriptedClient("The answer is 3")
     its_desk = desk(client)
-    answer = await build(module, "small", config).solve(ITEM, its_desk)
+    answer = await build(module, setting(), config).solve(ITEM, its_desk)
     trajectory = its_desk.close(answer)
     assert answer == "The answer is 3"
     [(backbone, request)] = client.asked
@@ -42,19 +43,19 @@ async def test_one_call_at_temperature_zero_static_first(module: str, config: di
 
 async def test_an_empty_reply_is_passed_on() -> None:
     its_desk = desk(ScriptedClient(""))
-    assert await single.build("small", single.Config()).solve(ITEM, its_desk) == ""
+    assert await single.build(setting(), single.Config()).solve(ITEM, its_desk) == ""
     assert len(its_desk.close("").calls) == 1
 
 
 def test_the_methods_differ_in_their_cue_alone() -> None:
-    first, second = (cot.build("small", cot.Config(style)) for style in ("step_by_step", "complex"))
+    first, second = (cot.build(setting(), cot.Config(style)) for style in ("step_by_step", "complex"))
     assert dataclasses.replace(first, instruction=second.instruction) == second
 
 
 def test_an_unknown_style_or_field_or_module_is_one_line() -> None:
     with pytest.raises(UserError, match="choose one of step_by_step, complex"):
-        build("baselines.cot", "small", {"style": "few_shot"})
+        build("baselines.cot", setting(), {"style": "few_shot"})
     with pytest.raises(UserError, match="unexpected keyword argument 'stile'"):
-        build("baselines.cot", "small", {"stile": "complex"})
+        build("baselines.cot", setting(), {"stile": "complex"})
     with pytest.raises(UserError, match=r"names the module 'baselines\.nothing'"):
-        build("baselines.nothing", "small", {})
+        build("baselines.nothing", setting(), {})

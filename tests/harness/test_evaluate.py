@@ -13,6 +13,7 @@ from harness.llm.request import Message, Reply, Request
 from harness.progress import Progress
 from harness.results import Answered
 from harness.trajectory import Desk
+from harness.workplace import ErrorShare, Workplace
 from tests.scripted import backbones
 
 ITEMS = [Item(id=str(number), benchmark="toy", question=str(number), gold=str(number)) for number in range(40)]
@@ -41,23 +42,26 @@ class Repeat:
 class Exact:
     """Right when the text is the gold answer; a dash cannot be parsed."""
 
+    output_rules = ""
+
     async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
         if text in ("", "-"):
             return Verdict(False, None, Status.UNPARSABLE if text else Status.EMPTY)
         return Verdict(text == item.gold, text, Status.GRADED)
 
 
-async def run(client: Echo, **changes: Any) -> list[Answered]:
-    settings: dict[str, Any] = {"in_flight": 8, "max_error_share": 0.1, **changes}
-    return await evaluate(
-        Repeat(),
-        ITEMS,
-        lambda item: Desk(item, client, backbones(), ""),  # type: ignore[arg-type]
-        Exact(),  # type: ignore[arg-type]
-        None,  # type: ignore[arg-type]
-        Progress("toy", len(ITEMS)),
-        **settings,
+async def run(client: Echo, in_flight: int = 8) -> list[Answered]:
+    workplace = Workplace(
+        client=client,  # type: ignore[arg-type]
+        backbones=backbones(),
+        benchmark=Exact(),  # type: ignore[arg-type]
+        tools=None,  # type: ignore[arg-type]
+        workbench=None,  # type: ignore[arg-type]
+        embeddings=None,  # type: ignore[arg-type]
+        seed=0,
+        errors=ErrorShare(0.1),
     )
+    return await evaluate(Repeat(), ITEMS, workplace, Progress("toy", len(ITEMS)), in_flight=in_flight)
 
 
 def folder_bytes(folder: Path) -> dict[str, bytes]:

@@ -8,8 +8,8 @@ from harness.items import Item, Status, Verdict
 from harness.ledger import ledger, simulated
 from harness.llm.request import Message, Reply
 from harness.results import Answered
-from harness.trajectory import Desk
-from tests.scripted import ScriptedClient, backbones
+from tests import scripted
+from tests.scripted import ScriptedClient
 
 
 async def write_cell(folder: Path, *questions: str | Reply) -> Path:
@@ -18,7 +18,7 @@ async def write_cell(folder: Path, *questions: str | Reply) -> Path:
     for number, question in enumerate(questions):
         item = Item(id=str(number), benchmark="math", question=str(question), gold="1")
         client = ScriptedClient(question if isinstance(question, Reply) else "x")
-        desk = Desk(item, client, backbones(), "")  # type: ignore[arg-type]
+        desk = scripted.desk(item, client, "")
         await desk.ask("small", (Message("user", str(question)),))
         answered.append(Answered(desk.close("x"), Verdict(False, None, Status.GRADED)))
     results.write(folder, answered, {"cell": str(folder), "simulated": folder.parts[-4] == "cot"})

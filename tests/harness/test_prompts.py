@@ -1,5 +1,5 @@
 from harness.items import Item
-from harness.prompts import RECORDS_HEADER, Record, agent_prompt, question_prompt, render_records
+from harness.prompts import HINTS_HEADER, RECORDS_HEADER, Record, agent_prompt, question_prompt, render_records
 from harness.roles import catalogue
 
 ITEM = Item(id="1", benchmark="math", question="What is 1 + 1?", gold="2")
@@ -24,3 +24,10 @@ def test_without_instruction_or_records_nothing_is_left_over() -> None:
     [message] = question_prompt("", "RULES", ITEM)
     assert message.content == "RULES\n\nQuestion:\nWhat is 1 + 1?"
     assert render_records([]) == ""
+
+
+def test_a_note_joins_the_instruction_and_hints_close_the_prompt() -> None:
+    role = catalogue()[0]
+    system, user = agent_prompt(role, "RULES", ITEM, [Record("A", "first")], note="Disagree.", hints=["1", "2"])
+    assert system.content == f"{role.description}\n\n{role.instruction}\n\nDisagree.\n\nRULES"
+    assert user.content.endswith(f"[1] A:\nfirst\n\n{HINTS_HEADER} 1; 2")

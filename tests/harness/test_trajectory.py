@@ -5,8 +5,9 @@ import pytest
 
 from harness.items import Item
 from harness.llm.request import Message, Reply, Request
-from harness.trajectory import Decision, Desk, Trajectory
-from tests.scripted import ScriptedClient, backbones
+from harness.trajectory import Decision, Trajectory
+from tests import scripted
+from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="math", question="?", gold="1")
 
@@ -23,7 +24,7 @@ class SlowClient:
 
 
 async def two_layers(seed: int) -> Trajectory:
-    desk = Desk(ITEM, SlowClient(seed), backbones(), "rules")  # type: ignore[arg-type]
+    desk = scripted.desk(ITEM, SlowClient(seed), "rules")
 
     async def ask(step: int, slot: int) -> None:
         await desk.ask("small", (Message("user", f"{step}.{slot}"),), step=step, slot=slot)
@@ -55,7 +56,7 @@ async def test_costs_follow_the_paper_with_and_without_the_final_call() -> None:
 
 
 async def test_every_use_is_charged_even_where_the_answer_was_known() -> None:
-    desk = Desk(ITEM, ScriptedClient("x"), backbones(), "rules")  # type: ignore[arg-type]
+    desk = scripted.desk(ITEM, ScriptedClient("x"), "rules")
     for _ in range(3):
         await desk.ask("small", (Message("user", "same"),))
     trajectory = desk.close("x")
@@ -64,5 +65,5 @@ async def test_every_use_is_charged_even_where_the_answer_was_known() -> None:
 
 
 def test_a_method_may_answer_without_a_call() -> None:
-    trajectory = Desk(ITEM, ScriptedClient("x"), backbones(), "rules").close("guess")  # type: ignore[arg-type]
+    trajectory = scripted.desk(ITEM, ScriptedClient("x"), "rules").close("guess")
     assert (trajectory.calls, trajectory.depth, trajectory.final_call) == ((), 0, None)

@@ -10,14 +10,36 @@ rule cell:
         seal="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/calls.seal.json",
     log:
         "results/{preset}/logs/cells/{method}/{benchmark}/{backbone}/seed{seed}.log",
+    wildcard_constraints:
+        method=one_of(key for key, entry in METHODS.items() if not entry.trained),
     conda:
         "../../environment.yml"
     params:
         choice=lambda wildcards: as_text(
             suite.identity(PRESETS[wildcards.preset], cell_of(wildcards))
         ),
-        code=lambda wildcards: code_of(suite.methods()[wildcards.method].module),
+        code=lambda wildcards: code_of(METHODS[wildcards.method].module),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
         " --seed {wildcards.seed}"
+
+
+use rule cell as learned_cell with:
+    output:
+        run="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/run.json",
+        tables=expand(
+            "results/{{preset}}/cells/{{method}}/{{benchmark}}/{{backbone}}/seed{{seed}}/{table}.parquet",
+            table=[
+                "items",
+                "calls",
+                "decisions",
+                "training",
+                "training_calls",
+                "training_decisions",
+            ],
+        ),
+        checkpoint="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/trained.safetensors",
+        seal="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/calls.seal.json",
+    wildcard_constraints:
+        method=one_of(key for key, entry in METHODS.items() if entry.trained),

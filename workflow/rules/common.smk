@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 
 from snakemake.exceptions import WorkflowError
@@ -34,6 +35,12 @@ def presets():
 
 
 PRESETS = presets()
+METHODS = suite.methods()
+
+
+def one_of(names):
+    """A wildcard constraint that admits these names alone, which may be none."""
+    return "|".join(map(re.escape, names)) or "(?!)"
 
 
 wildcard_constraints:

@@ -6,7 +6,7 @@ import pytest
 
 from harness.benchmarks import benchmark
 from harness.items import Item
-from harness.prompts import Record, agent_prompt, question_prompt
+from harness.prompts import HINTS_HEADER, Record, agent_prompt, question_prompt
 from harness.roles import catalogue, role
 from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
@@ -102,6 +102,12 @@ def test_a_number_out_of_turn_belongs_to_its_record():
     assert head == "Intro\n"
     assert records == ["x\n[3] not a record:\ny", "z"]
     assert split_records("no records [1] here: none") == ("no records [1] here: none", [])
+
+
+def test_hints_are_part_of_no_record():
+    text = f"[1] A:\nx\n\n{HINTS_HEADER} 1; 2"
+    assert split_records(text) == ("", ["x"])
+    assert split_records(f"{text}\n\n[2] B:\ny")[1] == [f"x\n\n{HINTS_HEADER} 1; 2", "y"]
 
 
 def test_feedback_is_noticed_in_records_only():

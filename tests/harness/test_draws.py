@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from harness import draws
 from harness.files import ROOT
-from harness.simulator import draws
 
 # Other work on the machine must not decide whether a property holds.
 relaxed = hypothesis_settings(deadline=None)
@@ -55,7 +55,7 @@ def test_stream_covers_its_range_and_repeats():
 
 
 def test_another_process_draws_the_same():
-    code = "from harness.simulator import draws; print(repr(draws.normal('k', 'ü')), draws.Stream('x').below(1000))"
+    code = "from harness import draws; print(repr(draws.normal('k', 'ü')), draws.Stream('x').below(1000))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -1,0 +1,96 @@
+"""What a router is made of and how it is trained; every variant of the paper is one value of this record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Score = Literal["dot", "cosine"]
+Decode = Literal["sample", "greedy"]
+EmptyMemory = Literal["note", "last_response"]
+RewardCost = Literal["steps", "all"]
+RolePool = Literal["all", "domain"]
+
+_CHOICES: Mapping[str, Any] = {
+    "score": Score,
+    "decode": Decode,
+    "empty_memory": EmptyMemory,
+    "reward_cost": RewardCost,
+    "role_pool": RolePool,
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of Gated-Memory Routing, with the paper's values where it gives them (methods §7).
+
+    The five switches named after modules are the ablations: a module that is off draws nothing and adds neither
+    log-probability nor entropy. Without both memory gates this is Full-History routing.
+
+    Attributes:
+        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named; 0 leaves the
+            router as initialised.
+        batch: Questions B of one update.
+        group: Rollouts G of each question.
+        max_depth: Most steps φ of a trajectory.
+        lambda_c: Weight λ_c of cost in the utility.
+        lr: Learning rate of Adam.
+        vae_weight: Weight α of the loss of the two autoencoders.
+        entropy_weight: Weight c_H of the mean policy entropy.
+        halting_bias: Initial bias of the halting logit; -1.1 is a probability to halt of about a quarter.
+        score: Logits of roles and backbones: scaled dot product, or cosine with a learned scale.
+        role_allocator: Off: the role is uniform over the pool.
+        llm_router: Off: the backbone is uniform over the pool.
+        retrieval_gate: Off: an agent sees all that is stored.
+        write_gate: Off: every response is stored.
+        halting: Off: every trajectory has ``max_depth`` steps.
+        role_pool: ``all`` roles of the catalogue, or those of the benchmark's ``domain``.
+        role_subset: How many roles of each domain are kept, drawn once by the training seed; all where ``None``.
+        decode: How decisions are made at test time.
+        empty_memory: What the aggregator gets when nothing is stored: a ``note``, or the ``last_response``.
+        reward_cost: Which calls the utility charges: those of the ``steps``, or ``all`` with the aggregation.
+    """
+
+    epochs: Mapping[str, int]
+    batch: int = 16
+    group: int = 6
+    max_depth: int = 6
+    lambda_c: float = 20.0
+    lr: float = 0.01
+    vae_weight: float = 0.001
+    entropy_weight: float = 0.01
+    halting_bias: float = -1.1
+    score: Score = "dot"
+    role_allocator: bool = True
+    llm_router: bool = True
+    retrieval_gate: bool = True
+    write_gate: bool = True
+    halting: bool = True
+    role_pool: RolePool = "all"
+    role_subset: Mapping[str, int] | None = None
+    decode: Decode = "sample"
+    empty_memory: EmptyMemory = "note"
+    reward_cost: RewardCost = "steps"
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(get_args(choices))}")
+        for name in ("batch", "group", "max_depth"):
+            if not _is_whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; expected a whole number of at least 1")
+        for name in ("lambda_c", "lr", "vae_weight", "entropy_weight"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; expected a number of at least 0")
+        if "default" not in self.epochs or not all(_is_whole(count) and count >= 0 for count in self.epochs.values()):
+            raise ValueError(f"epochs is {self.epochs!r}; expected whole numbers by benchmark, and one as default")
+
+    def epochs_on(self, benchmark: str, at_most: int | None) -> int:
+        """Passes over the training questions of a benchmark, no more than a run allows."""
+        wanted = self.epochs.get(benchmark, self.epochs["default"])
+        return wanted if at_most is None else min(wanted, at_most)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

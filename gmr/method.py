@@ -1,0 +1,147 @@
+"""Gated-Memory Routing as a method of the suite: it learns from the training questions, then answers."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+
+from gmr.config import Config
+from gmr.learning import Learning, new_router, router_from
+from gmr.pool import Pool, pool_of
+from gmr.rollout import Rollout
+from gmr.router import Snapshot
+from gmr.trace import Trace
+from gmr.update import learn
+from harness import draws
+from harness.checkpoint import Checkpoint
+from harness.items import Item
+from harness.method import Setting
+from harness.together import together
+from harness.training import Attempt, Place, Training
+from harness.trajectory import Desk, Episode
+
+logger = logging.getLogger(__name__)
+
+COLLAPSED_ENTROPY = 0.1
+
+
+class GMR:
+    """A router over a pool of roles and backbones, trained by group-relative policy gradient.
+
+    Args:
+        setting: Where it works.
+        config: Which variant it is.
+    """
+
+    def __init__(self, setting: Setting, config: Config) -> None:
+        # How a sum is divided among threads shows in its last digits, so their number would show in every result.
+        torch.set_num_threads(1)
+        self.config = config
+        self.pool: Pool = pool_of(config, setting)
+        self._setting = setting
+        self._policy: Snapshot | None = None
+        self._warned = False
+
+    @property
+    def policy(self) -> Snapshot:
+        """The router as it decides now.
+
+        Raises:
+            RuntimeError: It was neither trained nor loaded.
+        """
+        if self._policy is None:
+            raise RuntimeError("the router has no weights yet: call fit or load first")
+        return self._policy
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        """One trajectory, with decisions as ``decode`` says."""
+        return await Rollout(self.policy, self.pool, self.config, greedy=self.config.decode == "greedy").solve(
+            item, desk
+        )
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Take over a trained router.
+
+        Raises:
+            UserError: It was trained with other roles, other backbones or another variant.
+        """
+        router = router_from(checkpoint, self.config, self.pool)
+        Learning(router, self.config.lr).restore(checkpoint.tensors)
+        self._policy = router.snapshot()
+
+    async def fit(self, training: Training) -> None:
+        """Train for the epochs of the benchmark, a checkpoint after each (methods §7.10, §7.11)."""
+        found = training.resume()
+        learning = await self._begin(training) if found is None else self._continue(found)
+        done = int(found.facts["epoch"]) if found else 0
+        epochs = self.config.epochs_on(self._setting.benchmark, self._setting.max_epochs)
+        per_epoch = -(-len(training.items) // self.config.batch)
+        for epoch in range(done + 1, epochs + 1):
+            for number, questions in enumerate(self._batches(training, epoch), 1):
+                place = Place(epoch, (epoch - 1) * per_epoch + number, epochs * per_epoch)
+                await self._update(learning, training, questions, place)
+            self._save(training, epoch, learning)
+        self._policy = learning.router.snapshot()
+
+    async def _begin(self, training: Training) -> Learning:
+        roles = np.stack([await training.embed(role.profile) for role in self.pool.roles])
+        backbones = np.stack([await training.embed(backbone.profile) for backbone in self.pool.backbones])
+        learning = Learning(new_router(self.config, roles, backbones, training.seed), self.config.lr)
+        self._save(training, 0, learning)
+        return learning
+
+    def _save(self, training: Training, epoch: int, learning: Learning) -> None:
+        training.save(epoch, learning.learned(), learning.moments(), self.pool.to_facts())
+
+    def _continue(self, checkpoint: Checkpoint) -> Learning:
+        learning = Learning(router_from(checkpoint, self.config, self.pool), self.config.lr)
+        learning.restore(checkpoint.tensors)
+        return learning
+
+    def _batches(self, training: Training, epoch: int) -> list[list[Item]]:
+        key = ("order of training", str(training.seed), str(epoch))
+        items = sorted(training.items, key=lambda item: draws.uniform(*key, item.id))
+        return [items[at : at + self.config.batch] for at in range(0, len(items), self.config.batch)]
+
+    async def _update(self, learning: Learning, training: Training, questions: Sequence[Item], place: Place) -> None:
+        policy = learning.router.snapshot()
+
+        async def rollout(item: Item, number: int) -> tuple[Attempt, Trace]:
+            its = Rollout(policy, self.pool, self.config)
+            attempt = await training.attempt(its.solve, item, Episode(place.epoch, number))
+            return attempt, its.trace
+
+        with training.timed("rollouts"):
+            made = await together(rollout(item, number) for item in questions for number in range(self.config.group))
+        attempts = [attempt for attempt, _ in made]
+        with training.timed("update"):
+            measures = learn(
+                learning,
+                [attempt.answered for attempt in attempts],
+                [trace for _, trace in made],
+                self.config,
+                (training.seed, place.update),
+            )
+        training.note(place, measures, attempts)
+        self._warn_of_collapse(measures, place)
+
+    def _warn_of_collapse(self, measures: Mapping[str, float], place: Place) -> None:
+        entropy = measures.get("entropy_backbone", math.inf)
+        if not self._warned and entropy < COLLAPSED_ENTROPY and place.update <= place.of / 2:
+            self._warned = True
+            logger.warning(
+                "the entropy of the backbone choice is %.3f nats after %d of %d updates: the router has all but "
+                "settled on one backbone (a smaller lr, `score: cosine` or a larger entropy_weight delays this)",
+                entropy,
+                place.update,
+                place.of,
+            )
+
+
+def build(setting: Setting, config: Config) -> GMR:
+    """The method for one setting."""
+    return GMR(setting, config)

@@ -1,0 +1,128 @@
+"""One trajectory of Gated-Memory Routing: Algorithm 1, from the question to the aggregated answer (methods §7.2)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmr.aggregator import aggregating, aggregator_prompt
+from gmr.config import Config
+from gmr.pool import Pool
+from gmr.router import Snapshot, State
+from gmr.trace import Step, Trace
+from harness.agents import act
+from harness.items import Item
+from harness.prompts import Record
+from harness.trajectory import Decision, Desk
+
+Probabilities = NDArray[np.float64]
+
+
+class Rollout:
+    """Walks one question through Algorithm 1 and keeps the trace of its decisions.
+
+    Args:
+        policy: The router as it is now; it does not change while rollouts are under way.
+        pool: The roles and backbones behind the router's indices.
+        config: Switches of the variant.
+        greedy: Take the most probable choice, and gates at one half, instead of sampling.
+    """
+
+    def __init__(self, policy: Snapshot, pool: Pool, config: Config, *, greedy: bool = False) -> None:
+        self._policy = policy
+        self._pool = pool
+        self._config = config
+        self._greedy = greedy
+        self._question: NDArray[np.float32]
+        self._steps: list[Step] = []
+        self._stored: list[Record] = []
+        self._last: Record
+
+    @property
+    def trace(self) -> Trace:
+        """The decisions made, complete once :meth:`solve` has returned."""
+        return Trace(self._question, tuple(self._steps))
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        """Act until halted or φ steps are done, then aggregate what was stored."""
+        self._question = await desk.embed(item.question)
+        state = self._policy.begin(self._question)
+        halted = False
+        while not halted and len(self._steps) < self._config.max_depth:
+            state, halted = await self._step(state, desk)
+        backbone = aggregating([self._pool.backbones[step.backbone].key for step in self._steps])
+        records = self._stored
+        if not records and self._config.empty_memory == "last_response":
+            records = [self._last]
+        prompt = aggregator_prompt(desk.rules, item, records)
+        reply = await desk.ask(backbone, prompt, step=len(self._steps) + 1, purpose="aggregate", is_step=False)
+        return reply.text
+
+    async def _step(self, state: State, desk: Desk) -> tuple[State, bool]:
+        draw = _Draws(desk, len(self._steps) + 1, greedy=self._greedy)
+        role = self._choose(draw, "role", self._policy.roles(state), self._config.role_allocator)
+        probabilities = self._policy.backbones(state, role)
+        backbone = self._choose(draw, "backbone", probabilities, self._config.llm_router)
+        retrieved = draw.gates("retrieve", self._policy.retrieval(state, role, backbone), len(self._stored))
+        seen = [record for record, kept in zip(self._stored, retrieved, strict=True) if kept]
+        its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
+        text = await act(its_role, its_backbone.key, seen, desk, step=draw.step)
+        response = await desk.embed(text)
+        written = draw.gate("write", self._policy.write(state, response), otherwise=True)
+        self._last = Record(its_role.name, text)
+        if written:
+            self._stored.append(self._last)
+        state, halting = self._policy.advance(state, role, backbone, response, written)
+        halted = None if halting is None else draw.gate("halt", halting, otherwise=False)
+        self._steps.append(Step(role, backbone, retrieved, response, written, halted, draw.log_prob))
+        return state, bool(halted)
+
+    def _choose(self, draw: _Draws, name: str, probabilities: Probabilities, learned: bool) -> int:
+        members = self._pool.roles if name == "role" else self._pool.backbones
+        return draw.choice(name, probabilities, [member.key for member in members], learned=learned)
+
+
+class _Draws:
+    """The draws of one step, recorded at the desk; adds up the log-probability of those a policy makes."""
+
+    def __init__(self, desk: Desk, step: int, *, greedy: bool) -> None:
+        self.step = step
+        self.log_prob = 0.0
+        self._desk = desk
+        self._greedy = greedy
+
+    def choice(self, name: str, probabilities: Probabilities, keys: list[str], *, learned: bool) -> int:
+        """Draw one of several; a uniform draw of a module that is off has no part in the log-probability."""
+        # A draw that no policy makes stays a draw when the policy is greedy: there is nothing to prefer.
+        greedy = self._greedy and learned
+        index = int(probabilities.argmax()) if greedy else sample(probabilities, self._desk.uniform(self.step, name))
+        log_prob = math.log(probabilities[index])
+        self._desk.decide(Decision(self.step, name, 0, keys[index], len(keys), log_prob))
+        self.log_prob += log_prob if learned else 0.0
+        return index
+
+    def gate(self, name: str, probability: float | None, slot: int = 0, *, otherwise: bool) -> bool:
+        """Draw open or closed; a gate that is off (``None``) draws nothing."""
+        if probability is None:
+            return otherwise
+        threshold = 0.5 if self._greedy else self._desk.uniform(self.step, name, slot)
+        is_open = threshold < probability
+        log_prob = math.log(probability) if is_open else math.log1p(-probability)
+        self._desk.decide(Decision(self.step, name, slot, "yes" if is_open else "no", 2, log_prob))
+        self.log_prob += log_prob
+        return is_open
+
+    def gates(self, name: str, probabilities: Probabilities | None, count: int) -> tuple[bool, ...]:
+        """One gate for each of ``count`` records."""
+        if probabilities is None:
+            return (True,) * count
+        return tuple(self.gate(name, float(p), slot, otherwise=True) for slot, p in enumerate(probabilities))
+
+
+def sample(probabilities: Probabilities, uniform: float) -> int:
+    """The index at which the cumulative distribution passes a uniform number."""
+    index = int(np.searchsorted(np.cumsum(probabilities), uniform, side="right"))
+    # Rounding may leave the sum a hair below 1.
+    return min(index, int(np.flatnonzero(probabilities)[-1]))

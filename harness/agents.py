@@ -1,0 +1,135 @@
+"""One activation of a role: its prompt, its call, its tool, its second call (methods §1.7 and §7.9).
+
+What happens around the call of a role stands in the catalogue. Every role acts on every benchmark, so a tool that
+finds nothing to work on says so in one line.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+from harness.benchmarks.extraction import fenced_blocks
+from harness.hints import candidates
+from harness.llm.request import Message
+from harness.prompts import Record, agent_prompt
+from harness.roles import Role
+from harness.together import together
+from harness.trajectory import Desk
+from harness.workbench import NO_EXAMPLE, NO_PROGRAM, Value, programs
+
+# Lines of tools hold no digit of their own and never say "answer is": either could pass for an answer.
+NO_ENTRY = "The encyclopedia has no result for these keywords."
+
+
+async def act(
+    role: Role,
+    backbone: str,
+    records: Sequence[Record],
+    desk: Desk,
+    *,
+    step: int,
+    slot: int = 0,
+    temperature: float = 0.0,
+    note: str = "",
+) -> str:
+    """Let an agent contribute once.
+
+    The backbone is asked once, or twice where the role has a second call: that one continues the conversation, sees
+    the first reply with what the tool added to it, and its own reply replaces the first. The output rules stand in
+    the system text, which both calls share.
+
+    Args:
+        role: Who acts.
+        backbone: Key of the backbone behind the role.
+        records: Earlier contributions that the agent may see, in memory order.
+        desk: Where the question, its rules, models and tools are.
+        step: Step of the trajectory, counted from 1.
+        slot: Tells activations of one step apart.
+        temperature: Sampling temperature of both calls.
+        note: What the method adds to the role's instruction.
+
+    Returns:
+        The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
+        call failed for good (methods §7.12, A18); after a failed first call there is no second.
+
+    Raises:
+        UserError: The sandbox is broken, or an endpoint is gone.
+    """
+    prompt = await _prompt(role, records, desk, note)
+    ask = functools.partial(desk.ask, backbone, step=step, slot=slot, role=role.key, temperature=temperature)
+    first = await ask(prompt, purpose="act")
+    if first.error is not None:
+        return ""
+    text = appended(first.text, await _tool_line(role, first.text, desk))
+    if role.second_call is None:
+        return text
+    conversation = (*prompt, Message("assistant", text), Message("user", role.second_call))
+    return (await ask(conversation, purpose="second_call")).text
+
+
+async def _prompt(role: Role, records: Sequence[Record], desk: Desk, note: str) -> tuple[Message, ...]:
+    hints: tuple[str, ...] = ()
+    if role.sees == "test_feedback":
+        records = await together(_with_feedback(record, desk) for record in records)
+    elif role.sees == "numeric_hints":
+        hints = await candidates(records, desk.workbench)
+    return agent_prompt(role, desk.rules, desk.item, records, note=note, hints=hints)
+
+
+async def _with_feedback(record: Record, desk: Desk) -> Record:
+    """A record with the outcome of the examples, unless there is none or the agent's own tool has put it there."""
+    if not programs(record.text):
+        return record
+    outcome = await desk.workbench.examples(desk.item, record.text)
+    if outcome == NO_EXAMPLE or outcome in record.text:
+        return record
+    return Record(record.speaker, appended(record.text, outcome))
+
+
+async def _tool_line(role: Role, reply: str, desk: Desk) -> str:
+    """What the tool of a role adds to its first reply; empty for nothing."""
+    match role.tool:
+        case "none":
+            return ""
+        case "run_examples":
+            return await desk.workbench.examples(desk.item, reply)
+        case "execute_answer":
+            return _told(await desk.workbench.value(reply)) or NO_PROGRAM
+        case "execute_code":
+            return _told(await desk.workbench.value(reply))
+        case "lookup":
+            # A look-up over the network would make a result depend on the day of the run.
+            return NO_ENTRY
+
+
+def _told(value: Value | None) -> str:
+    if value is None:
+        return ""
+    if value.printed is None:
+        return f"The program gave no value: {value.failure}."
+    return f"The program was executed; its variable answer holds {value.printed}"
+
+
+def appended(text: str, addition: str) -> str:
+    """A text with an addition that no extractor takes for a part of the program in the text.
+
+    A program without a fence gets one, and a fence that was never closed is closed.
+    """
+    if not addition or not text.strip():
+        return addition or text
+    if programs(text) == [text]:
+        return f"```python\n{text.rstrip()}\n```\n\n{addition}"
+    for closing in ("", _closing("`", text), _closing("~", text)):
+        whole = f"{text.rstrip()}{closing}\n\n{addition}"
+        blocks = fenced_blocks(whole)
+        if not blocks or not blocks[-1].source.rstrip().endswith(addition):
+            break
+    return whole
+
+
+def _closing(mark: str, text: str) -> str:
+    """A fence that closes any open fence of its kind."""
+    longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
+    return "\n" + mark * max(3, longest)

@@ -1,0 +1,73 @@
+"""What a method has learned, as one file: arrays and the facts that say what they are.
+
+The format is safetensors, so that a checkpoint from a stranger is data and never code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from harness.errors import UserError
+from harness.files import write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# One key, because the format does not promise an order for several.
+_FACTS = "facts"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of a method after an epoch.
+
+    Attributes:
+        tensors: Arrays by name.
+        facts: What a reader needs to use them: method, configuration, setting, epoch; plain JSON values.
+    """
+
+    tensors: Mapping[str, NDArray[np.generic]]
+    facts: Mapping[str, Any]
+
+
+def save(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint; equal content gives equal bytes.
+
+    Raises:
+        UserError: The disk is full, or the folder cannot be written.
+    """
+    from safetensors import numpy as safetensors
+
+    facts = orjson.dumps({"format": FORMAT, **checkpoint.facts}, option=orjson.OPT_SORT_KEYS).decode()
+    tensors = {name: checkpoint.tensors[name] for name in sorted(checkpoint.tensors)}
+    write_atomically(path, safetensors.save(tensors, metadata={_FACTS: facts}))
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        UserError: There is none, it is damaged, or another version of the suite wrote it.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            facts = orjson.loads((file.metadata() or {})[_FACTS])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
+    except FileNotFoundError as error:
+        raise UserError(f"there is no checkpoint {path}; train the method first") from error
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise UserError(
+            f"{path} is not a checkpoint of this suite ({error}); delete it and train the method again"
+        ) from error
+    if facts.pop("format", None) != FORMAT:
+        raise UserError(f"{path} was written by another version of the suite; delete it and train the method again")
+    return Checkpoint(tensors, facts)

@@ -1,0 +1,234 @@
+"""What a learning method trains with: its questions, graded attempts at them, checkpoints, and the training log.
+
+An epoch is the unit of resumption. What it produced (log rows, uses of calls, decisions) is written beside its
+checkpoint and before it, so a checkpoint that exists vouches for everything up to its epoch; what an interrupted epoch
+had begun is done again, from the call log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness import checkpoint
+from harness.checkpoint import Checkpoint
+from harness.files import write_atomically
+from harness.items import Item
+from harness.results import CALLS, DECISIONS, Answered, parquet, rows
+from harness.trajectory import Episode
+from harness.workplace import Solve, Workplace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Tensors = Mapping[str, NDArray[np.generic]]
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S = 5.0
+CHECKPOINT = "trained.safetensors"
+UPDATES = pa.schema([("epoch", pa.int64()), ("update", pa.int64()), ("measure", pa.string()), ("value", pa.float64())])
+_EPISODE = [("epoch", pa.int64()), ("rollout", pa.int64())]
+TABLES: Mapping[str, pa.Schema] = {
+    "training": UPDATES,
+    "training_calls": pa.schema([*_EPISODE, *CALLS]),
+    "training_decisions": pa.schema([*_EPISODE, *DECISIONS]),
+}
+
+
+class Attempt(NamedTuple):
+    """One graded rollout of training."""
+
+    episode: Episode
+    answered: Answered
+
+
+class Place(NamedTuple):
+    """Where a training is: the epoch and the update, both counted from 1, and how many updates there will be."""
+
+    epoch: int
+    update: int
+    of: int
+
+
+class Training:
+    """The training of one cell.
+
+    Args:
+        items: The training questions.
+        workplace: Where attempts happen.
+        folder: The cell's folder.
+        facts: What identifies the training; a checkpoint with another ``identity`` is not continued.
+        label: Names the cell in progress lines.
+
+    Attributes:
+        items: The training questions.
+        seed: Training seed.
+        seconds: Wall-clock time by phase, since this process began.
+    """
+
+    def __init__(
+        self, items: Sequence[Item], workplace: Workplace, folder: Path, facts: Mapping[str, Any], label: str
+    ) -> None:
+        self.items = tuple(items)
+        self.seed = workplace.seed
+        self._workplace = workplace
+        self._folder = folder
+        self._facts = facts
+        self._label = label
+        self._pending: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+        self._finished = 0
+        self._started = self._last = time.monotonic()
+        self._updates = 0
+        self.seconds: dict[str, float] = {}
+
+    async def embed(self, text: str) -> NDArray[np.float32]:
+        """The sentence embedding of a text, shape (384,)."""
+        return await self._workplace.embeddings.embed(text)
+
+    async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
+        """Let the method try a question once, and grade it.
+
+        Raises:
+            UserError: Too many attempts have failed, the sandbox is broken, or an endpoint is gone.
+        """
+        return Attempt(episode, await self._workplace.attempt(solve, item, episode))
+
+    def resume(self) -> Checkpoint | None:
+        """The checkpoint to go on from, ``None`` to begin; checkpoints of another training are removed."""
+        finished = self._finished_epochs()
+        if not finished:
+            return None
+        found = checkpoint.load(self._checkpoint(finished[-1]))
+        if found.facts.get("identity") != self._facts["identity"]:
+            logger.warning(
+                "%s: its checkpoints come from other code, data or configuration; training starts over (finished "
+                "calls are kept)",
+                self._label,
+            )
+            for path in self._checkpoints.iterdir():
+                path.unlink()
+            return None
+        self._finished = int(found.facts["epoch"])
+        logger.info("%s: training goes on after epoch %d", self._label, self._finished)
+        optimiser = checkpoint.load(self._optimiser(self._finished))
+        return Checkpoint({**found.tensors, **optimiser.tensors}, found.facts)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count the time of a block towards a phase."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
+
+    def note(self, place: Place, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
+        """Log one update: what the method measured, and the attempts it learned from.
+
+        Accuracy, costs, depth and calls of the attempts are added to the measures.
+        """
+        measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
+        self._pending["training"] += [
+            {"epoch": place.epoch, "update": place.update, "measure": name, "value": float(value)}
+            for name, value in measures.items()
+        ]
+        for episode, one in attempts:
+            for kind in ("calls", "decisions"):
+                self._pending[f"training_{kind}"] += [{**episode._asdict(), **row} for row in rows([one], kind)]
+        self._progress(place, measures)
+
+    def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
+        """Write the checkpoint of a finished epoch.
+
+        Args:
+            epoch: The epoch; 0 is the state before any training.
+            learned: What the method needs to answer questions; kept for every epoch.
+            optimiser: What it needs besides to go on learning; kept for the last epoch only.
+            facts: What the method wants to know when it loads the checkpoint.
+        """
+        for name, schema in TABLES.items():
+            table = pa.Table.from_pylist(self._pending[name], schema=schema)
+            write_atomically(self._piece(epoch, name), parquet(table))
+            self._pending[name] = []
+        whole = {**facts, **self._facts, "epoch": epoch}
+        checkpoint.save(self._optimiser(epoch), Checkpoint(optimiser, whole))
+        checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, whole))
+        for earlier in range(epoch):
+            self._optimiser(earlier).unlink(missing_ok=True)
+        self._finished = epoch
+
+    def finish(self) -> set[str]:
+        """Write the tables of the whole training and its last checkpoint into the cell's folder.
+
+        Returns:
+            Keys of all calls the training used.
+        """
+        write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
+        tables = {name: self._whole(name) for name in TABLES}
+        for name, table in tables.items():
+            write_atomically(self._folder / f"{name}.parquet", parquet(table))
+        return set(tables["training_calls"].column("key").to_pylist())
+
+    def _finished_epochs(self) -> list[int]:
+        """The epochs that training can go on from: only the last is sure to have what the optimiser remembers."""
+        moments = self._checkpoints.glob("epoch-*.optimiser.safetensors")
+        epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in moments)
+        return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
+
+    def _whole(self, name: str) -> pa.Table:
+        epochs = range(self._finished + 1)
+        pieces = [pq.read_table(self._piece(epoch, name)) for epoch in epochs if self._piece(epoch, name).exists()]
+        return pa.concat_tables(pieces)
+
+    def _piece(self, epoch: int, name: str) -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}.{name}.parquet"
+
+    def _checkpoint(self, epoch: int) -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}.safetensors"
+
+    def _optimiser(self, epoch: int) -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}.optimiser.safetensors"
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self._folder / "checkpoints"
+
+    def _progress(self, place: Place, measures: Mapping[str, float]) -> None:
+        self._updates += 1
+        now = time.monotonic()
+        if now - self._last < INTERVAL_S and place.update < place.of:
+            return
+        self._last = now
+        logger.info(
+            "%s: training, epoch %d, update %d/%d, %.1f %% right, depth %.2f, cost %.2e a question, %.0f s left",
+            self._label,
+            place.epoch,
+            place.update,
+            place.of,
+            100 * measures["accuracy"],
+            measures["depth"],
+            measures["cost_total"],
+            (now - self._started) / self._updates * (place.of - place.update),
+        )
+
+
+def _measures(answered: Sequence[Answered]) -> dict[str, float]:
+    trajectories = [one.trajectory for one in answered]
+    n = len(trajectories)
+    return {
+        "trajectories": n,
+        "accuracy": sum(one.verdict.correct for one in answered) / n,
+        "cost_total": sum(one.cost_total for one in trajectories) / n,
+        "cost_steps": sum(one.cost_steps for one in trajectories) / n,
+        "depth": sum(one.depth for one in trajectories) / n,
+        "calls": sum(len(one.calls) for one in trajectories),
+    }

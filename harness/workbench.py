@@ -1,0 +1,174 @@
+"""What the tools of roles may do with a reply: run its program on the examples of the question, or read its result.
+
+Programs run in the sandbox only (methods §1.5). Of the tests of a question, a tool sees those that stand in the
+question itself and no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from harness.benchmarks.code_grading import PYTHON_FENCES
+from harness.benchmarks.extraction import Block, fenced_blocks
+from harness.benchmarks.programs import definitions, parse
+from harness.errors import UserError
+from harness.items import Item
+from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.together import together
+
+# Neither speaks of an outcome, so neither may sound like one; digits could pass for an answer.
+NO_PROGRAM = "Nothing was run, because there is no program in a fenced Python block."
+NO_EXAMPLE = "Nothing was run, because the question states no example as code."
+
+_LONGEST_VALUE = 200
+# Enough of the output for the value, which is printed last.
+_KEPT_OUTPUT = 1000
+_PLACE_IN_CHECKS = re.compile(r" \(checks, line \d+\)\Z")
+_ADDRESS = re.compile(r"(?<= at 0x)[0-9a-fA-F]+")
+_ANSWER = re.compile(r"\banswer\b")
+# The program may have given another meaning to any name, and another target to ``sys.stdout``.
+_READ_ANSWER = """
+import builtins, sys
+if builtins.callable(answer):
+    raise builtins.TypeError("answer is a function, not a value")
+sys.__stdout__.write({mark!r} + builtins.str.join(" ", builtins.str(answer).split())[:{length}])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a program left in its variable ``answer``; exactly one of the two is set.
+
+    Attributes:
+        printed: The value as ``print`` shows it, on one line, cut at 200 characters.
+        failure: Why there is none, in a few words.
+    """
+
+    printed: str | None = None
+    failure: str | None = None
+
+
+class Workbench:
+    """Runs programs that stand in texts; no program is run twice in the same way."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._done: dict[Program, Execution] = {}
+        self._locks: defaultdict[Program, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def examples(self, item: Item, text: str) -> str:
+        """Run the program of a text on the examples that stand in the question, each in a process of its own.
+
+        Returns:
+            A heading and one line for each example; a single line where there is no program or no example.
+
+        Raises:
+            UserError: The sandbox is broken.
+        """
+        sources = programs(text)
+        if not sources:
+            return NO_PROGRAM
+        if item.code is None or not item.code.visible:
+            return NO_EXAMPLE
+        task = item.code
+        source = _first_that_defines(task.entry_point, sources)
+        runs = await together(self._run(source, task.setup, example) for example in task.visible)
+        lines = [_example_line(example, run) for example, run in zip(task.visible, runs, strict=True)]
+        return "\n".join(["The program was run on every visible example of the question:", *lines])
+
+    async def value(self, text: str) -> Value | None:
+        """Run the last program of a text that speaks of ``answer`` and read this variable.
+
+        Returns:
+            The value or what went wrong; ``None`` where the text holds no program at all.
+
+        Raises:
+            UserError: The sandbox is broken.
+        """
+        sources = programs(text)
+        if not sources:
+            return None
+        speaking = [source for source in sources if _ANSWER.search(source)]
+        if not speaking:
+            return Value(failure="it has no variable named answer")
+        source = speaking[-1]
+        # Depends on the program, so that nothing the program prints can be it.
+        mark = f"<{hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+        # One more than is shown tells whether something was cut.
+        run = await self._run(source, "", _READ_ANSWER.format(mark=mark, length=_LONGEST_VALUE + 1))
+        return _read_value(run, mark)
+
+    async def _run(self, source: str, setup: str, checks: str) -> Execution:
+        program = Program(source, f"{setup}\n{_seeding(source)}", checks)
+        async with self._locks[program]:
+            if program not in self._done:
+                run = await self._sandbox.run(program)
+                if run.outcome is Outcome.SANDBOX_ERROR:
+                    raise UserError(
+                        f"the sandbox failed on a program that a role's tool ran ({run.detail}); mend the cause, then "
+                        "give the same command again (finished calls are kept)"
+                    )
+                self._done[program] = replace(run, stdout=run.stdout[-_KEPT_OUTPUT:])
+            return self._done[program]
+
+
+def programs(text: str) -> list[str]:
+    """The programs in a text: fenced blocks that say they are Python, or that say nothing and read like it.
+
+    A text without fenced blocks may be a program as a whole.
+    """
+    blocks = fenced_blocks(text)
+    if not blocks:
+        return [text] if _reads_like_python(text) else []
+    return [block.source for block in blocks if _is_program(block)]
+
+
+def _is_program(block: Block) -> bool:
+    if block.language:
+        return block.language in PYTHON_FENCES and bool(block.source.strip())
+    return _reads_like_python(block.source)
+
+
+def _reads_like_python(text: str) -> bool:
+    """A single word, a number or a formula is Python too; giving something a name tells a program from them."""
+    tree = parse(text)
+    return tree is not None and bool(definitions(tree))
+
+
+def _first_that_defines(name: str, sources: list[str]) -> str:
+    for source in sources:
+        tree = parse(source)
+        if tree is not None and name in definitions(tree):
+            return source
+    return sources[0]
+
+
+def _seeding(source: str) -> str:
+    """A program that draws random numbers must say the same each time; the name stays unbound for the program."""
+    return '__import__("random").seed(0)\n' if "random" in source else ""
+
+
+def _example_line(example: str, run: Execution) -> str:
+    shown = " ".join(example.split())
+    if run.outcome is Outcome.PASSED:
+        return f"- example passed: {shown}"
+    reason = "the result differs" if run.outcome is Outcome.WRONG_ANSWER else _reason(run)
+    return f"- example failed: {shown} ({reason})"
+
+
+def _read_value(run: Execution, mark: str) -> Value:
+    if run.outcome is not Outcome.PASSED:
+        return Value(failure=_reason(run))
+    _, found, printed = run.stdout.rpartition(mark)
+    if not found:
+        return Value(failure="its output was lost")
+    shown = printed if len(printed) <= _LONGEST_VALUE else f"{printed[:_LONGEST_VALUE]}..."
+    return Value(printed=_ADDRESS.sub("...", shown))
+
+
+def _reason(run: Execution) -> str:
+    return _PLACE_IN_CHECKS.sub("", run.detail) or run.outcome.replace("_", " ")

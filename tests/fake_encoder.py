@@ -1,0 +1,29 @@
+"""An encoder that needs no model: unit vectors made from a hash of the text."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+
+import numpy as np
+
+from harness.encoder import Encoded
+
+
+class FakeEncoder:
+    """Stands where a SentenceEncoder does and counts its work; words stand for word pieces."""
+
+    identity = "fake-encoder"
+
+    def __init__(self, dimension: int = 384, max_tokens: int = 256) -> None:
+        self.dimension = dimension
+        self.max_tokens = max_tokens
+        self.encoded: list[str] = []
+        self._counting = threading.Lock()
+
+    def encode(self, text: str) -> Encoded:
+        with self._counting:
+            self.encoded.append(text)
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+        draws = np.random.default_rng(seed).standard_normal(self.dimension)
+        return Encoded((draws / np.linalg.norm(draws)).astype(np.float32), len(text.split()) + 2)

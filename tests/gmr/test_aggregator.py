@@ -1,0 +1,38 @@
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmr.aggregator import NOTHING_STORED, aggregating, aggregator_prompt
+from harness.prompts import Record
+from tests.gmr.world import ITEMS, RULES
+
+RECORDS = [Record("Critic", "It is 3."), Record("Historian", "It is 4.")]
+
+
+@given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=10))
+def test_the_most_frequent_closes_and_of_several_the_first_chosen(chosen: list[str]) -> None:
+    counts = Counter(chosen)
+    first = next(one for one in chosen if counts[one] == max(counts.values()))
+    assert aggregating(chosen) == first
+
+
+def test_a_tie_goes_to_the_first_chosen_and_not_to_the_last_or_the_alphabet() -> None:
+    assert aggregating(["b", "a", "a", "b"]) == "b"
+    assert aggregating(["c", "a", "b"]) == "c"
+    assert aggregating(["c", "a", "b", "b"]) == "b"
+
+
+def test_the_prompt_has_rules_first_then_question_then_records_in_memory_order() -> None:
+    system, user = aggregator_prompt(RULES, ITEMS[0], RECORDS)
+    assert (system.role, user.role) == ("system", "user")
+    assert system.content.endswith(RULES)
+    places = [user.content.index(part) for part in (ITEMS[0].question, "[1] Critic:\nIt is 3.", "[2] Historian:\n")]
+    assert places == sorted(places)
+    assert NOTHING_STORED not in user.content
+
+
+def test_an_empty_memory_is_said_in_so_many_words() -> None:
+    system, user = aggregator_prompt(RULES, ITEMS[0], [])
+    assert user.content == f"Question:\n{ITEMS[0].question}\n\n{NOTHING_STORED}"
+    assert system == aggregator_prompt(RULES, ITEMS[0], RECORDS)[0]
