@@ -34,22 +34,22 @@ class Config:
         batch: Questions B of one update.
         group: Rollouts G of each question.
         max_depth: Most steps φ of a trajectory.
-        lambda_c: Weight λ_c of cost in the utility.
+        lambda_c: Weight λ_c of cost in the utility (D-GMR-5).
         lr: Learning rate of Adam.
         vae_weight: Weight α of the loss of the two autoencoders.
         entropy_weight: Weight c_H of the mean policy entropy.
-        halting_bias: Initial bias of the halting logit; -1.1 is a probability to halt of about a quarter.
-        score: Logits of roles and backbones: scaled dot product, or cosine with a learned scale.
+        halting_bias: Initial bias of the halting logit; -1.1 is a probability to halt of about a quarter (D-GMR-2).
+        score: Logits of roles and backbones: scaled dot product, or cosine with a learned scale (D-GMR-1).
         role_allocator: Off: the role is uniform over the pool.
         llm_router: Off: the backbone is uniform over the pool.
         retrieval_gate: Off: an agent sees all that is stored.
         write_gate: Off: every response is stored.
         halting: Off: every trajectory has ``max_depth`` steps.
-        role_pool: ``all`` roles of the catalogue, or those of the benchmark's ``domain``.
+        role_pool: ``all`` roles of the catalogue, or those of the benchmark's ``domain`` (D-GMR-6).
         role_subset: How many roles of each domain are kept, drawn once by the training seed; all where ``None``.
         decode: How decisions are made at test time.
-        empty_memory: What the aggregator gets when nothing is stored: a ``note``, or the ``last_response``.
-        reward_cost: Which calls the utility charges: those of the ``steps``, or ``all`` with the aggregation.
+        empty_memory: What the aggregator gets when nothing is stored: a ``note``, or the ``last_response`` (D-GMR-9).
+        reward_cost: Which calls the utility charges: those of the ``steps``, or ``all`` with the aggregation (D-GMR-7).
     """
 
     epochs: Mapping[str, int]
@@ -83,6 +83,8 @@ class Config:
         for name in ("lambda_c", "lr", "vae_weight", "entropy_weight"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected a number of at least 0")
+        if self.role_subset is not None and not self.role_subset:
+            raise ValueError("role_subset names no domain; leave it out for all roles")
         if "default" not in self.epochs or not all(_is_whole(count) and count >= 0 for count in self.epochs.values()):
             raise ValueError(f"epochs is {self.epochs!r}; expected whole numbers by benchmark, and one as default")
 

@@ -134,8 +134,10 @@ class GMR:
         if not self._warned and entropy < COLLAPSED_ENTROPY and place.update <= place.of / 2:
             self._warned = True
             logger.warning(
-                "the entropy of the backbone choice is %.3f nats after %d of %d updates: the router has all but "
-                "settled on one backbone (a smaller lr, `score: cosine` or a larger entropy_weight delays this)",
+                "%s, seed %d: the entropy of the backbone choice is %.3f nats after %d of %d updates: the router "
+                "has all but settled on one (a smaller lr, `score: cosine` or a larger entropy_weight delays this)",
+                self._setting.benchmark,
+                self._setting.seed,
                 entropy,
                 place.update,
                 place.of,

@@ -46,7 +46,7 @@ class Rollout:
         return Trace(self._question, tuple(self._steps))
 
     async def solve(self, item: Item, desk: Desk) -> str:
-        """Act until halted or φ steps are done, then aggregate what was stored."""
+        """Act until halted or φ steps are done, then aggregate what was stored; no step is cut short (D-GMR-4)."""
         self._question = await desk.embed(item.question)
         state = self._policy.begin(self._question)
         halted = False

@@ -167,7 +167,7 @@ class Snapshot:
 
         Returns:
             The new state; the probability of halting, ``None`` where no draw is made: after the last step that the
-            configuration allows, or with halting off.
+            configuration allows (D-GMR-3), or with halting off.
         """
         if written:
             state = self._store(state, role, backbone, _row(response))

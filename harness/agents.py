@@ -100,7 +100,7 @@ async def _tool_line(role: Role, reply: str, desk: Desk) -> str:
         case "execute_code":
             return _told(await desk.workbench.value(reply))
         case "lookup":
-            # A look-up over the network would make a result depend on the day of the run.
+            # A look-up over the network would make a result depend on the day of the run (D-GEN-7).
             return NO_ENTRY
 
 

@@ -1,112 +1,33 @@
-"""One cell of the DAG: prepared data, a method, a client with its call log, evaluation, results."""
+"""One cell of the DAG: a method trained where it learns, the test questions answered and graded, results written."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import platform
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 import orjson
 
 from harness import config, layout
-from harness.backbones import Backbone
-from harness.backbones import load as load_backbones
-from harness.benchmarks import Benchmark, Tools, benchmark
-from harness.benchmarks.math_verifier import MathVerifier
-from harness.benchmarks.prepare import Prepared, read
-from harness.config import Cell, MethodEntry, Preset
-from harness.embeddings import Embeddings
-from harness.encoder import SentenceEncoder
-from harness.errors import UserError
 from harness.evaluate import evaluate
-from harness.files import ROOT, code_of, write_atomically
-from harness.items import Item
-from harness.llm import endpoints
+from harness.files import code_of, write_atomically
 from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog, Seal, SealedLog
-from harness.llm.client import ChatClient, Served
-from harness.llm.transport import ChatEndpoint
-from harness.method import Learner, Setting, build
+from harness.llm.call_log import CallLog
+from harness.llm.client import Served
+from harness.method import Learner, build
+from harness.opening import as_served, endpoints_of, open_workplace
+from harness.plan import Plan
 from harness.progress import Progress
 from harness.results import write
-from harness.sandbox import Sandbox
 from harness.training import CHECKPOINT, Training
-from harness.workbench import Workbench
-from harness.workplace import ErrorShare, Workplace
-
-if TYPE_CHECKING:
-    from harness.simulator import SimulatedEndpoint
-
+from harness.workplace import Workplace
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything a cell is made of, before it runs."""
-
-    preset: Preset
-    cell: Cell
-    method: MethodEntry
-    backbones: Mapping[str, Backbone]
-    benchmark: Benchmark
-    data: Prepared
-    folder: Path
-    shared: tuple[Path, ...]
-
-    @property
-    def test(self) -> list[Item]:
-        """The test questions this preset asks."""
-        return self.data.test[: self.preset.limit.test]
-
-    @property
-    def train(self) -> list[Item]:
-        """The training questions this preset uses."""
-        return self.data.train[: self.preset.limit.train]
-
-    @property
-    def rows(self) -> tuple[str, ...]:
-        """The backbones this cell may ask."""
-        return config.backbones_of(self.preset, self.cell)
-
-    @property
-    def setting(self) -> Setting:
-        """What the method is told."""
-        return Setting(
-            backbone=self.cell.backbone,
-            pool={key: self.backbones[key] for key in self.rows},
-            benchmark=self.cell.benchmark,
-            domain=self.benchmark.role_domain,
-            seed=self.cell.seed,
-            max_epochs=self.preset.limit.epochs,
-        )
-
-
-def plan(preset: Preset, cell: Cell) -> Plan:
-    """Collect what a cell needs.
-
-    Raises:
-        UserError: A name that is not in the preset, or data that is missing or altered.
-    """
-    config.check_cell(preset, cell)
-    entry = config.methods()[cell.method]
-    return Plan(
-        preset=preset,
-        cell=cell,
-        method=entry,
-        backbones=load_backbones(ROOT / "config" / "backbones.yaml"),
-        benchmark=benchmark(cell.benchmark),
-        data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
-        folder=layout.cell(preset.name, cell),
-        shared=tuple(layout.seal(preset.name, other) for other in config.sharing(preset, cell)),
-    )
 
 
 async def run(plan: Plan) -> dict[str, Any]:
@@ -143,7 +64,7 @@ async def run(plan: Plan) -> dict[str, Any]:
             "host": platform.node(),
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "endpoints": {key: endpoint.url for key, endpoint in _endpoints(plan).items()},
+            "endpoints": {key: endpoint.url for key, endpoint in endpoints_of(plan).items()},
             "training_s": seconds,
             "calls": {**asdict(workplace.client.counts), "failed_attempts": attempts.failed},
         }
@@ -151,38 +72,6 @@ async def run(plan: Plan) -> dict[str, Any]:
     write_atomically(layout.seal(plan.preset.name, plan.cell), orjson.dumps(seal._asdict(), option=orjson.OPT_INDENT_2))
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     return result
-
-
-async def open_workplace(
-    plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
-) -> tuple[Workplace, Mapping[str, Served]]:
-    """Reach the backbones of a plan and set up all else that its trajectories need, until the stack is closed.
-
-    Returns:
-        The workplace, and what each endpoint says of the model it serves.
-
-    Raises:
-        UserError: An endpoint does not answer, or serves another model.
-    """
-    client = await stack.enter_async_context(_client(plan, log, attempts))
-    served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
-    sandbox = await stack.enter_async_context(Sandbox())
-    verifier = await stack.enter_async_context(MathVerifier())
-    encoder = SentenceEncoder()
-    embeddings = await stack.enter_async_context(
-        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), _name(plan))
-    )
-    workplace = Workplace(
-        client=client,
-        backbones={key: _as_served(plan.backbones[key], one) for key, one in served.items()},
-        benchmark=plan.benchmark,
-        tools=Tools(sandbox, verifier),
-        workbench=Workbench(sandbox),
-        embeddings=embeddings,
-        seed=plan.cell.seed,
-        errors=ErrorShare(plan.preset.max_error_share),
-    )
-    return workplace, served
 
 
 async def _train(
@@ -201,51 +90,6 @@ async def _train(
     used = training.finish()
     checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
     return used, {"encoder": facts["encoder"], "checkpoint": checkpoint}, training.seconds
-
-
-def _as_served(backbone: Backbone, served: Served) -> Backbone:
-    """The backbone with the revision its server reports, which then is part of every call's identity.
-
-    Raises:
-        UserError: The configuration pins another revision.
-    """
-    pinned = backbone.revision if not served.simulated else None
-    if pinned and served.revision and pinned != served.revision:
-        raise UserError(
-            f"{backbone.key} is pinned to revision {pinned} but its server has {served.revision}; "
-            "serve the pinned revision, or correct config/backbones.yaml"
-        )
-    return replace(backbone, revision=served.revision or backbone.revision)
-
-
-def _client(plan: Plan, log: CallLog, attempts: AttemptLog) -> ChatClient:
-    return ChatClient(_endpoints(plan), log, attempts, [_sealed(path) for path in plan.shared], _in_process(plan))
-
-
-def _endpoints(plan: Plan) -> dict[str, endpoints.Endpoint]:
-    if plan.preset.simulated:
-        return dict.fromkeys(plan.rows, endpoints.simulated())
-    return endpoints.load(ROOT / "config" / "endpoints.yaml", plan.rows)
-
-
-def _in_process(plan: Plan) -> ChatEndpoint | None:
-    return simulated_endpoint(plan.preset) if plan.preset.simulated else None
-
-
-def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
-    """The simulated backbones of a preset, with every benchmark it has."""
-    from harness.simulator import SimulatedEndpoint, World
-
-    pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
-    return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
-
-
-def _sealed(path: Path) -> SealedLog:
-    try:
-        seal = Seal(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{path} is not a seal ({error}); rerun the cell that makes it") from error
-    return SealedLog(path.with_name(layout.CALL_LOG), seal)
 
 
 def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:
@@ -276,7 +120,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
                 "model": one.model,
                 "served_by": one.owned_by,
                 **one.details,
-                "revision": _as_served(plan.backbones[key], one).revision,
+                "revision": as_served(plan.backbones[key], one).revision,
                 "revision_confirmed": one.revision is not None,
             }
             for key, one in served.items()
@@ -308,14 +152,9 @@ def _training_facts(plan: Plan, workplace: Workplace, served: Mapping[str, Serve
         "config": dict(plan.method.config),
         "backbone": plan.cell.backbone,
         "benchmark": plan.cell.benchmark,
-        "seed": plan.cell.seed,
+        "seed": plan.seed,
         "encoder": encoder,
     }
-
-
-def _name(plan: Plan) -> str:
-    """The plan's folder as the name of a file that no other plan writes."""
-    return "-".join(plan.folder.relative_to(layout.RESULTS).parts)
 
 
 def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:

@@ -62,6 +62,7 @@ class MethodEntry:
     rows: tuple[str, ...]
     trained: bool = False
     calibrated: bool = False
+    seed_offset: int = 0
     answers_from: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -96,7 +97,8 @@ def _extended(entries: Mapping[str, Any]) -> dict[str, Any]:
     whole = {key: entry for key, entry in entries.items() if "extends" not in entry}
     for key, entry in entries.items():
         if "extends" in entry:
-            _check_names("method to extend", [entry["extends"]], whole, "config/methods.yaml, which extend no other")
+            where = "config/methods.yaml; one that extends another has to stand above"
+            _check_names("base method", [entry["extends"]], whole, where)
             base = whole[entry["extends"]]
             own = {name: value for name, value in entry.items() if name != "extends"}
             whole[key] = {**base, **own, "config": {**base.get("config", {}), **entry.get("config", {})}}
@@ -209,6 +211,7 @@ def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
     return {
         "cell": dataclasses.asdict(cell),
         "module": entry.module,
+        "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
         "backbones": {key: backbones[key] for key in backbones_of(chosen, cell)},
         "preset": {**data_identity(chosen), "limit": limit, **served},

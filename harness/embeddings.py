@@ -14,7 +14,6 @@ import logging
 import os
 import struct
 import zlib
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -76,17 +75,13 @@ class Embeddings:
             known = await asyncio.shield(self._in_flight.get(digest) or self._start(digest, text))
         return known.vector
 
-    def truncated_share(self, texts: Iterable[str]) -> float:
-        """Share of texts that are longer than the encoder reads (D-GEN-3); 0 for no texts.
-
-        Args:
-            texts: Texts that have been embedded; a text that comes twice counts twice.
+    def is_truncated(self, text: str) -> bool:
+        """Whether a text that has been embedded is longer than the encoder reads (docs/deviations.md, D-GEN-3).
 
         Raises:
-            KeyError: One of them has not been embedded.
+            KeyError: It has not been embedded.
         """
-        tokens = [self._tokens(text) for text in texts]
-        return sum(count > self.encoder.max_tokens for count in tokens) / max(len(tokens), 1)
+        return self._tokens(text) > self.encoder.max_tokens
 
     async def close(self) -> None:
         """Drop the work that is not done and close the file; closing twice is harmless."""

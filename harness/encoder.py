@@ -141,7 +141,6 @@ class SentenceEncoder:
     def _load(self) -> SentenceTransformer:
         folder = self._verified_folder()
         with _quietly_offline():
-            import torch
             from sentence_transformers import SentenceTransformer
 
             try:

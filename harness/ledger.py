@@ -23,14 +23,15 @@ def simulated(cells: Sequence[Path]) -> bool:
 
 
 def ledger(cells: Sequence[Path]) -> pd.DataFrame:
-    """One row a method and one for all, over the finished cells.
+    """One row a method, one for its training where it learns, and one for all, over the finished cells.
 
     Args:
         cells: Folders of finished cells, laid out by :mod:`harness.layout`.
 
     Returns:
-        By method: ``uses`` (calls as charged), ``calls`` (distinct within a cell), ``alike`` (asked by another cell of
-        the run too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost`` summed over uses.
+        By method, ``NAME training`` for what it used to learn: ``uses`` (calls as charged), ``calls`` (distinct within
+        a cell; one that training and test share counts for the test), ``alike`` (asked by another cell of the run too),
+        ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost`` summed over uses.
 
     Raises:
         UserError: No cell is finished.
@@ -38,9 +39,11 @@ def ledger(cells: Sequence[Path]) -> pd.DataFrame:
     import pandas as pd
 
     frames = [
-        pd.read_parquet(cell / "calls.parquet", columns=_COLUMNS).assign(cell=str(cell), method=cell.parents[2].name)
+        pd.read_parquet(cell / file, columns=_COLUMNS).assign(cell=str(cell), method=cell.parents[2].name + phase)
         for cell in cells
         if (cell / "run.json").exists()
+        for file, phase in (("calls.parquet", ""), ("training_calls.parquet", " training"))
+        if (cell / file).exists()
     ]
     if not frames:
         raise UserError("no cell of this run is finished; run `snakemake --cores all` on one of its tables first")
@@ -54,7 +57,7 @@ def ledger(cells: Sequence[Path]) -> pd.DataFrame:
         completion_tokens=("completion_tokens", "sum"),
         cost=("cost", "sum"),
     )
-    rows.insert(1, "calls", asked.groupby("method").size())
+    rows.insert(1, "calls", asked.groupby("method").size().reindex(rows.index, fill_value=0))
     rows.insert(2, "alike", alike.groupby("method").size().reindex(rows.index, fill_value=0))
     rows.loc["all"] = rows.sum()
     whole = rows.columns.drop("cost")

@@ -33,6 +33,8 @@ ITEMS = pa.schema(
         ("completion_tokens", pa.int64()),
         ("cost_total", pa.float64()),
         ("cost_steps", pa.float64()),
+        ("embedded", pa.int64()),
+        ("truncated", pa.int64()),
     ]
 )
 CALLS = pa.schema(
@@ -89,6 +91,8 @@ def item_row(answered: Answered) -> dict[str, Any]:
         "completion_tokens": sum(call.completion_tokens for call in trajectory.calls),
         "cost_total": trajectory.cost_total,
         "cost_steps": trajectory.cost_steps,
+        "embedded": trajectory.embedded,
+        "truncated": trajectory.truncated,
     }
 
 

@@ -8,6 +8,7 @@ had begun is done again, from the call log.
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_S = 5.0
 CHECKPOINT = "trained.safetensors"
+_CHECKPOINTS = "checkpoints"
 UPDATES = pa.schema([("epoch", pa.int64()), ("update", pa.int64()), ("measure", pa.string()), ("value", pa.float64())])
 _EPISODE = [("epoch", pa.int64()), ("rollout", pa.int64())]
 TABLES: Mapping[str, pa.Schema] = {
@@ -200,7 +202,7 @@ class Training:
 
     @property
     def _checkpoints(self) -> Path:
-        return self._folder / "checkpoints"
+        return self._folder / _CHECKPOINTS
 
     def _progress(self, place: Place, measures: Mapping[str, float]) -> None:
         self._updates += 1
@@ -221,6 +223,11 @@ class Training:
         )
 
 
+def forget(folder: Path) -> None:
+    """Remove the checkpoints of a cell, so that its training starts over."""
+    shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+
+
 def _measures(answered: Sequence[Answered]) -> dict[str, float]:
     trajectories = [one.trajectory for one in answered]
     n = len(trajectories)
@@ -231,4 +238,5 @@ def _measures(answered: Sequence[Answered]) -> dict[str, float]:
         "cost_steps": sum(one.cost_steps for one in trajectories) / n,
         "depth": sum(one.depth for one in trajectories) / n,
         "calls": sum(len(one.calls) for one in trajectories),
+        "truncated": sum(one.truncated for one in trajectories) / max(sum(one.embedded for one in trajectories), 1),
     }

@@ -83,12 +83,23 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What a method did on one question, in order, and the text it answered with."""
+    """What a method did on one question, in order, and the text it answered with.
+
+    Attributes:
+        item: The question.
+        answer: The text to be graded.
+        calls: Every use of a model.
+        decisions: Every choice of a policy.
+        embedded: How many texts it looked at as embeddings.
+        truncated: How many of these were longer than the sentence encoder reads.
+    """
 
     item: Item
     answer: str
     calls: tuple[Call, ...]
     decisions: tuple[Decision, ...]
+    embedded: int = 0
+    truncated: int = 0
 
     @property
     def cost_total(self) -> float:
@@ -144,6 +155,8 @@ class Desk:
         self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
         self._decisions: list[Decision] = []
+        self._embedded = 0
+        self._truncated = 0
 
     async def ask(
         self,
@@ -195,7 +208,10 @@ class Desk:
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """The sentence embedding of a text, shape (384,), of unit length."""
-        return await self._embeddings.embed(text)
+        vector = await self._embeddings.embed(text)
+        self._embedded += 1
+        self._truncated += self._embeddings.is_truncated(text)
+        return vector
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
         """A number strictly between 0 and 1, fixed by seed, question, episode and the decision it is for."""
@@ -209,7 +225,7 @@ class Desk:
         """The finished trajectory."""
         calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
-        return Trajectory(self.item, answer, tuple(calls), tuple(decisions))
+        return Trajectory(self.item, answer, tuple(calls), tuple(decisions), self._embedded, self._truncated)
 
 
 def fields(record: Call | Decision) -> dict[str, object]:

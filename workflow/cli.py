@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,8 +83,9 @@ def cell(
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
     from harness import cell as cells
+    from harness.plan import plan
 
-    asyncio.run(cells.run(cells.plan(_preset(preset, overrides), Cell(method, benchmark, backbone, seed))))
+    asyncio.run(cells.run(plan(_preset(preset, overrides), Cell(method, benchmark, backbone, seed))))
 
 
 @app.command("main-table")
@@ -97,6 +99,23 @@ def main_table(preset: PresetName, overrides: Overrides = None) -> None:
     written = render.write(table, layout.REPORTS / preset, "main_table")
     kind = "simulated backbones" if table.simulated else "real models"
     logging.info("main table of preset %s (%s): %s", preset, kind, ", ".join(map(str, written)))
+
+
+@app.command()
+def learning(preset: PresetName, overrides: Overrides = None) -> None:
+    """Report what training did, from the finished cells of a preset."""
+    from paper.learning.files import write
+    from paper.learning.report import build
+
+    chosen = _preset(preset, overrides)
+    report = build([layout.cell(preset, one) for one in config.cells(chosen)])
+    written = write(report, layout.REPORTS / preset)
+    logging.info(
+        "study of learning, %d cells, %d not finished: %s",
+        len(report.cells),
+        report.unfinished,
+        ", ".join(map(str, written)),
+    )
 
 
 @app.command()
@@ -146,7 +165,7 @@ def simulate(
     overrides: Overrides = None,
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
-    from harness.cell import simulated_endpoint
+    from harness.opening import simulated_endpoint
     from harness.simulator.server import serve
 
     chosen = _preset(preset, overrides)
@@ -179,10 +198,57 @@ def print_ledger(preset: PresetName, overrides: Overrides = None) -> None:
     )
 
 
+@app.command()
+def route(
+    question: Annotated[str | None, typer.Argument(help="The question, in quotes.", show_default=False)] = None,
+    item: Annotated[str | None, typer.Option(help="A prepared question by its id, instead of a text.")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="The benchmark it was trained on; may be left out where there is only one.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="A learning method; gmr unless given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed; 0 unless given.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="The router's file, instead of benchmark, method and seed.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Whose router, data and backbones: embedded, or with --checkpoint the one it names."),
+    ] = None,
+    walk: Annotated[bool, typer.Option("--run", help="Ask the backbones, step by step to the answer.")] = False,
+    greedy: Annotated[bool, typer.Option("--greedy", help="With --run: always the most probable choice.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show long texts whole.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    overrides: Overrides = None,
+) -> None:
+    """Show what a trained router does with a question: its next decision, or with --run the whole trajectory."""
+    if (question is None) == (item is None):
+        raise UserError("give either a question in quotes or --item with the id of a prepared one")
+    if greedy and not walk:
+        raise UserError("--greedy says how --run decides; give both, or neither")
+    if checkpoint is not None and (benchmark, method, seed) != (None, None, None):
+        raise UserError("--checkpoint names the router already; leave --benchmark, --method and --seed out")
+    from workflow import restored as routers
+    from workflow import route as routing
+    from workflow.route_text import Page, to_json
+
+    path = checkpoint or routers.find(_preset(preset or "embedded", overrides), method or "gmr", benchmark, seed or 0)
+    restored = routers.restore(path, greedy=greedy)
+    chosen = _preset(preset or restored.facts["preset"], overrides)
+    if item is not None:
+        asked = routing.prepared_question(restored, chosen, item)
+    else:
+        asked = routing.own_question(restored, question or "")
+    found = asyncio.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
+    about = routing.about(restored, asked)
+    width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
+    typer.echo(to_json(about, found) if as_json else Page(width, full=full).show(about, found))
+
+
 @app.command("retry-errors")
 def retry_errors(preset: PresetName) -> None:
-    """Forget the failed calls of a preset, so that the next run asks them again."""
+    """Forget the failed calls of a preset, and trainings with such calls, so that the next run asks them again."""
     from harness.llm.call_log import drop_errors, failed_calls
+    from harness.training import forget
 
     config.check_presets([preset])
     total = 0
@@ -190,6 +256,7 @@ def retry_errors(preset: PresetName) -> None:
         if failed_calls(log):
             # First the result, then the calls: interrupted in between, the cell is run again all the same.
             (log.parent / "run.json").unlink(missing_ok=True)
+            forget(log.parent)
             total += drop_errors(log)
     typer.echo(f"{total} failed calls forgotten; the next run of the preset asks them again")
 

@@ -96,10 +96,18 @@ class CallLog:
 
         Args:
             used: Keys of the calls this run used.
+
+        Raises:
+            UserError: The log lacks some of them, because it was changed or removed under a half-finished run.
         """
         lines = {
             key: _line(key, request, reply) for file in (self._spare, self.path) for key, reply, request in _read(file)
         }
+        if lost := len(set(used) - lines.keys()):
+            raise UserError(
+                f"{self.path} lacks {lost} calls that an earlier part of this run used; restore it, or remove "
+                f"{self.path.parent} and give the same command again"
+            )
         spare = b"".join(lines[key] for key in sorted(lines.keys() - set(used)))
         content = b"".join(lines[key] for key in sorted(used))
         if spare:

@@ -19,6 +19,7 @@ from tests.gmr.world import (
     INSPECTOR,
     ITEMS,
     LARGE,
+    LONGEST,
     POOL,
     REFLECTOR,
     RULES,
@@ -122,6 +123,14 @@ async def test_without_both_gates_everyone_sees_everything() -> None:
     assert {one.name for one in trajectory.decisions} == {"role", "backbone", "halt"}
 
 
+async def test_question_and_responses_are_embedded_and_those_too_long_are_counted() -> None:
+    long = "word " * (LONGEST + 1)
+    trajectory, _, _ = await scripted(
+        *[Plan(CRITIC, SMALL, None)] * 2, answering=lambda backbone, request: long, max_depth=2
+    )
+    assert (trajectory.embedded, trajectory.truncated) == (3, 2)
+
+
 # Empty memory, failed calls
 
 
@@ -172,7 +181,11 @@ async def test_a_failed_aggregation_is_an_empty_answer() -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "closing"),
-    [([SMALL, LARGE, LARGE], "large"), ([LARGE, SMALL, SMALL, LARGE], "large"), ([SMALL, LARGE], "small")],
+    [
+        ([SMALL, LARGE, LARGE], "large"),
+        ([LARGE, SMALL, SMALL, LARGE], "large"),
+        ([SMALL, LARGE], "small"),
+    ],
 )
 @pytest.mark.parametrize("written", [True, False])
 async def test_every_step_has_a_voice_in_who_aggregates(chosen: list[int], closing: str, written: bool) -> None:

@@ -30,6 +30,8 @@ from tests.scripted import backbones, setting
 
 RULES = "End with a line that says: The answer is <number>."
 SMALL, LARGE = 0, 1
+# Words that stand for what a sentence encoder reads.
+LONGEST = 50
 # Roles that need no tool; the third one has a second call.
 CRITIC, HISTORIAN, REFLECTOR, INSPECTOR = range(4)
 POOL = Pool(
@@ -54,6 +56,9 @@ class Embeddings:
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         return embedding(text)
+
+    def is_truncated(self, text: str) -> bool:
+        return len(text.split()) > LONGEST
 
 
 Answering = Callable[[str, Request], str | Reply]

@@ -58,8 +58,8 @@ def test_equal_content_is_equal_bytes_in_any_order(tmp_path: Path) -> None:
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from harness import checkpoint; from tests.harness import test_checkpoint as t;"
-        "t.save(Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from tests.harness import test_checkpoint;"
+        "test_checkpoint.save(Path(sys.argv[1]))"
     )
     path = tmp_path / "other.safetensors"
     environment = {**os.environ, "PYTHONHASHSEED": "77"}
@@ -107,5 +107,5 @@ def test_another_version_of_the_format_is_refused(tmp_path: Path, version: Any) 
 
 
 def test_no_checkpoint_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no checkpoint .*; train the method first"):
+    with pytest.raises(UserError, match=r"there is no checkpoint .*; train the method first"):
         checkpoint.load(tmp_path / "x.safetensors")

@@ -1,3 +1,4 @@
+import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -22,6 +23,12 @@ def checkout(tmp_path: Path) -> Path:
 def edit(checkout: Path, file: str, **changes: Any) -> None:
     path = checkout / "config" / file
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **changes}))
+
+
+def add(checkout: Path, **entries: Any) -> None:
+    """Entries below those of ``methods.yaml``, in the order given."""
+    path = checkout / "config" / "methods.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **entries}, sort_keys=False))
 
 
 @pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
@@ -56,6 +63,8 @@ def test_methods_that_do_not_learn_run_one_seed(checkout: Path) -> None:
         ({"limits": {"test": 3}}, "did you mean 'limit'?"),
         ({"limit": {"tests": 3}}, "did you mean 'test'?"),
         ({"limit": {"test": 0}}, "at limit > test: 0 is less than the minimum of 1"),
+        ({"limit": {"epochs": -1}}, "at limit > epochs: -1 is less than the minimum of 0"),
+        ({"limit": {"epoch": 1}}, "did you mean 'epochs'?"),
         ({"seeds": ["a"]}, "at seeds > 0: 'a' is not of type 'integer'"),
     ],
 )
@@ -85,6 +94,47 @@ def test_a_typo_in_methods_yaml_is_found(checkout: Path) -> None:
         edit(checkout, "methods.yaml", single={**good, **changes})
         with pytest.raises(UserError, match=re.escape(message)):
             config.methods(checkout)
+
+
+def test_an_entry_takes_over_what_it_does_not_say_itself(checkout: Path) -> None:
+    base = {"module": "gmr", "title": "Base", "rows": ["pool"], "trained": True, "config": {"epochs": {"default": 3}}}
+    child = {"extends": "base", "title": "Child", "config": {"halting": False}}
+    grandchild = {
+        "extends": "child",
+        "title": "Grandchild",
+        "rows": ["qwen-2.5-14B"],
+        "config": {"epochs": {"math": 1}},
+    }
+    early = {"extends": "base", "title": "Stands above its base"}
+    add(checkout, early=early, base=base, child=child, grandchild=grandchild)
+    known = config.methods(checkout)
+    assert known["child"] == config.MethodEntry(
+        "child", "gmr", "Child", ("pool",), trained=True, config={"epochs": {"default": 3}, "halting": False}
+    )
+    assert known["early"] == dataclasses.replace(known["base"], key="early", title="Stands above its base")
+    assert known["grandchild"].config == {"epochs": {"math": 1}, "halting": False}
+    assert (known["grandchild"].rows, known["grandchild"].trained) == (("qwen-2.5-14B",), True)
+    assert known["base"].config == {"epochs": {"default": 3}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"extends": "sinlge", "title": "x"}, "unknown base method 'sinlge'; did you mean 'single'?"),
+        ({"extends": "new", "title": "x"}, "unknown base method 'new'"),
+        ({"extends": "later", "title": "x"}, "unknown base method 'later'; known: "),
+        ({"extends": "single"}, "'title' is a required property"),
+        ({"title": "x", "rows": ["pool"]}, "at new"),
+    ],
+)
+def test_an_entry_that_extends_nothing_above_it_is_one_line(
+    checkout: Path, entry: dict[str, Any], message: str
+) -> None:
+    add(checkout, new=entry, later={"extends": "single", "title": "y"})
+    with pytest.raises(UserError) as caught:
+        config.methods(checkout)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_an_empty_preset_is_one_line(checkout: Path) -> None:
@@ -133,8 +183,40 @@ def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> N
         assert config.identity(config.preset("embedded", overrides), cell) == base
 
 
+def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(checkout: Path) -> None:
+    cell = Cell("gmr", "math", "pool", 0)
+    base = config.identity(config.preset("embedded"), cell)
+    for limit in ({"train": 3}, {"epochs": 0}, {"epochs": 1}):
+        assert config.identity(config.preset("embedded", {"limit": limit}), cell) != base
+    assert list(base["backbones"]) == list(config.preset("embedded").backbones)
+    fewer = config.preset("embedded", {"backbones": ["qwen-2.5-14B", "qwen-2.5-32B"]})
+    assert config.identity(fewer, cell) != base
+    edit(checkout, "encoder.yaml", max_tokens=128)
+    preset = config.preset("embedded", root=checkout)
+    assert config.identity(preset, cell, checkout) != base
+    single = Cell("single", "math", "qwen-2.5-14B", 0)
+    assert config.identity(preset, single, checkout) == config.identity(config.preset("embedded"), single)
+
+
+def test_every_seed_of_a_method_that_learns_is_a_cell() -> None:
+    both = ["gmr", "full_history"]
+    chosen = config.preset("rehearsal", {"methods": both, "benchmarks": ["math"], "seeds": [0, 1, 2]})
+    assert config.cells(chosen) == [Cell(key, "math", "pool", seed) for key in both for seed in (0, 1, 2)]
+
+
 def test_values_from_a_command_line_get_their_types_back() -> None:
     assert config.typed("a: b: c") == "a: b: c"
     given = {"limit": {"train": "32", "test": "null"}, "seeds": ["0", "1"], "data": "real", "length_scale": 0.5}
     wanted = {"limit": {"train": 32, "test": None}, "seeds": [0, 1], "data": "real", "length_scale": 0.5}
     assert config.typed(given) == wanted
+
+
+def test_a_seed_offset_is_part_of_what_a_cell_is(checkout: Path) -> None:
+    chosen = config.preset("embedded", {"methods": ["full_history"]}, checkout)
+    cell = Cell("full_history", "math", "pool", 0)
+    before = config.identity(chosen, cell, checkout)
+    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
+    edit(checkout, "methods.yaml", full_history={**entries["full_history"], "seed_offset": 7})
+    after = config.identity(chosen, cell, checkout)
+    assert (before.pop("seed_offset"), after.pop("seed_offset")) == (100, 7)
+    assert before == after

@@ -126,8 +126,8 @@ async def test_the_file_is_what_its_description_says(tmp_path: Path) -> None:
 
 
 async def test_nothing_is_opened_before_the_first_text(tmp_path: Path) -> None:
-    async with Embeddings(FakeEncoder(), tmp_path / "cache", "cell") as embeddings:
-        assert embeddings.truncated_share([]) == 0
+    async with Embeddings(FakeEncoder(), tmp_path / "cache", "cell"):
+        pass
     assert list(tmp_path.iterdir()) == []
 
 
@@ -215,17 +215,16 @@ async def test_a_failure_nobody_waits_for_is_not_reported_by_the_loop(tmp_path: 
     assert reported == []
 
 
-async def test_the_truncated_share_counts_texts_longer_than_the_encoder_reads(tmp_path: Path) -> None:
+async def test_a_text_longer_than_the_encoder_reads_is_truncated(tmp_path: Path) -> None:
     texts = ["word " * words for words in (1, 3, 4, 40)]
     async with Embeddings(FakeEncoder(max_tokens=5), tmp_path, "cell") as embeddings:
         for text in texts:
             await embeddings.embed(text)
-        assert embeddings.truncated_share(texts) == 0.5
-        assert embeddings.truncated_share([texts[0], texts[3], texts[3]]) == pytest.approx(2 / 3)
+        assert [embeddings.is_truncated(text) for text in texts] == [False, False, True, True]
         with pytest.raises(KeyError, match="not embedded: 'never seen'"):
-            embeddings.truncated_share(["never seen"])
+            embeddings.is_truncated("never seen")
     async with Embeddings(FakeEncoder(max_tokens=5), tmp_path, "other") as embeddings:
-        assert embeddings.truncated_share(texts) == 0.5
+        assert [embeddings.is_truncated(text) for text in texts] == [False, False, True, True]
 
 
 async def test_a_killed_process_loses_nothing_it_returned(tmp_path: Path) -> None:

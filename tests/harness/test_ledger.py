@@ -21,7 +21,7 @@ async def write_cell(folder: Path, *questions: str | Reply) -> Path:
         desk = scripted.desk(item, client, "")
         await desk.ask("small", (Message("user", str(question)),))
         answered.append(Answered(desk.close("x"), Verdict(False, None, Status.GRADED)))
-    results.write(folder, answered, {"cell": str(folder), "simulated": folder.parts[-4] == "cot"})
+    results.write(folder, answered, {"cell": str(folder), "simulated": "cot" in folder.parts})
     return folder
 
 
@@ -38,6 +38,16 @@ async def test_uses_distinct_calls_and_calls_of_several_cells_are_told_apart(tmp
     assert simulated(cells)
     assert not simulated(cells[:1])
     assert table.loc["all", "cost"] == pytest.approx(5 * (100 * 0.003 + 10 * 0.010) / 1e6)
+
+
+async def test_what_a_method_learned_from_has_a_row_of_its_own(tmp_path: Path) -> None:
+    cell = await write_cell(tmp_path / "routed" / "math" / "pool" / "seed0", "a", "b")
+    learned = await write_cell(tmp_path / "elsewhere", "b", "c", "c")
+    (learned / "calls.parquet").rename(cell / "training_calls.parquet")
+    table = ledger([cell])
+    assert table.loc["routed", ["uses", "calls"]].tolist() == [2, 2]
+    assert table.loc["routed training", ["uses", "calls"]].tolist() == [3, 1]
+    assert table.loc["all", ["uses", "calls"]].tolist() == [5, 3]
 
 
 def test_a_run_without_a_finished_cell_is_one_line(tmp_path: Path) -> None:

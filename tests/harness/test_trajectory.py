@@ -1,12 +1,15 @@
 import asyncio
 import random
+from pathlib import Path
 
 import pytest
 
+from harness.embeddings import Embeddings
 from harness.items import Item
 from harness.llm.request import Message, Reply, Request
-from harness.trajectory import Decision, Trajectory
+from harness.trajectory import Decision, Episode, Trajectory
 from tests import scripted
+from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="math", question="?", gold="1")
@@ -67,3 +70,24 @@ async def test_every_use_is_charged_even_where_the_answer_was_known() -> None:
 def test_a_method_may_answer_without_a_call() -> None:
     trajectory = scripted.desk(ITEM, ScriptedClient("x"), "rules").close("guess")
     assert (trajectory.calls, trajectory.depth, trajectory.final_call) == ((), 0, None)
+
+
+async def test_texts_that_the_encoder_cuts_are_counted(tmp_path: Path) -> None:
+    async with Embeddings(FakeEncoder(max_tokens=3), tmp_path, "cell") as embeddings:
+        desk = scripted.desk(ITEM, ScriptedClient("x"), embeddings=embeddings)
+        for text in ("short", "one two three four five six seven", "short"):
+            await desk.embed(text)
+    trajectory = desk.close("")
+    assert (trajectory.embedded, trajectory.truncated) == (3, 1)
+
+
+def test_chance_at_the_desk_is_fixed_by_its_whole_key() -> None:
+    def numbers(**key: object) -> list[float]:
+        desk = scripted.desk(ITEM, ScriptedClient("x"), **key)
+        return [desk.uniform(step, name, slot) for step in (1, 2) for name in ("role", "halt") for slot in (0, 1)]
+
+    base = numbers()
+    assert numbers() == base
+    assert len(set(base)) == len(base)
+    for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(0, 1)}):
+        assert not set(numbers(**other)) & set(base)

@@ -43,6 +43,20 @@ def test_the_main_table_is_one_job_a_cell(checkout: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("file", ["trained.safetensors", "training_calls.parquet", "run.json"])
+def test_a_cell_that_learns_leaves_its_checkpoint_and_its_training(checkout: Path, file: str) -> None:
+    planned = snakemake("-n", f"results/smoke/cells/gmr/gsm_hard/pool/seed0/{file}", folder=checkout)
+    assert planned.returncode == 0, planned.stderr
+    assert jobs(planned.stdout + planned.stderr) == {"data": 2, "world": 1, "learned_cell": 1, "total": 4}
+
+
+def test_a_cell_that_does_not_learn_has_no_checkpoint(checkout: Path) -> None:
+    asked = "results/smoke/cells/cot/gsm_hard/qwen-2.5-14B/seed0/trained.safetensors"
+    refused = snakemake("-n", asked, folder=checkout)
+    assert refused.returncode != 0
+    assert "MissingRuleException" in refused.stdout + refused.stderr
+
+
 def test_real_backbones_need_no_simulated_world(checkout: Path) -> None:
     planned = snakemake("-n", "reports/paper/main_table.tex", folder=checkout)
     assert jobs(planned.stdout + planned.stderr) == {

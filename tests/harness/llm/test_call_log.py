@@ -143,6 +143,15 @@ def test_what_is_sealed_depends_on_the_run_and_not_on_what_was_run_before(tmp_pa
     assert sorted(path.name for path in (tmp_path / "older").iterdir()) == ["calls.jsonl", "calls.lock"]
 
 
+def test_a_log_that_lost_calls_of_its_run_is_not_sealed(tmp_path: Path) -> None:
+    with CallLog(tmp_path / "calls.jsonl") as log:
+        log.append(request("a"), reply("1"))
+        with pytest.raises(UserError, match="lacks 1 calls that an earlier part of this run used"):
+            log.seal({request("a").key, request("b").key})
+    with CallLog(tmp_path / "calls.jsonl") as log:
+        assert log.get(request("a").key) == reply("1")
+
+
 def test_calls_that_finish_after_a_failed_write_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "calls.jsonl"
     write = os.write

@@ -1,0 +1,116 @@
+"""Opening a workplace: endpoints, call log, sandbox and embeddings, as a plan wants them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import layout
+from harness.backbones import Backbone
+from harness.benchmarks import Tools
+from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import read
+from harness.config import Preset
+from harness.embeddings import Embeddings
+from harness.encoder import SentenceEncoder
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm import endpoints
+from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import CallLog, Seal, SealedLog
+from harness.llm.client import ChatClient, Served
+from harness.llm.transport import ChatEndpoint
+from harness.plan import Plan
+from harness.sandbox import Sandbox
+from harness.workbench import Workbench
+from harness.workplace import ErrorShare, Workplace
+
+if TYPE_CHECKING:
+    from harness.simulator import SimulatedEndpoint
+
+
+async def open_workplace(
+    plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
+) -> tuple[Workplace, Mapping[str, Served]]:
+    """Reach the backbones of a plan and set up all else that its trajectories need, until the stack is closed.
+
+    Returns:
+        The workplace, and what each endpoint says of the model it serves.
+
+    Raises:
+        UserError: An endpoint does not answer, or serves another model.
+    """
+    client = await stack.enter_async_context(_client(plan, log, attempts))
+    served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
+    sandbox = await stack.enter_async_context(Sandbox())
+    verifier = await stack.enter_async_context(MathVerifier())
+    encoder = SentenceEncoder()
+    embeddings = await stack.enter_async_context(
+        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), _name(plan))
+    )
+    workplace = Workplace(
+        client=client,
+        backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
+        benchmark=plan.benchmark,
+        tools=Tools(sandbox, verifier),
+        workbench=Workbench(sandbox),
+        embeddings=embeddings,
+        seed=plan.seed,
+        errors=ErrorShare(plan.preset.max_error_share),
+    )
+    return workplace, served
+
+
+def as_served(backbone: Backbone, served: Served) -> Backbone:
+    """The backbone with the revision its server reports, which then is part of every call's identity.
+
+    Raises:
+        UserError: The configuration pins another revision.
+    """
+    pinned = backbone.revision if not served.simulated else None
+    if pinned and served.revision and pinned != served.revision:
+        raise UserError(
+            f"{backbone.key} is pinned to revision {pinned} but its server has {served.revision}; "
+            "serve the pinned revision, or correct config/backbones.yaml"
+        )
+    return replace(backbone, revision=served.revision or backbone.revision)
+
+
+def _client(plan: Plan, log: CallLog, attempts: AttemptLog) -> ChatClient:
+    return ChatClient(endpoints_of(plan), log, attempts, [_sealed(path) for path in plan.shared], _in_process(plan))
+
+
+def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
+    """The endpoint of each backbone the cell may ask."""
+    if plan.preset.simulated:
+        return dict.fromkeys(plan.rows, endpoints.simulated())
+    return endpoints.load(ROOT / "config" / "endpoints.yaml", plan.rows)
+
+
+def _in_process(plan: Plan) -> ChatEndpoint | None:
+    return simulated_endpoint(plan.preset) if plan.preset.simulated else None
+
+
+def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
+    """The simulated backbones of a preset, with every benchmark it has."""
+    from harness.simulator import SimulatedEndpoint, World
+
+    pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
+    return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
+
+
+def _sealed(path: Path) -> SealedLog:
+    try:
+        seal = Seal(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{path} is not a seal ({error}); rerun the cell that makes it") from error
+    return SealedLog(path.with_name(layout.CALL_LOG), seal)
+
+
+def _name(plan: Plan) -> str:
+    """The plan's folder as the name of a file that no other plan writes."""
+    return "-".join(plan.folder.relative_to(layout.RESULTS).parts)

@@ -1,0 +1,82 @@
+"""Everything a cell is made of, before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import config, layout
+from harness.backbones import Backbone, load
+from harness.benchmarks import Benchmark, benchmark
+from harness.benchmarks.prepare import Prepared, read
+from harness.config import Cell, MethodEntry, Preset
+from harness.files import ROOT
+from harness.items import Item
+from harness.method import Setting
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a cell is made of, before it runs."""
+
+    preset: Preset
+    cell: Cell
+    method: MethodEntry
+    backbones: Mapping[str, Backbone]
+    benchmark: Benchmark
+    data: Prepared
+    folder: Path
+    shared: tuple[Path, ...]
+
+    @property
+    def test(self) -> list[Item]:
+        """The test questions this preset asks."""
+        return self.data.test[: self.preset.limit.test]
+
+    @property
+    def train(self) -> list[Item]:
+        """The training questions this preset uses."""
+        return self.data.train[: self.preset.limit.train]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The backbones this cell may ask."""
+        return config.backbones_of(self.preset, self.cell)
+
+    @property
+    def seed(self) -> int:
+        """What all chance of this cell follows from."""
+        return self.cell.seed + self.method.seed_offset
+
+    @property
+    def setting(self) -> Setting:
+        """What the method is told."""
+        return Setting(
+            backbone=self.cell.backbone,
+            pool={key: self.backbones[key] for key in self.rows},
+            benchmark=self.cell.benchmark,
+            domain=self.benchmark.role_domain,
+            seed=self.seed,
+            max_epochs=self.preset.limit.epochs,
+        )
+
+
+def plan(preset: Preset, cell: Cell) -> Plan:
+    """Collect what a cell needs.
+
+    Raises:
+        UserError: A name that is not in the preset, or data that is missing or altered.
+    """
+    config.check_cell(preset, cell)
+    entry = config.methods()[cell.method]
+    return Plan(
+        preset=preset,
+        cell=cell,
+        method=entry,
+        backbones=load(ROOT / "config" / "backbones.yaml"),
+        benchmark=benchmark(cell.benchmark),
+        data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
+        folder=layout.cell(preset.name, cell),
+        shared=tuple(layout.seal(preset.name, other) for other in config.sharing(preset, cell)),
+    )

@@ -1,0 +1,132 @@
+"""The cells of a preset as the study of learning sees them: learned cells by seed, single backbones beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.errors import UserError
+from paper.learning import measures
+from paper.learning.study import Study
+from paper.results import Cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TRAINING = "training.parquet"
+_DECISIONS = ("item_id", "step", "name", "choice", "options", "log_prob")
+_UPDATES = ("update", "measure", "value")
+
+Values = Mapping[str, float]
+
+
+class Learned(NamedTuple):
+    """One seed of a learned method on one benchmark.
+
+    Attributes:
+        values: By key of :data:`paper.learning.measures.MEASURES`; what does not apply is absent.
+        backbones: Share of the steps in percent by backbone, the most used first; empty where no policy chose.
+    """
+
+    values: Values
+    backbones: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Everything measured on one benchmark.
+
+    Attributes:
+        title: Title of the benchmark.
+        n: Number of test questions.
+        learned: By method, in the order of the study, and by seed.
+        singles: By backbone: accuracy, utility and cost of asking it once.
+    """
+
+    title: str
+    n: int
+    learned: Mapping[str, Mapping[int, Learned]]
+    singles: Mapping[str, Values]
+
+    @property
+    def best_single(self) -> str | None:
+        """The most accurate single backbone, the cheaper of equals; ``None`` where none was run."""
+        return min(self.singles, key=self._rank, default=None)
+
+    def dominator(self, backbone: str) -> str | None:
+        """The best backbone that is at least as accurate as this one and cheaper, on these very questions."""
+        own = self.singles.get(backbone)
+        better = [key for key, other in self.singles.items() if own is not None and _dominates(other, own)]
+        return min(better, key=self._rank, default=None)
+
+    def _rank(self, backbone: str) -> tuple[float, float, str]:
+        values = self.singles[backbone]
+        return -values["accuracy"], values["cost_total"], backbone
+
+
+def collect(cells: Sequence[Cell], study: Study) -> dict[str, Column]:
+    """Measure comparable cells: one column a benchmark, in the order of the cells.
+
+    Raises:
+        UserError: A table of a cell is missing or damaged, or no cell has learned anything.
+    """
+    columns = {key: _column([cell for cell in cells if cell.run.benchmark == key], study) for key in _benchmarks(cells)}
+    if not any(column.learned for column in columns.values()):
+        raise UserError(
+            "no cell of a method that learns among the finished ones; run `snakemake --cores all "
+            "reports/learning/learning.md`, or name such a method under `methods` of the preset"
+        )
+    return columns
+
+
+def _benchmarks(cells: Sequence[Cell]) -> list[str]:
+    return list(dict.fromkeys(cell.run.benchmark for cell in cells))
+
+
+def _column(cells: Sequence[Cell], study: Study) -> Column:
+    learned: dict[str, dict[int, Learned]] = {}
+    place = {method: number for number, method in enumerate(study.methods)}
+    for cell in sorted(
+        cells, key=lambda cell: (place.get(cell.run.method, len(place)), cell.run.method, cell.run.seed)
+    ):
+        if (cell.folder / _TRAINING).is_file():
+            learned.setdefault(cell.run.method, {})[cell.run.seed] = _learned(cell, study)
+    singles = {
+        cell.run.backbone: measures.of_items(cell.items, study.cost_weight)
+        for cell in cells
+        if cell.run.method == study.single
+    }
+    return Column(cells[0].run.benchmark_title, cells[0].run.data.n_test, learned, singles)
+
+
+def _learned(cell: Cell, study: Study) -> Learned:
+    decisions = _read(cell.folder / "decisions.parquet", _DECISIONS)
+    depth = _read(cell.folder / "items.parquet", ("depth",))["depth"]
+    updates = _read(cell.folder / _TRAINING, _UPDATES).pivot(index="update", columns="measure", values="value")
+    values = {
+        **measures.of_items(cell.items, study.cost_weight),
+        "depth": float(depth.mean()),
+        **measures.of_memory(decisions, cell.run.data.n_test),
+        **measures.of_choices(decisions),
+        **measures.of_training(updates, study.collapsed_entropy),
+    }
+    return Learned(values, measures.shares(decisions, "backbone"))
+
+
+def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
+    except (pa.ArrowException, OSError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: not a readable table with the columns {', '.join(columns)} ({reason}); run the cell again"
+        ) from error
+
+
+def _dominates(one: Values, other: Values) -> bool:
+    return one["accuracy"] >= other["accuracy"] and one["cost_total"] < other["cost_total"]

@@ -1,0 +1,266 @@
+"""What a learning method trains with, shown on a method that learns to count."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from harness import checkpoint
+from harness.errors import UserError
+from harness.items import Item, Status, Verdict
+from harness.llm.request import Message, Reply
+from harness.together import together
+from harness.training import CHECKPOINT, TABLES, Place, Training, forget
+from harness.trajectory import Decision, Desk, Episode
+from harness.workplace import ErrorShare, Workplace
+from tests.scripted import ScriptedClient, backbones
+
+ITEMS = [Item(id=f"q{number}", benchmark="toy", question=f"{number}?", gold="right") for number in range(3)]
+
+
+class Exact:
+    output_rules = ""
+
+    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
+        return Verdict(text == item.gold, text, Status.GRADED)
+
+
+class Embeddings:
+    async def embed(self, text: str) -> Any:
+        return np.float32([len(text)])
+
+    def is_truncated(self, text: str) -> bool:
+        return text != "short"
+
+
+class Breaking(ScriptedClient):
+    """Breaks down at one call."""
+
+    def __init__(self, at: int | None = None) -> None:
+        super().__init__("right")
+        self.at = at
+
+    async def complete(self, backbone: str, request: Any) -> Reply:
+        if len(self.asked) == self.at:
+            raise UserError("gone")
+        return await super().complete(backbone, request)
+
+
+class Counter:
+    """Learns how many questions it has seen; two rollouts of every question, one update an epoch."""
+
+    def __init__(self) -> None:
+        self.seen = np.zeros(1)
+        self.momentum = np.zeros(2)
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        desk.decide(Decision(1, "guess", 0, str(desk.uniform(1, "guess")), 2, -0.5))
+        for text in ("short", "long", "longer"):
+            await desk.embed(text)
+        await desk.ask("small", (Message("user", f"{item.question} {self.seen[0]}"),))
+        return (await desk.ask("large", (Message("user", "close"),), step=2, is_step=False)).text
+
+    async def fit(self, training: Training, epochs: int) -> None:
+        found = training.resume()
+        if found is None:
+            self.save(training, 0)
+        else:
+            self.seen, self.momentum = found.tensors["seen"].copy(), found.tensors["momentum"].copy()
+        for epoch in range(int(found.facts["epoch"]) + 1 if found else 1, epochs + 1):
+            with training.timed("rollouts"):
+                attempts = await together(
+                    training.attempt(self.solve, item, Episode(epoch, rollout))
+                    for item in training.items
+                    for rollout in range(2)
+                )
+            self.seen = self.seen + len(attempts)
+            self.momentum = self.momentum / 2 + epoch
+            training.note(Place(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
+            self.save(training, epoch)
+
+    def save(self, training: Training, epoch: int) -> None:
+        training.save(epoch, {"seen": self.seen}, {"momentum": self.momentum}, {"method": "overruled", "own": "fact"})
+
+
+def training(folder: Path, client: Any, identity: str = "one") -> Training:
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": None, "embeddings": Embeddings()}
+    place = Workplace(client=client, backbones=backbones(), seed=7, errors=ErrorShare(1.0), **parts)
+    return Training(ITEMS, place, folder, {"identity": identity, "method": "counter"}, "toy cell")
+
+
+async def trained(folder: Path, client: Any | None = None, epochs: int = 3, identity: str = "one") -> set[str]:
+    its = training(folder, client or Breaking(), identity)
+    await Counter().fit(its, epochs)
+    return its.finish()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+# What a training leaves behind
+
+
+async def test_the_tables_hold_every_update_call_and_decision(tmp_path: Path) -> None:
+    used = await trained(tmp_path)
+    tables = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in TABLES}
+    calls, decisions, log = tables["training_calls"], tables["training_decisions"], tables["training"]
+    assert used == {row["key"] for row in calls}
+    attempts = [(epoch, item.id, rollout) for epoch in (1, 2, 3) for item in ITEMS for rollout in (0, 1)]
+    assert [(row["epoch"], row["item_id"], row["rollout"]) for row in decisions] == attempts
+    assert [(row["epoch"], row["item_id"], row["rollout"]) for row in calls[::2]] == attempts
+    assert len({row["choice"] for row in decisions}) == len(attempts)
+    costs = [sum(row["cost"] for row in calls if row["epoch"] == 2 and row["is_step"] >= steps) for steps in (0, 1)]
+    of_two = {row["measure"]: row["value"] for row in log if row["epoch"] == row["update"] == 2}
+    assert of_two == {
+        "trajectories": 6.0,
+        "accuracy": 1.0,
+        "cost_total": pytest.approx(costs[0] / 6),
+        "cost_steps": pytest.approx(costs[1] / 6),
+        "depth": 1.0,
+        "calls": 12.0,
+        "truncated": pytest.approx(2 / 3),
+        "seen": 12.0,
+    }
+
+
+async def test_the_last_checkpoint_is_the_trained_method_and_the_cell_s_facts_win(tmp_path: Path) -> None:
+    await trained(tmp_path)
+    found = checkpoint.load(tmp_path / CHECKPOINT)
+    assert found.tensors["seen"] == 18
+    assert found.facts == {"identity": "one", "method": "counter", "own": "fact", "epoch": 3}
+
+
+async def test_every_epoch_stays_but_the_optimiser_of_the_last_alone(tmp_path: Path) -> None:
+    await trained(tmp_path)
+    names = {path.name for path in (tmp_path / "checkpoints").glob("*.safetensors")}
+    assert names == {f"epoch-0{epoch}.safetensors" for epoch in range(4)} | {"epoch-03.optimiser.safetensors"}
+    assert "momentum" not in checkpoint.load(tmp_path / CHECKPOINT).tensors
+
+
+async def test_without_an_epoch_there_are_empty_tables_and_a_checkpoint(tmp_path: Path) -> None:
+    assert await trained(tmp_path, epochs=0) == set()
+    assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == 0
+    for name, schema in TABLES.items():
+        table = pq.read_table(tmp_path / f"{name}.parquet")
+        assert (table.num_rows, table.schema) == (0, schema)
+
+
+async def test_time_is_told_by_phase_and_stays_out_of_the_tables(tmp_path: Path) -> None:
+    its = training(tmp_path, Breaking())
+    await Counter().fit(its, 1)
+    assert set(its.seconds) == {"rollouts"}
+    with pytest.raises(ZeroDivisionError), its.timed("rollouts"):
+        1 / 0  # noqa: B018
+    assert its.seconds["rollouts"] > 0
+
+
+async def test_a_text_is_embedded_by_the_workplace(tmp_path: Path) -> None:
+    assert await training(tmp_path, Breaking()).embed("four") == 4.0
+
+
+async def test_the_last_update_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    await trained(tmp_path)
+    [line] = [record.getMessage() for record in caplog.records if "update" in record.getMessage()]
+    assert line.startswith("toy cell: training, epoch 3, update 3/3, 100.0 % right, depth 1.00, cost ")
+
+
+# Going on
+
+
+async def test_two_trainings_are_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        await trained(tmp_path / name)
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+
+
+@pytest.mark.parametrize("at", [0, 5, 12, 13, 30, 35])
+async def test_an_interrupted_training_ends_in_the_same_bytes(tmp_path: Path, at: int) -> None:
+    await trained(tmp_path / "whole")
+    with pytest.raises(UserError, match="gone"):
+        await trained(tmp_path / "parts", Breaking(at))
+    client = Breaking()
+    await trained(tmp_path / "parts", client)
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
+    assert len(client.asked) == 36 - at // 12 * 12
+
+
+@pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
+async def test_a_crash_between_the_files_of_an_epoch_does_no_harm(tmp_path: Path, last: str) -> None:
+    """The files written before and after ``last`` are those of a process that died just behind it."""
+    await trained(tmp_path / "whole")
+    await trained(tmp_path / "parts", epochs=1)
+    kept = content(tmp_path / "parts")
+    await trained(tmp_path / "parts", epochs=2)
+    (tmp_path / "parts" / "checkpoints" / "epoch-02.safetensors").unlink()
+    if "optimiser" not in last:
+        (tmp_path / "parts" / "checkpoints" / "epoch-02.optimiser.safetensors").unlink()
+    optimiser = "checkpoints/epoch-01.optimiser.safetensors"
+    (tmp_path / "parts" / optimiser).write_bytes(kept[optimiser])
+    client = Breaking()
+    await trained(tmp_path / "parts", client)
+    assert len(client.asked) == 24
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
+
+
+async def test_checkpoints_of_another_training_are_discarded_with_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await trained(tmp_path / "new", identity="two", epochs=1)
+    await trained(tmp_path / "old", identity="one")
+    client = Breaking()
+    await trained(tmp_path / "old", client, identity="two", epochs=1)
+    assert "training starts over" in caplog.text
+    assert len(client.asked) == 12
+    assert content(tmp_path / "old") == content(tmp_path / "new")
+
+
+@pytest.mark.parametrize("which", ["epoch-03.safetensors", "epoch-03.optimiser.safetensors"])
+async def test_a_damaged_checkpoint_is_one_line_and_doing_what_it_says_helps(tmp_path: Path, which: str) -> None:
+    await trained(tmp_path)
+    whole = content(tmp_path)
+    path = tmp_path / "checkpoints" / which
+    spoil(path)
+    with pytest.raises(UserError, match=f"{which} is not a checkpoint of this suite .*; delete it and") as caught:
+        await trained(tmp_path)
+    assert "\n" not in str(caught.value)
+    path.unlink()
+    await trained(tmp_path)
+    assert content(tmp_path) == whole
+
+
+async def test_a_training_that_was_forgotten_starts_over(tmp_path: Path) -> None:
+    forget(tmp_path)
+    await trained(tmp_path)
+    whole = content(tmp_path)
+    forget(tmp_path)
+    client = Breaking()
+    await trained(tmp_path, client)
+    assert len(client.asked) == 36
+    assert content(tmp_path) == whole
+
+
+async def test_a_hundredth_epoch_is_found_again(tmp_path: Path) -> None:
+    its = training(tmp_path, Breaking())
+    for epoch in (99, 100):
+        Counter().save(its, epoch)
+    found = training(tmp_path, Breaking()).resume()
+    assert found is not None
+    assert found.facts["epoch"] == 100
+
+
+async def test_nothing_is_written_that_names_a_time_or_a_place(tmp_path: Path) -> None:
+    await trained(tmp_path)
+    facts = checkpoint.load(tmp_path / CHECKPOINT).facts
+    assert str(tmp_path) not in json.dumps(facts)

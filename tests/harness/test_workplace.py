@@ -1,0 +1,94 @@
+from typing import Any
+
+import pytest
+
+from harness.errors import UserError
+from harness.items import Item, Status, Verdict
+from harness.llm.request import Message, Reply
+from harness.trajectory import TEST, Desk, Episode
+from harness.workplace import ErrorShare, Workplace
+from tests.scripted import ScriptedClient, backbones
+
+ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
+
+
+class Exact:
+    output_rules = "RULES"
+
+    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
+        return Verdict(text == item.gold, text, Status.GRADED)
+
+
+class Embeddings:
+    async def embed(self, text: str) -> str:
+        return f"embedding of {text}"
+
+    def is_truncated(self, text: str) -> bool:
+        return False
+
+
+def workplace(*replies: str | Reply, seed: int = 0, limit: float = 0.05) -> Workplace:
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": "bench", "embeddings": Embeddings()}
+    client: Any = ScriptedClient(*replies)
+    return Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
+
+
+async def ask(item: Item, desk: Desk) -> str:
+    return (await desk.ask("small", (Message("user", item.question),))).text
+
+
+async def test_an_attempt_is_solved_and_graded() -> None:
+    place = workplace("right", "wrong")
+    first, second = [await place.attempt(ask, ITEM) for _ in range(2)]
+    assert (first.verdict.correct, second.verdict.correct) == (True, False)
+    assert first.trajectory.answer == "right"
+    assert len(first.trajectory.calls) == 1
+
+
+async def test_a_desk_has_what_the_workplace_has() -> None:
+    desk: Any = workplace("x").desk(ITEM)
+    assert (desk.item, desk.rules, desk.workbench) == (ITEM, "RULES", "bench")
+    assert await desk.embed("this") == "embedding of this"
+
+
+async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:
+    other = Item(id="2", benchmark="toy", question="?", gold="right")
+    elsewhere = Item(id="1", benchmark="other", question="?", gold="right")
+    desks = [
+        workplace("x", seed=seed).desk(ITEM, episode)
+        for seed in (0, 1)
+        for episode in (TEST, Episode(1, 0), Episode(1, 1))
+    ]
+    desks += [workplace("x").desk(item) for item in (other, elsewhere)]
+    numbers = [desk.uniform(step, name, slot) for desk in desks for step in (1, 2) for name in "ab" for slot in (0, 1)]
+    assert len(set(numbers)) == len(numbers) == 8 * len(desks)
+    assert workplace("y").desk(ITEM).uniform(1, "a") == desks[0].uniform(1, "a")
+    assert all(0 < number < 1 for number in numbers)
+
+
+async def test_attempts_that_fail_are_counted_and_stop_the_run() -> None:
+    place = workplace(Reply.failed("m", "down"), limit=0.1)
+    for _ in range(2):
+        answered = await place.attempt(ask, ITEM)
+        assert answered.verdict.status is Status.CALL_FAILED
+    with pytest.raises(UserError, match=r"3 of 3 questions failed \(limit 10%\)") as caught:
+        await place.attempt(ask, ITEM)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("limit", "attempts", "allowed"), [(0.05, 1, 1), (0.1, 20, 2), (0.1, 100, 10), (0.0, 500, 0)])
+def test_the_share_is_taken_over_at_least_twenty(limit: float, attempts: int, allowed: int) -> None:
+    share = ErrorShare(limit)
+    for _ in range(attempts - allowed):
+        share.note(Status.GRADED)
+    for _ in range(allowed):
+        share.note(Status.CALL_FAILED)
+    with pytest.raises(UserError, match=f"{allowed + 1} of {attempts + 1} questions failed"):
+        share.note(Status.CALL_FAILED)
+
+
+def test_wrong_answers_are_no_failures() -> None:
+    share = ErrorShare(0.0)
+    for status in (Status.GRADED, Status.UNPARSABLE, Status.EMPTY, Status.TRUNCATED):
+        share.note(status)
+    assert (share.attempts, share.failed) == (4, 0)

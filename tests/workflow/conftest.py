@@ -1,0 +1,29 @@
+"""A folder with a trained router in it."""
+
+from pathlib import Path
+
+import pytest
+
+from harness import layout
+from harness.benchmarks.prepare import prepare
+from tests.fake_encoder import FakeEncoder
+from tests.workflow.trained import TRAINED, Backbones, write
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
+    """A folder to work in, and stand-ins for the encoder and the backbones."""
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for room in ("workflow.restored", "workflow.route", "harness.opening"):
+        monkeypatch.setattr(f"{room}.SentenceEncoder", FakeEncoder)
+    answering = Backbones()
+    monkeypatch.setattr("harness.opening.simulated_endpoint", lambda preset: answering)
+    return answering
+
+
+@pytest.fixture
+def trained(endpoint: Backbones) -> Path:
+    """The checkpoint of a finished cell, and the questions."""
+    prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
+    return write(TRAINED)

@@ -1,0 +1,78 @@
+"""A router as a finished cell leaves it, untrained, and backbones for it that need no model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gmr.config import Config
+from gmr.learning import Learning, new_router
+from gmr.pool import pool_of
+from harness import checkpoint, layout
+from harness.backbones import load as load_backbones
+from harness.benchmarks import benchmark
+from harness.checkpoint import Checkpoint
+from harness.config import Cell
+from harness.files import ROOT
+from harness.method import Setting
+from harness.training import CHECKPOINT
+from tests.fake_encoder import FakeEncoder
+
+VARIANT: Mapping[str, Any] = {"epochs": {"default": 1}, "role_subset": {"Math": 3}, "max_depth": 3, "halting_bias": 0.0}
+BACKBONES = ("qwen-2.5-14B", "llama-3.1-8B")  # not the order of config/backbones.yaml
+REPLY = "Added up, they are twelve.\nThe answer is 12"
+TRAINED = layout.cell("smoke", Cell("gmr", "gsm_hard", "pool", 0)) / CHECKPOINT
+
+
+class Backbones:
+    """Simulated backbones that say the same to everybody, or refuse."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.status = 200
+
+    def models(self) -> dict[str, Any]:
+        names = [one.model for one in load_backbones(ROOT / "config" / "backbones.yaml").values()]
+        return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "simulated"} for name in names]}
+
+    def chat(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        self.asked += 1
+        if self.status != 200:
+            return self.status, {"error": {"message": "no room left"}}
+        message = {"role": "assistant", "content": REPLY}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+        return 200, {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+
+
+def setting() -> Setting:
+    declared = load_backbones(ROOT / "config" / "backbones.yaml")
+    pool = {key: declared[key] for key in BACKBONES}
+    return Setting("pool", pool, "gsm_hard", benchmark("gsm_hard").role_domain, 0, None)
+
+
+def write(path: Path, variant: Mapping[str, Any] = VARIANT, **changes: Any) -> Path:
+    """An untrained router as a finished cell would leave it; ``changes`` to its facts."""
+    settings, encoder = Config(**variant), FakeEncoder()
+    pool = pool_of(settings, setting())
+    roles, backbones = (
+        np.stack([encoder.encode(one.profile).vector for one in group]) for group in (pool.roles, pool.backbones)
+    )
+    facts = {
+        **pool.to_facts(),
+        "method": "gmr",
+        "module": "gmr",
+        "config": dict(variant),
+        "preset": "smoke",
+        "simulated": True,
+        "benchmark": "gsm_hard",
+        "backbone": "pool",
+        "seed": 0,
+        "epoch": 2,
+        "encoder": FakeEncoder.identity,
+        **changes,
+    }
+    learning = Learning(new_router(settings, roles, backbones, 0), settings.lr)
+    checkpoint.save(path, Checkpoint(learning.learned(), facts))
+    return path

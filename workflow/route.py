@@ -1,0 +1,193 @@
+"""A trained router at work on one question: what it would do first, or all of what it does."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from gmr.outlook import Outlook, Walked, aggregated, outlook, walk
+from harness import layout
+from harness.benchmarks import benchmark as find_benchmark
+from harness.benchmarks.prepare import read
+from harness.config import Cell, MethodEntry, Preset
+from harness.encoder import SentenceEncoder
+from harness.errors import UserError
+from harness.grading import grade
+from harness.items import Item, Verdict
+from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import CallLog, drop_errors
+from harness.opening import open_workplace
+from harness.plan import Plan
+from harness.trajectory import Call, Trajectory
+from workflow.restored import Restored
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which router speaks, and of what question.
+
+    Attributes:
+        checkpoint: The file it comes from.
+        method: Key of the method, which may be a variant.
+        benchmark: The benchmark it was trained on.
+        seed: Training seed.
+        epoch: Passes over the training questions behind it.
+        preset: The preset it was trained with.
+        simulated: Whether it was trained on simulated backbones.
+        item: Id of a prepared question, ``None`` for a question of the user's own.
+        question: The text.
+    """
+
+    checkpoint: str
+    method: str
+    benchmark: str
+    seed: int
+    epoch: int
+    preset: str
+    simulated: bool
+    item: str | None
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The reference answer of a prepared question, and the verdict on the router's."""
+
+    gold: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A whole trajectory.
+
+    Attributes:
+        preset: The preset whose backbones were asked.
+        simulated: Whether they are simulated.
+        decode: ``sample`` or ``greedy``.
+        steps: The steps.
+        aggregator: The final call.
+        aggregated: Numbers of the steps whose contributions it read.
+        answer: The final answer.
+        replies: Every reply by the key of its call.
+        cost_steps: Price without the final call, in the paper's unit.
+        cost_total: Price of all calls.
+        grade: ``None`` for a question of the user's own.
+    """
+
+    preset: str
+    simulated: bool
+    decode: str
+    steps: tuple[Walked, ...]
+    aggregator: Call
+    aggregated: tuple[int, ...]
+    answer: str
+    replies: Mapping[str, str]
+    cost_steps: float
+    cost_total: float
+    grade: Grade | None
+
+
+def about(restored: Restored, item: Item) -> About:
+    """A router, and a question for it."""
+    told = {name: restored.facts[name] for name in ("method", "benchmark", "seed", "epoch", "preset", "simulated")}
+    return About(str(restored.path), **told, item=item.id if item.gold else None, question=item.question)
+
+
+def own_question(restored: Restored, text: str) -> Item:
+    """A question of the user's own; equal texts meet equal chance.
+
+    Raises:
+        UserError: The text is blank.
+    """
+    if not text.strip():
+        raise UserError("the question is blank; write it in quotes behind `gmr route`, or give --item")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Item(id=f"own/{digest[:12]}", benchmark=restored.setting.benchmark, question=text, gold="")
+
+
+def prepared_question(restored: Restored, preset: Preset, item: str) -> Item:
+    """A prepared question of the router's benchmark.
+
+    Raises:
+        UserError: There is no such question, or they have not been prepared.
+    """
+    key = restored.setting.benchmark
+    items = layout.items(preset.name, key)
+    by_id = {one.id: one for one in read(layout.manifest(preset.name, key), items).pool}
+    if item not in by_id:
+        near = difflib.get_close_matches(item, by_id, n=1) or list(by_id)[:1]
+        raise UserError(f"{items} has no question {item!r} among its {len(by_id)}; one that it has is {near[0]!r}")
+    return by_id[item]
+
+
+def next_decision(restored: Restored, item: Item) -> Outlook:
+    """What the router would do first; no model is asked and nothing is written."""
+    return outlook(restored.router, SentenceEncoder().encode(item.question).vector)
+
+
+async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
+    """Walk a trajectory with the backbones of a preset, and grade it where the question has a reference answer.
+
+    Calls are kept in a log beside those of the cells, so that none is asked twice; failed ones are asked again.
+
+    Raises:
+        UserError: An endpoint is gone, what simulated backbones need is missing, or another process does the same.
+    """
+    plan = _plan(restored, preset)
+    path = plan.folder / layout.CALL_LOG
+    drop_errors(path)
+    async with AsyncExitStack() as stack:
+        log = stack.enter_context(CallLog(path))
+        attempts = AttemptLog(plan.folder / "attempts.jsonl")
+        stack.callback(attempts.close)
+        workplace, served = await open_workplace(plan, log, attempts, stack)
+        desk = workplace.desk(item)
+        trajectory = desk.close(await restored.router.solve(item, desk))
+        graded = Grade(item.gold, await grade(plan.benchmark, trajectory, workplace.tools)) if item.gold else None
+        replies = {call.key: reply.text for call in trajectory.calls if (reply := log.get(call.key)) is not None}
+    simulated = any(one.simulated for one in served.values())
+    return _walk(restored, trajectory, replies, graded, preset.name, simulated)
+
+
+def _walk(
+    restored: Restored,
+    trajectory: Trajectory,
+    replies: Mapping[str, str],
+    graded: Grade | None,
+    preset: str,
+    simulated: bool,
+) -> Walk:
+    settings, steps = restored.router.config, walk(trajectory)
+    return Walk(
+        preset=preset,
+        simulated=simulated,
+        decode=settings.decode,
+        steps=steps,
+        aggregator=trajectory.calls[-1],
+        aggregated=aggregated(steps, settings.empty_memory),
+        answer=trajectory.answer,
+        replies=replies,
+        cost_steps=trajectory.cost_steps,
+        cost_total=trajectory.cost_total,
+        grade=graded,
+    )
+
+
+def _plan(restored: Restored, preset: Preset) -> Plan:
+    setting, facts = restored.setting, restored.facts
+    key = setting.benchmark
+    cell = Cell(facts["method"], key, setting.backbone, setting.seed)
+    return Plan(
+        preset=replace(preset, backbones=tuple(setting.pool)),
+        cell=cell,
+        method=MethodEntry(cell.method, facts["module"], cell.method, (cell.backbone,), True, config=facts["config"]),
+        backbones=setting.pool,
+        benchmark=find_benchmark(key),
+        data=read(layout.manifest(preset.name, key), layout.items(preset.name, key)),
+        folder=layout.RESULTS / preset.name / "route" / key,
+        shared=(),
+    )
