@@ -93,6 +93,8 @@ def router_from(checkpoint: Checkpoint, config: Config, pool: Pool) -> Router:
     """
     refuse_other_pool(checkpoint.facts, pool)
     tensors = checkpoint.tensors
+    if not {"router.role_profiles", "router.backbone_profiles"} <= tensors.keys():
+        raise UserError("the file holds what the optimiser remembers and no router; name one without .optimiser")
     router = Router(config, tensors["router.role_profiles"], tensors["router.backbone_profiles"])  # type: ignore[arg-type]
     given = {name.removeprefix("router."): value.shape for name, value in tensors.items() if name.startswith("router.")}
     if given != {name: tuple(value.shape) for name, value in router.state_dict().items()}:

@@ -48,7 +48,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         stack.callback(attempts.close)
         workplace, served = await open_workplace(plan, log, attempts, stack)
         method = build(plan.method.module, plan.setting, plan.method.config)
-        used, trained, seconds = await _train(plan, method, workplace, served)
+        used, trained, seconds = await _train(plan, method, workplace, served, log)
         answered = await evaluate(
             method,
             plan.test,
@@ -75,7 +75,7 @@ async def run(plan: Plan) -> dict[str, Any]:
 
 
 async def _train(
-    plan: Plan, method: Learner, workplace: Workplace, served: Mapping[str, Served]
+    plan: Plan, method: Learner, workplace: Workplace, served: Mapping[str, Served], log: CallLog
 ) -> tuple[set[str], dict[str, Any], dict[str, float]]:
     """Train a method that learns, or go on with it.
 
@@ -85,7 +85,7 @@ async def _train(
     if not plan.method.trained:
         return set(), {}, {}
     facts = _training_facts(plan, workplace, served)
-    training = Training(plan.train, workplace, plan.folder, facts, str(plan.cell))
+    training = Training(plan.train, workplace, plan.folder, facts, str(plan.cell), lambda key: log.get(key) is not None)
     await method.fit(training)
     used = training.finish()
     checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
@@ -152,7 +152,8 @@ def _training_facts(plan: Plan, workplace: Workplace, served: Mapping[str, Serve
         "config": dict(plan.method.config),
         "backbone": plan.cell.backbone,
         "benchmark": plan.cell.benchmark,
-        "seed": plan.seed,
+        "seed": plan.cell.seed,
+        "training_seed": plan.seed,
         "encoder": encoder,
     }
 

@@ -214,6 +214,8 @@ def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
         "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
         "backbones": {key: backbones[key] for key in backbones_of(chosen, cell)},
+        # Their order too: it decides which of them a draw hits, and a dictionary is compared without one.
+        "pool": list(backbones_of(chosen, cell)),
         "preset": {**data_identity(chosen), "limit": limit, **served},
         **encoder,
     }

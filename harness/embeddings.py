@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.encoder import Encoded, Encoder
 from harness.errors import UserError
@@ -60,8 +59,8 @@ class Embeddings:
     ) -> None:
         await self.close()
 
-    async def embed(self, text: str) -> NDArray[np.float32]:
-        """The embedding of a text, shape (dimension,), read-only and of length 1.
+    async def embed(self, text: str) -> Encoded:
+        """The embedding of a text: a read-only vector of length 1, shape (dimension,), and how long the text is.
 
         Callers that ask for one text at the same time share the work. On return the record has left this process.
 
@@ -73,15 +72,7 @@ class Embeddings:
         if known is None:
             # A caller that gives up must not take the work from the others.
             known = await asyncio.shield(self._in_flight.get(digest) or self._start(digest, text))
-        return known.vector
-
-    def is_truncated(self, text: str) -> bool:
-        """Whether a text that has been embedded is longer than the encoder reads (docs/deviations.md, D-GEN-3).
-
-        Raises:
-            KeyError: It has not been embedded.
-        """
-        return self._tokens(text) > self.encoder.max_tokens
+        return known
 
     async def close(self) -> None:
         """Drop the work that is not done and close the file; closing twice is harmless."""
@@ -113,12 +104,6 @@ class Embeddings:
         del self._in_flight[digest]
         if not task.cancelled():
             task.exception()  # marks it as seen: every caller may have given up
-
-    def _tokens(self, text: str) -> int:
-        known = self._records.get(_digest(text))
-        if known is None:
-            raise KeyError(f"not embedded: {text[:80]!r}")
-        return known.tokens
 
 
 class _Place(NamedTuple):

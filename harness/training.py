@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,6 +70,7 @@ class Training:
         folder: The cell's folder.
         facts: What identifies the training; a checkpoint with another ``identity`` is not continued.
         label: Names the cell in progress lines.
+        has_call: Whether the call log holds a call, by its key.
 
     Attributes:
         items: The training questions.
@@ -78,7 +79,13 @@ class Training:
     """
 
     def __init__(
-        self, items: Sequence[Item], workplace: Workplace, folder: Path, facts: Mapping[str, Any], label: str
+        self,
+        items: Sequence[Item],
+        workplace: Workplace,
+        folder: Path,
+        facts: Mapping[str, Any],
+        label: str,
+        has_call: Callable[[str], bool],
     ) -> None:
         self.items = tuple(items)
         self.seed = workplace.seed
@@ -86,6 +93,7 @@ class Training:
         self._folder = folder
         self._facts = facts
         self._label = label
+        self._has_call = has_call
         self._pending: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
         self._finished = 0
         self._started = self._last = time.monotonic()
@@ -94,7 +102,7 @@ class Training:
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """The sentence embedding of a text, shape (384,)."""
-        return await self._workplace.embeddings.embed(text)
+        return (await self._workplace.embeddings.embed(text)).vector
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
         """Let the method try a question once, and grade it.
@@ -105,24 +113,37 @@ class Training:
         return Attempt(episode, await self._workplace.attempt(solve, item, episode))
 
     def resume(self) -> Checkpoint | None:
-        """The checkpoint to go on from, ``None`` to begin; checkpoints of another training are removed."""
+        """The checkpoint to go on from, ``None`` to begin.
+
+        Checkpoints of another training are removed, and such as have lost what they rest on.
+        """
+        for torn in self._checkpoints.glob(".*"):
+            torn.unlink()
         finished = self._finished_epochs()
         if not finished:
             return None
         found = checkpoint.load(self._checkpoint(finished[-1]))
         if found.facts.get("identity") != self._facts["identity"]:
-            logger.warning(
-                "%s: its checkpoints come from other code, data or configuration; training starts over (finished "
-                "calls are kept)",
-                self._label,
-            )
-            for path in self._checkpoints.iterdir():
-                path.unlink()
+            self._start_over("its checkpoints come from other code, data or configuration")
             return None
-        self._finished = int(found.facts["epoch"])
+        if not self._rests_on_files(finished[-1]):
+            self._start_over("files beside its checkpoints or calls in its log are gone")
+            return None
+        self._finished = finished[-1]
         logger.info("%s: training goes on after epoch %d", self._label, self._finished)
         optimiser = checkpoint.load(self._optimiser(self._finished))
         return Checkpoint({**found.tensors, **optimiser.tensors}, found.facts)
+
+    def _start_over(self, why: str) -> None:
+        logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
+        forget(self._folder)
+
+    def _rests_on_files(self, finished: int) -> bool:
+        if not all(self._piece(epoch, name).exists() for epoch in range(finished + 1) for name in TABLES):
+            return False
+        pieces = [self._piece(epoch, "training_calls") for epoch in range(finished + 1)]
+        keys = {key for piece in pieces for key in pq.read_table(piece, columns=["key"])["key"].to_pylist()}
+        return all(self._has_call(key) for key in keys)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -187,9 +208,7 @@ class Training:
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
 
     def _whole(self, name: str) -> pa.Table:
-        epochs = range(self._finished + 1)
-        pieces = [pq.read_table(self._piece(epoch, name)) for epoch in epochs if self._piece(epoch, name).exists()]
-        return pa.concat_tables(pieces)
+        return pa.concat_tables(pq.read_table(self._piece(epoch, name)) for epoch in range(self._finished + 1))
 
     def _piece(self, epoch: int, name: str) -> Path:
         return self._checkpoints / f"epoch-{epoch:02d}.{name}.parquet"

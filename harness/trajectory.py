@@ -208,10 +208,10 @@ class Desk:
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """The sentence embedding of a text, shape (384,), of unit length."""
-        vector = await self._embeddings.embed(text)
+        encoded = await self._embeddings.embed(text)
         self._embedded += 1
-        self._truncated += self._embeddings.is_truncated(text)
-        return vector
+        self._truncated += encoded.tokens > self._embeddings.encoder.max_tokens
+        return encoded.vector
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
         """A number strictly between 0 and 1, fixed by seed, question, episode and the decision it is for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import shutil
 import sys
@@ -244,20 +245,24 @@ def route(
     typer.echo(to_json(about, found) if as_json else Page(width, full=full).show(about, found))
 
 
+def _unmake(cell: Path) -> None:
+    """First the result, then the calls: interrupted in between, the cell is run again all the same."""
+    from harness.training import forget
+
+    (cell / "run.json").unlink(missing_ok=True)
+    forget(cell)
+
+
 @app.command("retry-errors")
 def retry_errors(preset: PresetName) -> None:
-    """Forget the failed calls of a preset, and trainings with such calls, so that the next run asks them again."""
+    """Forget the failed calls of a preset, so that the next run asks them again; a training beside them starts over."""
     from harness.llm.call_log import drop_errors, failed_calls
-    from harness.training import forget
 
     config.check_presets([preset])
     total = 0
     for log in sorted((layout.RESULTS / preset / "cells").rglob(layout.CALL_LOG)):
         if failed_calls(log):
-            # First the result, then the calls: interrupted in between, the cell is run again all the same.
-            (log.parent / "run.json").unlink(missing_ok=True)
-            forget(log.parent)
-            total += drop_errors(log)
+            total += drop_errors(log, before=functools.partial(_unmake, log.parent))
     typer.echo(f"{total} failed calls forgotten; the next run of the preset asks them again")
 
 

@@ -18,7 +18,7 @@ from harness.files import ROOT
 from harness.method import Setting, build
 from harness.training import CHECKPOINT
 
-_OF_THE_CELL = {"method", "module", "config", "preset", "benchmark", "backbone", "seed", "simulated"}
+_OF_THE_CELL = {"method", "module", "config", "preset", "benchmark", "backbone", "seed", "training_seed", "simulated"}
 _FACTS = _OF_THE_CELL | {"epoch", "encoder", "roles", "backbones"}
 
 
@@ -116,7 +116,7 @@ def _setting(facts: Mapping[str, Any]) -> Setting:
         pool={key: declared[key] for key in keys},
         benchmark=facts["benchmark"],
         domain=find_benchmark(facts["benchmark"]).role_domain,
-        seed=facts["seed"],
+        seed=facts["training_seed"],
         max_epochs=None,
     )
 

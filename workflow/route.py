@@ -101,8 +101,10 @@ def own_question(restored: Restored, text: str) -> Item:
     """A question of the user's own; equal texts meet equal chance.
 
     Raises:
-        UserError: The text is blank.
+        UserError: The text is blank, or no text in the terminal's encoding.
     """
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise UserError("the question is not valid UTF-8; check the encoding of the terminal or of the file it is from")
     if not text.strip():
         raise UserError("the question is blank; write it in quotes behind `gmr route`, or give --item")
     digest = hashlib.sha256(text.encode()).hexdigest()

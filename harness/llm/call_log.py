@@ -13,7 +13,7 @@ import hashlib
 import logging
 import os
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -163,13 +163,21 @@ def failed_calls(path: Path) -> int:
     return sum(reply.error is not None for file in (path, _spare_of(path)) for _, reply, _ in _read(file))
 
 
-def drop_errors(path: Path) -> int:
+def drop_errors(path: Path, before: Callable[[], None] = lambda: None) -> int:
     """Remove the failed calls from a log so that the next run asks them again.
+
+    Args:
+        path: The log.
+        before: What has to be done first, while no other process can write the log.
 
     Returns:
         How many calls were removed.
+
+    Raises:
+        UserError: Another process is writing the log; nothing was done.
     """
     with CallLog(path):
+        before()
         return sum(_drop_errors_in(file) for file in (path, _spare_of(path)))
 
 

@@ -17,6 +17,10 @@ OWNER = "simulated"
 _DEFAULT_MAX_TOKENS = 2048
 
 
+# Below harness/, all that can change a reply.
+_CODE = ("simulator", "benchmarks", "roles", "draws.py", "items.py", "prompts.py")
+
+
 class SimulatedEndpoint:
     """Answers chat-completions requests from a stated world.
 
@@ -35,7 +39,7 @@ class SimulatedEndpoint:
         self._reader = Reader(world.index, world.settings.recognition, rules)
         self._writer = Writer(world, length_scale)
         # The revision is part of every call's identity: replies of another world, or of other code, are not reused.
-        code = fingerprint([ROOT / "harness" / room for room in ("simulator", "benchmarks", "roles", "items.py")])
+        code = fingerprint([ROOT / "harness" / room for room in _CODE])
         self.revision = f"{OWNER}-{world.fingerprint[:12]}-{code[:12]}-{length_scale:g}"
 
     def models(self) -> dict[str, Any]:

@@ -16,7 +16,8 @@ INTERVALS = (
     "intervals are over training seeds of one simulated world and one set of questions; they say nothing of other "
     "questions, other worlds or real models, and they are not corrected for the number of contrasts. An interval "
     "without width means that the seeds agree, not that the value is certain. The best single backbone was chosen on "
-    "the very test questions it is compared on, which favours it, and has no seed. Random routers are interpolated "
+    "the very test questions it is compared on, which favours it, and has no seed; its utility bears "
+    "its only call, a router's does not bear the aggregation. Random routers are interpolated "
     "linearly at the mean test depth of each seed."
 )
 

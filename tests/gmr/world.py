@@ -18,6 +18,7 @@ from gmr.pool import Pool
 from gmr.rollout import Rollout
 from gmr.router import Router, Snapshot
 from gmr.trace import Trace
+from harness.encoder import Encoded
 from harness.items import Item, Status, Verdict
 from harness.llm.request import Reply, Request
 from harness.roles import role
@@ -52,13 +53,10 @@ def embedding(text: str) -> NDArray[np.float32]:
 class Embeddings:
     """Stands where the cache of embeddings does."""
 
-    encoder = FakeEncoder()
+    encoder = FakeEncoder(max_tokens=LONGEST)
 
-    async def embed(self, text: str) -> NDArray[np.float32]:
-        return embedding(text)
-
-    def is_truncated(self, text: str) -> bool:
-        return len(text.split()) > LONGEST
+    async def embed(self, text: str) -> Encoded:
+        return Encoded(embedding(text), len(text.split()))
 
 
 Answering = Callable[[str, Request], str | Reply]
@@ -126,7 +124,8 @@ def training(
     folder: Path, client: Any, items: Sequence[Item] = ITEMS[:4], seed: int = 0, identity: str = "one"
 ) -> Training:
     """A training in a folder, new or to be gone on with."""
-    return Training(items, workplace(client, seed), folder, {"identity": identity, "method": "gmr"}, "toy cell")
+    facts = {"identity": identity, "method": "gmr"}
+    return Training(items, workplace(client, seed), folder, facts, "toy cell", lambda key: True)
 
 
 async def walk(

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 
@@ -220,3 +221,11 @@ def test_a_seed_offset_is_part_of_what_a_cell_is(checkout: Path) -> None:
     after = config.identity(chosen, cell, checkout)
     assert (before.pop("seed_offset"), after.pop("seed_offset")) == (100, 7)
     assert before == after
+
+
+def test_the_order_of_the_pool_is_part_of_what_a_cell_is() -> None:
+    cell = Cell("gmr", "math", "pool", 0)
+    both = ["qwen-2.5-14B", "qwen-2.5-32B"]
+    one, other = (config.preset("embedded", {"backbones": order}) for order in (both, both[::-1]))
+    texts = [orjson.dumps(config.identity(chosen, cell), option=orjson.OPT_SORT_KEYS) for chosen in (one, other)]
+    assert texts[0] != texts[1]

@@ -60,7 +60,7 @@ async def fill(folder: Path, name: str, texts: list[str], dimension: int = 384) 
     async with Embeddings(encoder, folder, name) as embeddings:
         for text in texts:
             expected = FakeEncoder(dimension).encode(text).vector
-            np.testing.assert_array_equal(await embeddings.embed(text), expected)
+            np.testing.assert_array_equal((await embeddings.embed(text)).vector, expected)
     return encoder.encoded
 
 
@@ -100,7 +100,7 @@ asyncio.run(main())
 async def test_an_embedding_is_the_encoders_read_only_and_of_unit_length(tmp_path: Path) -> None:
     async with Embeddings(FakeEncoder(), tmp_path, "cell") as embeddings:
         for text in ("", "a question", "数学 😀"):
-            for vector in (await embeddings.embed(text), await embeddings.embed(text)):
+            for vector in ((await embeddings.embed(text)).vector, (await embeddings.embed(text)).vector):
                 np.testing.assert_array_equal(vector, FakeEncoder().encode(text).vector)
                 assert vector.dtype == np.float32
                 assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
@@ -138,7 +138,7 @@ async def test_callers_at_the_same_time_share_the_work(tmp_path: Path) -> None:
         await asyncio.sleep(0.01)  # the event loop turns while encoding goes on beside it
         assert not any(caller.done() for caller in callers)
         encoder.released.set()
-        assert len({vector.tobytes() for vector in await asyncio.gather(*callers)}) == 1
+        assert len({made.vector.tobytes() for made in await asyncio.gather(*callers)}) == 1
     assert encoder.encoded == ["same"]
     assert (tmp_path / "cell.bin").stat().st_size == 32 + 4 + 4 * 384 + 4
 
@@ -165,7 +165,7 @@ async def test_a_caller_that_gives_up_takes_nothing_from_the_others(tmp_path: Pa
         with pytest.raises(asyncio.CancelledError):
             await impatient
         encoder.released.set()
-        np.testing.assert_array_equal(await patient, FakeEncoder().encode("text").vector)
+        np.testing.assert_array_equal((await patient).vector, FakeEncoder().encode("text").vector)
 
 
 async def test_closing_does_not_wait_for_work_nobody_gets(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_a_failure_reaches_every_caller_and_is_not_kept(tmp_path: Path) ->
         outcomes = await asyncio.gather(*(embeddings.embed("text") for _ in range(3)), return_exceptions=True)
         assert [str(outcome) for outcome in outcomes] == ["no such model"] * 3
         encoder.broken = False
-        np.testing.assert_array_equal(await embeddings.embed("text"), FakeEncoder().encode("text").vector)
+        np.testing.assert_array_equal((await embeddings.embed("text")).vector, FakeEncoder().encode("text").vector)
 
 
 async def test_a_failure_nobody_waits_for_is_not_reported_by_the_loop(tmp_path: Path) -> None:
@@ -215,16 +215,13 @@ async def test_a_failure_nobody_waits_for_is_not_reported_by_the_loop(tmp_path: 
     assert reported == []
 
 
-async def test_a_text_longer_than_the_encoder_reads_is_truncated(tmp_path: Path) -> None:
+async def test_the_length_of_a_text_is_kept_beside_its_vector(tmp_path: Path) -> None:
     texts = ["word " * words for words in (1, 3, 4, 40)]
     async with Embeddings(FakeEncoder(max_tokens=5), tmp_path, "cell") as embeddings:
-        for text in texts:
-            await embeddings.embed(text)
-        assert [embeddings.is_truncated(text) for text in texts] == [False, False, True, True]
-        with pytest.raises(KeyError, match="not embedded: 'never seen'"):
-            embeddings.is_truncated("never seen")
+        made = [(await embeddings.embed(text)).tokens for text in texts]
     async with Embeddings(FakeEncoder(max_tokens=5), tmp_path, "other") as embeddings:
-        assert [embeddings.is_truncated(text) for text in texts] == [False, False, True, True]
+        read = [(await embeddings.embed(text)).tokens for text in texts]
+    assert made == read == [FakeEncoder(max_tokens=5).encode(text).tokens for text in texts]
 
 
 async def test_a_killed_process_loses_nothing_it_returned(tmp_path: Path) -> None:
@@ -350,9 +347,9 @@ async def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 
 async def test_deleting_the_cache_changes_no_vector(tmp_path: Path) -> None:
     async with Embeddings(FakeEncoder(), tmp_path, "cell") as embeddings:
-        before = (await embeddings.embed("text")).tobytes()
+        before = (await embeddings.embed("text")).vector.tobytes()
         (tmp_path / "cell.bin").unlink()
-        assert (await embeddings.embed("text")).tobytes() == before
+        assert (await embeddings.embed("text")).vector.tobytes() == before
     assert await fill(tmp_path, "cell", ["text"]) == ["text"]
 
 
@@ -362,7 +359,7 @@ async def test_a_file_replaced_behind_its_back_gives_no_wrong_vector(tmp_path: P
         await embeddings.embed("first")
         (tmp_path / "other.bin").unlink()
         await fill(tmp_path, "other", ["b"], SMALL)
-        np.testing.assert_array_equal(await embeddings.embed("a"), FakeEncoder(SMALL).encode("a").vector)
+        np.testing.assert_array_equal((await embeddings.embed("a")).vector, FakeEncoder(SMALL).encode("a").vector)
 
 
 async def test_bytes_do_not_depend_on_how_the_work_was_divided(tmp_path: Path) -> None:

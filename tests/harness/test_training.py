@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness import checkpoint
+from harness.encoder import Encoded
 from harness.errors import UserError
 from harness.items import Item, Status, Verdict
 from harness.llm.request import Message, Reply
@@ -19,6 +20,7 @@ from harness.together import together
 from harness.training import CHECKPOINT, TABLES, Place, Training, forget
 from harness.trajectory import Decision, Desk, Episode
 from harness.workplace import ErrorShare, Workplace
+from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
 
 ITEMS = [Item(id=f"q{number}", benchmark="toy", question=f"{number}?", gold="right") for number in range(3)]
@@ -32,11 +34,10 @@ class Exact:
 
 
 class Embeddings:
-    async def embed(self, text: str) -> Any:
-        return np.float32([len(text)])
+    encoder = FakeEncoder(max_tokens=5)
 
-    def is_truncated(self, text: str) -> bool:
-        return text != "short"
+    async def embed(self, text: str) -> Encoded:
+        return Encoded(np.float32([len(text)]), 5 if text == "short" else 6)
 
 
 class Breaking(ScriptedClient):
@@ -88,10 +89,10 @@ class Counter:
         training.save(epoch, {"seen": self.seen}, {"momentum": self.momentum}, {"method": "overruled", "own": "fact"})
 
 
-def training(folder: Path, client: Any, identity: str = "one") -> Training:
+def training(folder: Path, client: Any, identity: str = "one", has_call: bool = True) -> Training:
     parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": None, "embeddings": Embeddings()}
     place = Workplace(client=client, backbones=backbones(), seed=7, errors=ErrorShare(1.0), **parts)
-    return Training(ITEMS, place, folder, {"identity": identity, "method": "counter"}, "toy cell")
+    return Training(ITEMS, place, folder, {"identity": identity, "method": "counter"}, "toy cell", lambda key: has_call)
 
 
 async def trained(folder: Path, client: Any | None = None, epochs: int = 3, identity: str = "one") -> set[str]:
@@ -240,6 +241,30 @@ async def test_a_damaged_checkpoint_is_one_line_and_doing_what_it_says_helps(tmp
     assert content(tmp_path) == whole
 
 
+@pytest.mark.parametrize("lost", ["epoch-00.training.parquet", "epoch-01.training_calls.parquet"])
+async def test_a_checkpoint_without_what_it_rests_on_is_not_continued(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, lost: str
+) -> None:
+    await trained(tmp_path, epochs=2)
+    (tmp_path / "checkpoints" / lost).unlink()
+    assert training(tmp_path, Breaking()).resume() is None
+    assert "files beside its checkpoints or calls in its log are gone; training starts over" in caplog.text
+    assert not (tmp_path / "checkpoints").exists()
+
+
+async def test_a_log_that_lost_calls_starts_the_training_over(tmp_path: Path) -> None:
+    await trained(tmp_path, epochs=2)
+    assert training(tmp_path, Breaking(), has_call=False).resume() is None
+
+
+async def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    await trained(tmp_path, epochs=2)
+    torn = tmp_path / "checkpoints" / ".epoch-03.safetensors.x1"
+    torn.write_bytes(b"half")
+    assert training(tmp_path, Breaking()).resume() is not None
+    assert not torn.exists()
+
+
 async def test_a_training_that_was_forgotten_starts_over(tmp_path: Path) -> None:
     forget(tmp_path)
     await trained(tmp_path)
@@ -253,7 +278,7 @@ async def test_a_training_that_was_forgotten_starts_over(tmp_path: Path) -> None
 
 async def test_a_hundredth_epoch_is_found_again(tmp_path: Path) -> None:
     its = training(tmp_path, Breaking())
-    for epoch in (99, 100):
+    for epoch in range(101):
         Counter().save(its, epoch)
     found = training(tmp_path, Breaking()).resume()
     assert found is not None

@@ -2,11 +2,13 @@ from typing import Any
 
 import pytest
 
+from harness.encoder import Encoded
 from harness.errors import UserError
 from harness.items import Item, Status, Verdict
 from harness.llm.request import Message, Reply
 from harness.trajectory import TEST, Desk, Episode
 from harness.workplace import ErrorShare, Workplace
+from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
 
 ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
@@ -20,11 +22,10 @@ class Exact:
 
 
 class Embeddings:
-    async def embed(self, text: str) -> str:
-        return f"embedding of {text}"
+    encoder = FakeEncoder()
 
-    def is_truncated(self, text: str) -> bool:
-        return False
+    async def embed(self, text: str) -> Encoded:
+        return FakeEncoder().encode(text)
 
 
 def workplace(*replies: str | Reply, seed: int = 0, limit: float = 0.05) -> Workplace:
@@ -48,7 +49,7 @@ async def test_an_attempt_is_solved_and_graded() -> None:
 async def test_a_desk_has_what_the_workplace_has() -> None:
     desk: Any = workplace("x").desk(ITEM)
     assert (desk.item, desk.rules, desk.workbench) == (ITEM, "RULES", "bench")
-    assert await desk.embed("this") == "embedding of this"
+    assert (await desk.embed("this")).tolist() == FakeEncoder().encode("this").vector.tolist()
 
 
 async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from harness.llm.call_log import CallLog
+
 CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
 FOLDER = Path("results/smoke/cells/cot/gsm_hard/qwen-2.5-14B/seed0")
 ONE_BENCHMARK = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={test: 100}"]
@@ -255,7 +257,16 @@ def test_failed_calls_are_an_answer_until_told_to_forget_them(place: Path, undis
     log.write_bytes(orjson.dumps({**record, "reply": failed}) + b"\n" + b"".join(lines[1:]))
     assert gmr(place, *CELL, *ONE_BENCHMARK).returncode == 0
     assert b"the server was on fire" in (place / FOLDER / "items.parquet").read_bytes()
+    # Of a learned cell the checkpoints go too; while another process is at work, nothing may.
+    (place / FOLDER / "checkpoints").mkdir()
+    with CallLog(log):
+        refused = gmr(place, "retry-errors", "--preset", "smoke")
+    assert refused.returncode == 2
+    assert "is being written by" in refused.stderr
+    assert (place / FOLDER / "run.json").exists()
+    assert (place / FOLDER / "checkpoints").exists()
     forgotten = gmr(place, "retry-errors", "--preset", "smoke")
+    assert not (place / FOLDER / "checkpoints").exists()
     assert forgotten.stdout.startswith("1 failed calls forgotten")
     assert not (place / FOLDER / "run.json").exists()
     assert gmr(place, *CELL, *ONE_BENCHMARK).returncode == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.files import ROOT
+from harness.simulator.endpoint import _CODE
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 
@@ -86,10 +87,32 @@ def test_a_mistake_is_one_line_before_anything_runs(words: list[str], message: s
     assert "Traceback" not in ended.stderr
 
 
+# What the simulator imports that cannot change a world or a reply: paths, errors, reading of YAML.
+NO_SOURCE = {"config", "errors", "files", "layout", "yaml_files"}
+
+
+def imported_by_the_simulator() -> set[str]:
+    text = "".join(path.read_text() for path in (ROOT / "harness" / "simulator").glob("*.py"))
+    below = re.findall(r"from harness\.(\w+)", text)
+    beside = re.findall(r"from harness import ([\w, ]+)", text)
+    return {*below, *(name.strip() for names in beside for name in names.split(","))} - NO_SOURCE
+
+
 def test_a_change_of_what_the_simulated_world_is_made_of_makes_a_new_one() -> None:
     rule = (ROOT / "workflow" / "rules" / "data.smk").read_text().split("rule world")[1]
-    for source in ("config/backbones.yaml", "config/simulator.yaml", "harness/simulator", "harness/benchmarks"):
+    # Roles and prompts are for reading requests, backbones for their declaration in config/.
+    made_of = imported_by_the_simulator() - {"roles", "prompts", "backbones"}
+    assert {"simulator", "benchmarks", "draws"} <= made_of
+    for room in made_of:
+        assert f'"harness/{room}"' in rule or f'"harness/{room}.py"' in rule, room
+    for source in ("config/backbones.yaml", "config/simulator.yaml"):
         assert f'"{source}"' in rule
+
+
+def test_a_change_of_what_a_simulated_reply_is_made_of_makes_a_new_revision() -> None:
+    # The sandbox tries programs when the world is made, and prices and sizes of backbones stand in the world.
+    for room in imported_by_the_simulator() - {"sandbox", "backbones"}:
+        assert room in _CODE or f"{room}.py" in _CODE, room
 
 
 def test_the_name_of_the_run_is_true_of_every_copy_beside_it(checkout: Path) -> None:

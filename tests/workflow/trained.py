@@ -69,6 +69,7 @@ def write(path: Path, variant: Mapping[str, Any] = VARIANT, **changes: Any) -> P
         "benchmark": "gsm_hard",
         "backbone": "pool",
         "seed": 0,
+        "training_seed": 0,
         "epoch": 2,
         "encoder": FakeEncoder.identity,
         **changes,

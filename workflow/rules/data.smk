@@ -29,6 +29,8 @@ rule world:
     params:
         code=code(
             "harness/benchmarks",
+            "harness/draws.py",
+            "harness/items.py",
             "harness/sandbox",
             "harness/simulator",
             "config/backbones.yaml",
