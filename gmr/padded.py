@@ -41,14 +41,12 @@ class Evaluation:
         mean_entropy: H̄, the mean over all steps of the entropies of role, backbone and halting, with gradient.
         entropies: By module that is switched on: role, backbone, retrieval (a draw for each record), write, halt.
         top: Mean over the steps of the largest probability, of role and backbone where switched on.
-        steps: Executed steps of all trajectories.
     """
 
     log_prob: Tensor
     mean_entropy: Tensor
     entropies: Mapping[str, Entropy]
     top: Mapping[str, float]
-    steps: int
 
 
 def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
@@ -66,13 +64,11 @@ def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
         log_prob = log_prob.index_add(0, rows.trajectory[found.row], found.log_prob)
     entropies = {name: Entropy(found.entropy.sum(), len(found.row)) for name, found in draws.items()}
     policy = [entropies[name].total for name in _POLICY if name in entropies]
-    steps = len(rows.trajectory)
     return Evaluation(
         log_prob=log_prob,
-        mean_entropy=sum(policy, start=log_prob.new_zeros(())) / steps,
+        mean_entropy=sum(policy, start=log_prob.new_zeros(())) / len(rows.trajectory),
         entropies=entropies,
         top={name: found.top for name, found in draws.items() if found.top is not None},
-        steps=steps,
     )
 
 

@@ -47,7 +47,7 @@ def test_no_share_of_nothing() -> None:
 
 def test_entropies_are_means_over_the_draws_of_a_module() -> None:
     entropies = {"role": Entropy(torch.tensor(6.0), 4), "retrieval": Entropy(torch.tensor(0.0), 0)}
-    found = measures.of_policy(Evaluation(torch.zeros(2), torch.tensor(0.0), entropies, {"role": 0.75}, 4))
+    found = measures.of_policy(Evaluation(torch.zeros(2), torch.tensor(0.0), entropies, {"role": 0.75}))
     assert found == {"entropy_role": 1.5, "max_probability_role": 0.75}
 
 

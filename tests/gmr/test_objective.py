@@ -20,7 +20,7 @@ GROUPS = SHAPES.flatmap(lambda shape: arrays(np.float64, shape, elements=VALUES)
 
 
 def evaluation(log_prob: torch.Tensor, mean_entropy: torch.Tensor) -> Evaluation:
-    return Evaluation(log_prob, mean_entropy, {}, {}, 1)
+    return Evaluation(log_prob, mean_entropy, {}, {})
 
 
 def answered(correct: bool, *costs: tuple[float, bool]) -> Answered:
