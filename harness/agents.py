@@ -30,9 +30,6 @@ async def act(
     desk: Desk,
     *,
     step: int,
-    slot: int = 0,
-    temperature: float = 0.0,
-    note: str = "",
 ) -> str:
     """Let an agent contribute once.
 
@@ -46,9 +43,6 @@ async def act(
         records: Earlier contributions that the agent may see, in memory order.
         desk: Where the question, its rules, models and tools are.
         step: Step of the trajectory, counted from 1.
-        slot: Tells activations of one step apart.
-        temperature: Sampling temperature of both calls.
-        note: What the method adds to the role's instruction.
 
     Returns:
         The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
@@ -57,8 +51,8 @@ async def act(
     Raises:
         UserError: The sandbox is broken, or an endpoint is gone.
     """
-    prompt = await _prompt(role, records, desk, note)
-    ask = functools.partial(desk.ask, backbone, step=step, slot=slot, role=role.key, temperature=temperature)
+    prompt = await _prompt(role, records, desk)
+    ask = functools.partial(desk.ask, backbone, step=step, role=role.key)
     first = await ask(prompt, purpose="act")
     if first.error is not None:
         return ""
@@ -69,13 +63,13 @@ async def act(
     return (await ask(conversation, purpose="second_call")).text
 
 
-async def _prompt(role: Role, records: Sequence[Record], desk: Desk, note: str) -> tuple[Message, ...]:
+async def _prompt(role: Role, records: Sequence[Record], desk: Desk) -> tuple[Message, ...]:
     hints: tuple[str, ...] = ()
     if role.sees == "test_feedback":
         records = await together(_with_feedback(record, desk) for record in records)
     elif role.sees == "numeric_hints":
         hints = await candidates(records, desk.workbench)
-    return agent_prompt(role, desk.rules, desk.item, records, note=note, hints=hints)
+    return agent_prompt(role, desk.rules, desk.item, records, hints)
 
 
 async def _with_feedback(record: Record, desk: Desk) -> Record:

@@ -40,8 +40,6 @@ def agent_prompt(
     rules: str,
     item: Item,
     records: Sequence[Record] = (),
-    *,
-    note: str = "",
     hints: Sequence[str] = (),
 ) -> tuple[Message, ...]:
     """The prompt of one agent: its role and the rules as system text, then the question, then what it may see.
@@ -51,11 +49,10 @@ def agent_prompt(
         rules: The benchmark's output rules.
         item: The question.
         records: Earlier contributions it may see, in memory order.
-        note: What a method adds to the instruction of every role, such as a manner of discussion.
         hints: Candidate answers found in the records, shown on one line behind them; no line for none.
     """
     candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
-    return team_prompt((role.description, role.instruction, note, rules), item, records, candidates)
+    return team_prompt((role.description, role.instruction, rules), item, records, candidates)
 
 
 def team_prompt(system: Sequence[str], item: Item, records: Sequence[Record], closing: str = "") -> tuple[Message, ...]:

@@ -91,7 +91,7 @@ def prompts(client: ScriptedClient) -> list[list[tuple[str, str]]]:
 async def test_the_calls_of_every_role(key: str, item: Item, workbench: Workbench) -> None:
     """Prompts, conversation and result of all roles on both kinds of benchmark, from the table alone."""
     one = role(key)
-    text, client, trajectory = await activate(key, item, workbench, PROGRAM, "second", records=[PROSE, WORK], slot=2)
+    text, client, trajectory = await activate(key, item, workbench, PROGRAM, "second", records=[PROSE, WORK])
 
     shown = WORK.text
     if key in FEEDBACK and item is CODE:
@@ -116,8 +116,8 @@ async def test_the_calls_of_every_role(key: str, item: Item, workbench: Workbenc
         assert prompts(client) == [first]
         assert text == added
     purposes = ["act", "second_call"][: len(client.asked)]
-    assert [(call.step, call.slot, call.role, call.purpose, call.backbone) for call in trajectory.calls] == [
-        (3, 2, key, purpose, "small") for purpose in purposes
+    assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == [
+        (3, key, purpose, "small") for purpose in purposes
     ]
     assert trajectory.cost_steps == trajectory.cost_total > 0
 
@@ -171,13 +171,6 @@ async def test_records_that_show_their_outcome_do_not_show_it_twice(workbench: W
 async def test_hints_need_candidates(workbench: Workbench) -> None:
     _, client, _ = await activate("Math/MathSolver", MATHS, workbench, "x", records=[PROSE])
     assert prompts(client)[0][1][1].endswith("[1] Planner:\nMultiply.")
-
-
-async def test_note_and_temperature_reach_the_model(workbench: Workbench) -> None:
-    one = role("Commonsense/Reflector")
-    _, client, _ = await activate(one.key, MATHS, workbench, "x", note="Disagree.", temperature=0.7)
-    assert [request.temperature for _, request in client.asked] == [0.7, 0.7]
-    assert prompts(client)[0][0][1] == f"{one.description}\n\n{one.instruction}\n\nDisagree.\n\nRULES"
 
 
 async def test_a_broken_sandbox_ends_the_run() -> None:

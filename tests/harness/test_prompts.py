@@ -26,8 +26,8 @@ def test_without_instruction_or_records_nothing_is_left_over() -> None:
     assert render_records([]) == ""
 
 
-def test_a_note_joins_the_instruction_and_hints_close_the_prompt() -> None:
+def test_hints_close_the_prompt() -> None:
     role = catalogue()[0]
-    system, user = agent_prompt(role, "RULES", ITEM, [Record("A", "first")], note="Disagree.", hints=["1", "2"])
-    assert system.content == f"{role.description}\n\n{role.instruction}\n\nDisagree.\n\nRULES"
+    system, user = agent_prompt(role, "RULES", ITEM, [Record("A", "first")], ["1", "2"])
+    assert system.content == f"{role.description}\n\n{role.instruction}\n\nRULES"
     assert user.content.endswith(f"[1] A:\nfirst\n\n{HINTS_HEADER} 1; 2")
