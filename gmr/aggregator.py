@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from harness.items import Item
@@ -19,14 +18,3 @@ NOTHING_STORED = "No stored records: none of your colleagues' contributions was 
 def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tuple[Message, ...]:
     """The final call: the question and the stored records, or an explicit line that there are none."""
     return team_prompt((INSTRUCTION, rules), item, records, "" if records else NOTHING_STORED)
-
-
-def aggregating(backbones: Sequence[str]) -> str:
-    """m_agg: the backbone chosen most often over all steps; of several, the one chosen first.
-
-    Args:
-        backbones: The choice of every step, in order, at least one.
-    """
-    # Counter keeps the order of first sight, and max takes the first of equals.
-    counts = Counter(backbones)
-    return max(counts, key=counts.__getitem__)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
+
+from harness.checks import check_choice, check_epochs, check_flag, check_number, check_whole, is_whole
 
 Score = Literal["dot", "cosine"]
 Decode = Literal["sample", "greedy"]
@@ -76,40 +77,21 @@ class Config:
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in get_args(choices):
-                raise ValueError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(get_args(choices))}")
+            check_choice(name, getattr(self, name), choices)
         for name in ("batch", "group", "max_depth"):
-            if not _is_whole(getattr(self, name)) or getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; expected a whole number of at least 1")
+            check_whole(name, getattr(self, name), 1)
         for name in ("lambda_c", "lr", "vae_weight", "entropy_weight"):
-            if not _is_number(getattr(self, name)) or getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; expected a number of at least 0")
-        if not _is_number(self.halting_bias):
-            raise ValueError(f"halting_bias is {self.halting_bias!r}; expected a number")
+            check_number(name, getattr(self, name), 0)
+        check_number("halting_bias", self.halting_bias)
         for name in ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} is {getattr(self, name)!r}; expected true or false")
+            check_flag(name, getattr(self, name))
         self._check_roles()
-        if "default" not in self.epochs or not all(_is_whole(count) and count >= 0 for count in self.epochs.values()):
-            raise ValueError(f"epochs is {self.epochs!r}; expected whole numbers by benchmark, and one as default")
+        check_epochs(self.epochs)
 
     def _check_roles(self) -> None:
         if self.role_subset is None:
             return
-        if not self.role_subset or not all(map(_is_whole, self.role_subset.values())):
+        if not self.role_subset or not all(map(is_whole, self.role_subset.values())):
             raise ValueError(f"role_subset is {self.role_subset!r}; expected a whole number for each domain to keep")
         if self.role_pool != "all":
             raise ValueError(f"role_subset draws from all roles, so role_pool cannot be {self.role_pool!r} beside it")
-
-    def epochs_on(self, benchmark: str, at_most: int | None) -> int:
-        """Passes over the training questions of a benchmark, no more than a run allows."""
-        wanted = self.epochs.get(benchmark, self.epochs["default"])
-        return wanted if at_most is None else min(wanted, at_most)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 
 from gmr.config import Config
-from gmr.learning import Learning, new_router, router_from
+from gmr.learning import new_router, restored
 from gmr.pool import Pool, pool_of
 from gmr.rollout import Rollout
-from gmr.router import Snapshot
+from gmr.router import Router, Snapshot
 from gmr.trace import Trace
 from gmr.update import learn
-from harness import draws
 from harness.checkpoint import Checkpoint
 from harness.items import Item
+from harness.learning import Learning, updates
 from harness.method import Setting
 from harness.together import together
 from harness.training import Attempt, Place, Training
@@ -69,46 +69,35 @@ class GMR:
         Raises:
             UserError: It was trained with other roles, other backbones or another variant.
         """
-        router = router_from(checkpoint, self.config, self.pool)
-        Learning(router, self.config.lr).restore(checkpoint.tensors)
-        self._policy = router.snapshot()
+        self._policy = restored(checkpoint, self.config, self.pool).network.snapshot()
 
     async def fit(self, training: Training) -> None:
         """Train for the epochs of the benchmark, a checkpoint after each (methods §7.10, §7.11)."""
         found = training.resume()
-        learning = await self._begin(training) if found is None else self._continue(found)
+        learning = await self._begin(training) if found is None else restored(found, self.config, self.pool)
         done = int(found.facts["epoch"]) if found else 0
-        epochs = self.config.epochs_on(self._setting.benchmark, self._setting.max_epochs)
-        per_epoch = -(-len(training.items) // self.config.batch)
-        for epoch in range(done + 1, epochs + 1):
-            for number, questions in enumerate(self._batches(training, epoch), 1):
-                place = Place(epoch, (epoch - 1) * per_epoch + number, epochs * per_epoch)
-                await self._update(learning, training, questions, place)
-            self._save(training, epoch, learning)
-        self._policy = learning.router.snapshot()
+        for place, questions, ends_epoch in updates(
+            training, done, self._setting.epochs(self.config.epochs), self.config.batch
+        ):
+            await self._update(learning, training, questions, place)
+            if ends_epoch:
+                self._save(training, place.epoch, learning)
+        self._policy = learning.network.snapshot()
 
-    async def _begin(self, training: Training) -> Learning:
+    async def _begin(self, training: Training) -> Learning[Router]:
         roles = np.stack([await training.embed(role.profile) for role in self.pool.roles])
         backbones = np.stack([await training.embed(backbone.profile) for backbone in self.pool.backbones])
         learning = Learning(new_router(self.config, roles, backbones, training.seed), self.config.lr)
         self._save(training, 0, learning)
         return learning
 
-    def _save(self, training: Training, epoch: int, learning: Learning) -> None:
+    def _save(self, training: Training, epoch: int, learning: Learning[Router]) -> None:
         training.save(epoch, learning.learned(), learning.moments(), self.pool.to_facts())
 
-    def _continue(self, checkpoint: Checkpoint) -> Learning:
-        learning = Learning(router_from(checkpoint, self.config, self.pool), self.config.lr)
-        learning.restore(checkpoint.tensors)
-        return learning
-
-    def _batches(self, training: Training, epoch: int) -> list[list[Item]]:
-        key = ("order of training", str(training.seed), str(epoch))
-        items = sorted(training.items, key=lambda item: draws.uniform(*key, item.id))
-        return [items[at : at + self.config.batch] for at in range(0, len(items), self.config.batch)]
-
-    async def _update(self, learning: Learning, training: Training, questions: Sequence[Item], place: Place) -> None:
-        policy = learning.router.snapshot()
+    async def _update(
+        self, learning: Learning[Router], training: Training, questions: Sequence[Item], place: Place
+    ) -> None:
+        policy = learning.network.snapshot()
 
         async def rollout(item: Item, number: int) -> tuple[Attempt, Trace]:
             its = Rollout(policy, self.pool, self.config)

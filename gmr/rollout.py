@@ -7,12 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gmr.aggregator import aggregating, aggregator_prompt
+from gmr.aggregator import aggregator_prompt
 from gmr.config import Config
 from gmr.pool import Pool
 from gmr.router import Snapshot, State
 from gmr.trace import Step, Trace
 from harness.agents import act
+from harness.choosing import most_frequent, sample
 from harness.items import Item
 from harness.prompts import Record
 from harness.trajectory import Decision, Desk
@@ -51,8 +52,8 @@ class Rollout:
         state = self._policy.begin(self._question)
         halted = False
         while not halted and len(self._steps) < self._config.max_depth:
-            state, halted = await self._step(state, desk)
-        backbone = aggregating([self._pool.backbones[step.backbone].key for step in self._steps])
+            state, halted = await self._step(state, item, desk)
+        backbone = most_frequent([self._pool.backbones[step.backbone].key for step in self._steps])
         records = self._stored
         if not records and self._config.empty_memory == "last_response":
             records = [self._last]
@@ -60,7 +61,7 @@ class Rollout:
         reply = await desk.ask(backbone, prompt, step=len(self._steps) + 1, purpose="aggregate", is_step=False)
         return reply.text
 
-    async def _step(self, state: State, desk: Desk) -> tuple[State, bool]:
+    async def _step(self, state: State, item: Item, desk: Desk) -> tuple[State, bool]:
         draw = _Draws(desk, len(self._steps) + 1, greedy=self._greedy)
         role = self._choose(draw, "role", self._policy.roles(state), self._config.role_allocator)
         probabilities = self._policy.backbones(state, role)
@@ -68,7 +69,7 @@ class Rollout:
         retrieved = draw.gates("retrieve", self._policy.retrieval(state, role, backbone), len(self._stored))
         seen = [record for record, kept in zip(self._stored, retrieved, strict=True) if kept]
         its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
-        text = await act(its_role, its_backbone.key, seen, desk, step=draw.step)
+        text = await act(its_role, its_backbone.key, item, seen, desk, step=draw.step)
         response = await desk.embed(text)
         written = draw.gate("write", self._policy.write(state, response), otherwise=True)
         self._last = Record(its_role.name, text)
@@ -119,10 +120,3 @@ class _Draws:
         if probabilities is None:
             return (True,) * count
         return tuple(self.gate(name, float(p), slot, otherwise=True) for slot, p in enumerate(probabilities))
-
-
-def sample(probabilities: Probabilities, uniform: float) -> int:
-    """The index at which the cumulative distribution passes a uniform number."""
-    index = int(np.searchsorted(np.cumsum(probabilities), uniform, side="right"))
-    # Rounding may leave the sum a hair below 1.
-    return min(index, int(np.flatnonzero(probabilities)[-1]))

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from gmr import measures
 from gmr.config import Config
-from gmr.learning import Learning, vae_noise
+from gmr.learning import vae_noise
 from gmr.objective import advantages, loss, utility
 from gmr.padded import evaluate
+from gmr.router import Router
 from gmr.trace import Trace
+from harness.learning import Learning
 from harness.results import Answered
 
 LOG_PROB_TOLERANCE = 1e-5
@@ -21,7 +23,11 @@ Array = NDArray[np.float64]
 
 
 def learn(
-    learning: Learning, answered: Sequence[Answered], traces: Sequence[Trace], config: Config, noise: tuple[int, int]
+    learning: Learning[Router],
+    answered: Sequence[Answered],
+    traces: Sequence[Trace],
+    config: Config,
+    noise: tuple[int, int],
 ) -> dict[str, float]:
     """Take one step of the optimiser.
 
@@ -41,9 +47,9 @@ def learn(
     utilities = _grouped([utility(one, config) for one in answered], config)
     rewards = _grouped([float(one.verdict.correct) for one in answered], config)
     advantage = advantages(utilities)
-    evaluation = evaluate(learning.router, traces)
+    evaluation = evaluate(learning.network, traces)
     check_log_probs(evaluation.log_prob.detach().numpy(), traces)
-    vae = learning.router.vae_loss(*vae_noise(learning.router, *noise))
+    vae = learning.network.vae_loss(*vae_noise(learning.network, *noise))
     total = loss(evaluation, advantage.ravel(), vae, config)
     learning.step(total)
     return {

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from harness.benchmarks.extraction import fenced_blocks
 from harness.hints import candidates
+from harness.items import Item
 from harness.llm.request import Message
-from harness.prompts import Record, agent_prompt
+from harness.prompts import RECORDS_HEADER, Record, agent_prompt
 from harness.roles import Role
 from harness.together import together
 from harness.trajectory import Desk
@@ -26,23 +27,33 @@ NO_ENTRY = "The encyclopedia has no result for these keywords."
 async def act(
     role: Role,
     backbone: str,
+    item: Item,
     records: Sequence[Record],
     desk: Desk,
     *,
     step: int,
+    slot: int = 0,
+    note: str = "",
+    header: str = RECORDS_HEADER,
+    second_call: str | None = None,
 ) -> str:
     """Let an agent contribute once.
 
-    The backbone is asked once, or twice where the role has a second call: that one continues the conversation, sees
-    the first reply with what the tool added to it, and its own reply replaces the first. The output rules stand in
-    the system text, which both calls share.
+    The backbone is asked once, or twice where there is a second call: that one continues the conversation, sees the
+    first reply with what the tool added to it, and its own reply replaces the first. The output rules stand in the
+    system text, which both calls share.
 
     Args:
         role: Who acts.
         backbone: Key of the backbone behind the role.
-        records: Earlier contributions that the agent may see, in memory order.
-        desk: Where the question, its rules, models and tools are.
+        item: The question.
+        records: Contributions of others that the agent may see, in the order in which they are shown.
+        desk: Where the output rules, models and tools are.
         step: Step of the trajectory, counted from 1.
+        slot: Tells agents of one step apart.
+        note: What the agent is told beyond its role.
+        header: What stands above the records.
+        second_call: What a role without a second call of its own is asked to do in one; ``None`` for no such call.
 
     Returns:
         The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
@@ -51,44 +62,41 @@ async def act(
     Raises:
         UserError: The sandbox is broken, or an endpoint is gone.
     """
-    prompt = await _prompt(role, records, desk)
-    ask = functools.partial(desk.ask, backbone, step=step, role=role.key)
+    hints: tuple[str, ...] = ()
+    if role.sees == "test_feedback":
+        records = await together(_with_feedback(record, item, desk) for record in records)
+    elif role.sees == "numeric_hints":
+        hints = await candidates(records, desk.workbench)
+    prompt = agent_prompt(role, desk.rules, item, records, hints, note=note, header=header)
+    ask = functools.partial(desk.ask, backbone, step=step, slot=slot, role=role.key)
     first = await ask(prompt, purpose="act")
     if first.error is not None:
         return ""
-    text = appended(first.text, await _tool_line(role, first.text, desk))
-    if role.second_call is None:
+    text = appended(first.text, await _tool_line(role, item, first.text, desk))
+    second_call = role.second_call or second_call
+    if second_call is None:
         return text
-    conversation = (*prompt, Message("assistant", text), Message("user", role.second_call))
+    conversation = (*prompt, Message("assistant", text), Message("user", second_call))
     return (await ask(conversation, purpose="second_call")).text
 
 
-async def _prompt(role: Role, records: Sequence[Record], desk: Desk) -> tuple[Message, ...]:
-    hints: tuple[str, ...] = ()
-    if role.sees == "test_feedback":
-        records = await together(_with_feedback(record, desk) for record in records)
-    elif role.sees == "numeric_hints":
-        hints = await candidates(records, desk.workbench)
-    return agent_prompt(role, desk.rules, desk.item, records, hints)
-
-
-async def _with_feedback(record: Record, desk: Desk) -> Record:
+async def _with_feedback(record: Record, item: Item, desk: Desk) -> Record:
     """A record with the outcome of the examples, unless there is none or the agent's own tool has put it there."""
     if not programs(record.text):
         return record
-    outcome = await desk.workbench.examples(desk.item, record.text)
+    outcome = await desk.workbench.examples(item, record.text)
     if outcome == NO_EXAMPLE or outcome in record.text:
         return record
     return Record(record.speaker, appended(record.text, outcome))
 
 
-async def _tool_line(role: Role, reply: str, desk: Desk) -> str:
+async def _tool_line(role: Role, item: Item, reply: str, desk: Desk) -> str:
     """What the tool of a role adds to its first reply; empty for nothing."""
     match role.tool:
         case "none":
             return ""
         case "run_examples":
-            return await desk.workbench.examples(desk.item, reply)
+            return await desk.workbench.examples(item, reply)
         case "execute_answer":
             return _told(await desk.workbench.value(reply)) or NO_PROGRAM
         case "execute_code":

@@ -64,6 +64,7 @@ class MethodEntry:
     calibrated: bool = False
     seed_offset: int = 0
     answers_from: tuple[str, ...] = ()
+    also_asks: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -87,6 +88,7 @@ def methods(root: Path = ROOT) -> dict[str, MethodEntry]:
     for entry in entries.values():
         _check_names("row", entry["rows"], rows, "config/backbones.yaml, besides pool")
         _check_names("method", entry.get("answers_from", []), entries, "config/methods.yaml")
+        _check_names("backbone", entry.get("also_asks", []), rows[:-1], "config/backbones.yaml")
         if source_of(entry["module"]) is None:
             raise UserError(f"config/methods.yaml names the module {entry['module']!r}, which cannot be found")
     return {key: MethodEntry(key=key, **_tuples(entry)) for key, entry in entries.items()}
@@ -179,9 +181,10 @@ def check_cell(chosen: Preset, cell: Cell, root: Path = ROOT) -> None:
     _check_names("seed", [str(cell.seed)], seeds, where)
 
 
-def backbones_of(chosen: Preset, cell: Cell) -> tuple[str, ...]:
+def backbones_of(chosen: Preset, cell: Cell, root: Path = ROOT) -> tuple[str, ...]:
     """The backbones a cell may ask."""
-    return chosen.backbones if cell.backbone == POOL else (cell.backbone,)
+    rows = chosen.backbones if cell.backbone == POOL else (cell.backbone,)
+    return tuple(dict.fromkeys((*rows, *methods(root)[cell.method].also_asks)))
 
 
 def sharing(chosen: Preset, cell: Cell, root: Path = ROOT) -> list[Cell]:
@@ -213,9 +216,9 @@ def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
         "module": entry.module,
         "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
-        "backbones": {key: backbones[key] for key in backbones_of(chosen, cell)},
+        "backbones": {key: backbones[key] for key in backbones_of(chosen, cell, root)},
         # Their order too: it decides which of them a draw hits, and a dictionary is compared without one.
-        "pool": list(backbones_of(chosen, cell)),
+        "pool": list(backbones_of(chosen, cell, root)),
         "preset": {**data_identity(chosen), "limit": limit, **served},
         **encoder,
     }

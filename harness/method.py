@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.backbones import Backbone
 from harness.errors import UserError
@@ -15,6 +15,8 @@ from harness.trajectory import Desk
 if TYPE_CHECKING:
     from harness.checkpoint import Checkpoint
     from harness.training import Training
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,15 @@ class Setting:
     domain: str
     seed: int
     max_epochs: int | None
+
+    def of_benchmark(self, values: Mapping[str, T]) -> T:
+        """What a configuration gives for the benchmark, or its ``default``."""
+        return values.get(self.benchmark, values["default"])
+
+    def epochs(self, wanted: Mapping[str, int]) -> int:
+        """Passes over the training questions of the benchmark, no more than the run allows."""
+        epochs = self.of_benchmark(wanted)
+        return epochs if self.max_epochs is None else min(epochs, self.max_epochs)
 
 
 class Method(Protocol):

@@ -41,6 +41,9 @@ def agent_prompt(
     item: Item,
     records: Sequence[Record] = (),
     hints: Sequence[str] = (),
+    *,
+    note: str = "",
+    header: str = RECORDS_HEADER,
 ) -> tuple[Message, ...]:
     """The prompt of one agent: its role and the rules as system text, then the question, then what it may see.
 
@@ -50,30 +53,41 @@ def agent_prompt(
         item: The question.
         records: Earlier contributions it may see, in memory order.
         hints: Candidate answers found in the records, shown on one line behind them; no line for none.
+        note: What the agent is told beyond its role, between its instruction and the rules.
+        header: What stands above the records.
     """
     candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
-    return team_prompt((role.description, role.instruction, rules), item, records, candidates)
+    system = (role.description, role.instruction, note, rules)
+    return team_prompt(system, item, records, candidates, header=header)
 
 
-def team_prompt(system: Sequence[str], item: Item, records: Sequence[Record], closing: str = "") -> tuple[Message, ...]:
+def team_prompt(
+    system: Sequence[str],
+    item: Item,
+    records: Sequence[Record],
+    closing: str = "",
+    *,
+    header: str = RECORDS_HEADER,
+) -> tuple[Message, ...]:
     """The prompt of a member of a team.
 
     Args:
         system: Blocks of the system text: who the member is, what is asked of it, the output rules.
         item: The question.
         records: Contributions it may see, in memory order.
-        closing: A last line behind them.
+        closing: What stands behind them.
+        header: What stands above them.
     """
-    user = _blocks(_question(item), render_records(records), closing)
+    user = _blocks(_question(item), render_records(records, header), closing)
     return (Message("system", _blocks(*system)), Message("user", user))
 
 
-def render_records(records: Sequence[Record]) -> str:
-    """The block of earlier contributions, numbered in memory order; empty for none."""
+def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> str:
+    """The block of earlier contributions, numbered in the order given; empty for none."""
     if not records:
         return ""
     parts = [f"[{number}] {record.speaker}:\n{record.text.strip()}" for number, record in enumerate(records, 1)]
-    return "\n\n".join([RECORDS_HEADER, *parts])
+    return "\n\n".join([header, *parts])
 
 
 def _question(item: Item) -> str:

@@ -107,10 +107,11 @@ def write(folder: Path, answered: Sequence[Answered], identity: dict[str, Any]) 
     Returns:
         The content of ``run.json``.
     """
+    trajectories = [one.trajectory for one in answered]
     tables = {
         "items.parquet": pa.Table.from_pylist([item_row(one) for one in answered], schema=ITEMS),
-        "calls.parquet": pa.Table.from_pylist(list(rows(answered, "calls")), schema=CALLS),
-        "decisions.parquet": pa.Table.from_pylist(list(rows(answered, "decisions")), schema=DECISIONS),
+        "calls.parquet": pa.Table.from_pylist(list(rows(trajectories, "calls")), schema=CALLS),
+        "decisions.parquet": pa.Table.from_pylist(list(rows(trajectories, "decisions")), schema=DECISIONS),
     }
     digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
     for name, table in tables.items():
@@ -122,9 +123,9 @@ def write(folder: Path, answered: Sequence[Answered], identity: dict[str, Any]) 
     return run
 
 
-def rows(answered: Iterable[Answered], kind: str) -> Iterator[dict[str, Any]]:
+def rows(trajectories: Iterable[Trajectory], kind: str) -> Iterator[dict[str, Any]]:
     """The rows of ``"calls"`` or ``"decisions"``, in the order of the questions."""
-    for trajectory, _ in answered:
+    for trajectory in trajectories:
         for record in getattr(trajectory, kind):
             yield {"item_id": trajectory.item.id, **fields(record)}
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ from harness.checkpoint import Checkpoint
 from harness.files import write_atomically
 from harness.items import Item
 from harness.results import CALLS, DECISIONS, Answered, parquet, rows
-from harness.trajectory import Episode
+from harness.trajectory import Desk, Episode, Trajectory
 from harness.workplace import Solve, Workplace
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, NDArray[np.generic]]
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 INTERVAL_S = 5.0
 CHECKPOINT = "trained.safetensors"
@@ -112,6 +113,23 @@ class Training:
         """
         return Attempt(episode, await self._workplace.attempt(solve, item, episode))
 
+    async def consult(self, purpose: str, episode: Episode, work: Callable[[Desk], Awaitable[T]]) -> T:
+        """Let the method ask models something that is no attempt at a question.
+
+        The calls stand in the ledger of the training, where ``purpose`` takes the place of the question's id.
+
+        Args:
+            purpose: What it is about, such as ``optimizer``.
+            episode: When.
+            work: Gets a desk, and returns what it found out.
+        """
+        desk = self._workplace.desk(
+            Item(id=purpose, benchmark=self._workplace.benchmark.key, question="", gold=""), episode
+        )
+        found = await work(desk)
+        self._record(episode, desk.close(""))
+        return found
+
     def resume(self) -> Checkpoint | None:
         """The checkpoint to go on from, ``None`` to begin.
 
@@ -165,9 +183,12 @@ class Training:
             for name, value in measures.items()
         ]
         for episode, one in attempts:
-            for kind in ("calls", "decisions"):
-                self._pending[f"training_{kind}"] += [{**episode._asdict(), **row} for row in rows([one], kind)]
+            self._record(episode, one.trajectory)
         self._progress(place, measures)
+
+    def _record(self, episode: Episode, trajectory: Trajectory) -> None:
+        for kind in ("calls", "decisions"):
+            self._pending[f"training_{kind}"] += [{**episode._asdict(), **row} for row in rows([trajectory], kind)]
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of a finished epoch.

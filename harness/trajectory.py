@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -143,6 +143,7 @@ class Desk:
         *,
         workbench: Workbench,
         embeddings: Embeddings,
+        extract: Callable[[Item, str], str | None],
         seed: int = 0,
         episode: Episode = TEST,
     ) -> None:
@@ -152,6 +153,7 @@ class Desk:
         self._client = client
         self._backbones = backbones
         self._embeddings = embeddings
+        self._extract = extract
         self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
         self._decisions: list[Decision] = []
@@ -212,6 +214,10 @@ class Desk:
         self._embedded += 1
         self._truncated += encoded.tokens > self._embeddings.encoder.max_tokens
         return encoded.vector
+
+    def extract(self, text: str) -> str | None:
+        """The answer inside a text, as the benchmark's one extractor finds it; ``None`` where there is none."""
+        return self._extract(self.item, text)
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
         """A number strictly between 0 and 1, fixed by seed, question, episode and the decision it is for."""

@@ -16,7 +16,7 @@ from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
 from harness.benchmarks.programs import definitions, parse
 from harness.errors import UserError
-from harness.items import Item
+from harness.items import CodeTask, Item
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.together import together
 
@@ -74,11 +74,23 @@ class Workbench:
             return NO_PROGRAM
         if item.code is None or not item.code.visible:
             return NO_EXAMPLE
-        task = item.code
-        source = _first_that_defines(task.entry_point, sources)
-        runs = await together(self._run(source, task.setup, example) for example in task.visible)
-        lines = [_example_line(example, run) for example, run in zip(task.visible, runs, strict=True)]
+        runs = await self._on_examples(item.code, sources)
+        lines = [_example_line(example, run) for example, run in zip(item.code.visible, runs, strict=True)]
         return "\n".join(["The program was run on every visible example of the question:", *lines])
+
+    async def passes(self, item: Item, text: str) -> bool | None:
+        """Whether the program of a text passes every example that stands in the question.
+
+        Returns:
+            ``None`` where there is no program or no example.
+
+        Raises:
+            UserError: The sandbox is broken.
+        """
+        sources = programs(text)
+        if not sources or item.code is None or not item.code.visible:
+            return None
+        return all(run.outcome is Outcome.PASSED for run in await self._on_examples(item.code, sources))
 
     async def value(self, text: str) -> Value | None:
         """Run the last program of a text that speaks of ``answer`` and read this variable.
@@ -101,6 +113,10 @@ class Workbench:
         # One more than is shown tells whether something was cut.
         run = await self._run(source, "", _READ_ANSWER.format(mark=mark, length=_LONGEST_VALUE + 1))
         return _read_value(run, mark)
+
+    async def _on_examples(self, task: CodeTask, sources: list[str]) -> list[Execution]:
+        source = _first_that_defines(task.entry_point, sources)
+        return await together(self._run(source, task.setup, example) for example in task.visible)
 
     async def _run(self, source: str, setup: str, checks: str) -> Execution:
         program = Program(source, f"{setup}\n{_seeding(source)}", checks)

@@ -83,6 +83,7 @@ class Workplace:
             self.benchmark.output_rules,
             workbench=self.workbench,
             embeddings=self.embeddings,
+            extract=self.benchmark.extract,
             seed=self.seed,
             episode=episode,
         )

@@ -33,8 +33,12 @@ def backbones() -> dict[str, Backbone]:
 
 
 def desk(item: Item, client: Any, rules: str = "", **equipment: Any) -> Desk:
-    """A desk with the two backbones; it has the workbench and the embeddings it is given, or none."""
-    return Desk(item, client, backbones(), rules, **{"workbench": None, "embeddings": None, **equipment})
+    """A desk with the two backbones; it has the workbench and the embeddings it is given, or none.
+
+    Texts are their own answers unless an extractor is given.
+    """
+    bare = {"workbench": None, "embeddings": None, "extract": lambda item, text: text}
+    return Desk(item, client, backbones(), rules, **{**bare, **equipment})
 
 
 def setting(backbone: str = "small", **changes: Any) -> Setting:

@@ -80,6 +80,8 @@ class Recognition:
     styles: Mapping[Style, Sequence[str]]
     kinds: Mapping[Kind, Sequence[str]]
     feedback: Sequence[str]
+    program: Sequence[str]
+    choice: Sequence[str]
 
 
 @dataclass(frozen=True)

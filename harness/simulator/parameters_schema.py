@@ -89,6 +89,8 @@ SCHEMA: dict[str, Any] = _record(
                     dict.fromkeys(("aggregate", "critique", "revise", "search", "plan"), _PHRASES),
                 ),
                 "feedback": _PHRASES,
+                "program": _PHRASES,
+                "choice": _PHRASES,
             }
         ),
         "engine": _record({name: _parameter(value) for name, value in _ENGINE.items()}),

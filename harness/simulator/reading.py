@@ -44,6 +44,8 @@ class Reading:
         role: The role of the catalogue that the system text describes, if any.
         contributions: Earlier turns, in order.
         feedback: Whether the prompt reports how programs did on the visible examples.
+        program: Whether a program is asked for that computes the answer.
+        choice: Whether one of the contributions is to be named by its letter.
     """
 
     item: Item | None
@@ -52,6 +54,8 @@ class Reading:
     role: Role | None
     contributions: Sequence[Contribution]
     feedback: bool
+    program: bool
+    choice: bool
 
 
 class Reader:
@@ -74,6 +78,7 @@ class Reader:
         system = " ".join(message["content"] for message in messages if message["role"] == "system")
         users, contributions = self._divide(messages, found)
         role = recognise_role(system)
+        wanted = f"{system} {users[-1] if users else ''}".lower()
         return Reading(
             item=None if found is None else found[1].item,
             style=self._style(system, users),
@@ -81,6 +86,8 @@ class Reader:
             role=role,
             contributions=contributions,
             feedback=any(self._reports_feedback(contribution.text) for contribution in contributions),
+            program=_holds(wanted, self._recognition.program),
+            choice=_holds(wanted, self._recognition.choice),
         )
 
     def _divide(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from dataclasses import dataclass
 
 from harness import draws
@@ -13,12 +14,12 @@ from harness.simulator.lengths import log_location
 from harness.simulator.model import affinity, difficulty, evidence, fit, overload, sigmoid
 from harness.simulator.parameters import Kind, Parameters
 from harness.simulator.reading import Reading
-from harness.simulator.weighing import last_stance, weigh, wrong_answers_shown
+from harness.simulator.weighing import agreeing, last_stance, weigh, wrong_answers_shown
 from harness.simulator.world import World
 
 # Turns that prepare or judge an answer without committing to one.
 _PREPARATORY: frozenset[Kind] = frozenset({"plan", "critique", "search"})
-_TOOLS_THAT_EXECUTE = frozenset({"execute_answer", "execute_code"})
+_LETTERS = string.ascii_uppercase
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,14 @@ class Writer:
         return answers.wrong[places[draws.weighted(weights, "wrong", key)]]
 
     def _ending(self, answers: Answers, reading: Reading, answer: str) -> str:
+        if reading.choice and reading.contributions:
+            return f"Candidate {_LETTERS[agreeing(answers, reading, answer) % len(_LETTERS)]}"
         if reading.kind == "critique":
             return _verdict(answers, reading, answer)
         if reading.kind in _PREPARATORY:
             return f"Followed through, this leads to {answers.mention(answer)} in the end."
         final = answers.benchmark.present(answers.item, answer)
-        if reading.role is not None and reading.role.tool in _TOOLS_THAT_EXECUTE and answers.item.code is None:
+        if reading.program and answers.item.code is None:
             return f"```python\nanswer = {_literal(answer)}\n```\n\n{final}"
         return final
 

@@ -55,6 +55,17 @@ def last_stance(answers: Answers, reading: Reading) -> Stance | None:
     return next((stance for stance in stances if stance is not None), None)
 
 
+def agreeing(answers: Answers, reading: Reading, answer: str) -> int:
+    """The place of the first contribution that commits to an answer; the first of all where none does."""
+    stances = [_stance(answers, contribution.text) for contribution in reading.contributions]
+    places = [
+        place
+        for place, stance in enumerate(stances)
+        if stance is not None and answers.benchmark.same(answers.item, stance.answer, answer)
+    ]
+    return places[0] if places else 0
+
+
 @functools.lru_cache(maxsize=_CACHED_STANCES)
 def _stance(answers: Answers, text: str) -> Stance | None:
     return answers.stance(text)

@@ -1,26 +1,8 @@
-from collections import Counter
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from gmr.aggregator import NOTHING_STORED, aggregating, aggregator_prompt
+from gmr.aggregator import NOTHING_STORED, aggregator_prompt
 from harness.prompts import Record
 from tests.gmr.world import ITEMS, RULES
 
 RECORDS = [Record("Critic", "It is 3."), Record("Historian", "It is 4.")]
-
-
-@given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=10))
-def test_the_most_frequent_closes_and_of_several_the_first_chosen(chosen: list[str]) -> None:
-    counts = Counter(chosen)
-    first = next(one for one in chosen if counts[one] == max(counts.values()))
-    assert aggregating(chosen) == first
-
-
-def test_a_tie_goes_to_the_first_chosen_and_not_to_the_last_or_the_alphabet() -> None:
-    assert aggregating(["b", "a", "a", "b"]) == "b"
-    assert aggregating(["c", "a", "b"]) == "c"
-    assert aggregating(["c", "a", "b", "b"]) == "b"
 
 
 def test_the_prompt_has_rules_first_then_question_then_records_in_memory_order() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from gmr.config import Config
 from harness.config import methods
+from tests.scripted import setting
 
 SWITCHES = ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting")
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gmr"}
@@ -46,15 +47,15 @@ def test_a_value_that_makes_no_sense_is_refused(change: dict[str, Any], message:
     [("math", None, 5), ("mbpp", None, 10), ("math", 1, 1), ("mbpp", 7, 7), ("math", 9, 5), ("math", 0, 0)],
 )
 def test_a_run_may_shorten_the_training_and_never_lengthens_it(where: str, at_most: int | None, epochs: int) -> None:
-    assert Config(epochs={"default": 10, "math": 5}).epochs_on(where, at_most) == epochs
+    its = setting(benchmark=where, max_epochs=at_most)
+    assert its.epochs(Config(epochs={"default": 10, "math": 5}).epochs) == epochs
 
 
 def test_the_paper_s_values_are_the_defaults() -> None:
     made = Config(**ENTRIES["gmr"].config)
     assert (made.batch, made.group, made.max_depth, made.lr, made.vae_weight) == (16, 6, 6, 0.01, 0.001)
-    assert [made.epochs_on(key, None) for key in ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")] == [
-        5, 5, 10, 10, 10,
-    ]  # fmt: skip
+    keys = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
+    assert [setting(benchmark=key).epochs(made.epochs) for key in keys] == [5, 5, 10, 10, 10]
     assert all(getattr(made, switch) for switch in SWITCHES)
 
 

@@ -9,33 +9,35 @@ import numpy as np
 import pytest
 import torch
 
-from gmr.learning import Learning, new_router, refuse_other_pool, router_from, vae_noise
+from gmr.learning import new_router, restored, vae_noise
 from gmr.pool import Pool
+from gmr.router import Router
 from harness import checkpoint
 from harness.checkpoint import Checkpoint
 from harness.errors import UserError
+from harness.learning import Learning, refuse_other_choices
 from tests.gmr.world import POOL, config, embedding
 
 PROFILES = [np.stack([embedding(each.profile) for each in part]) for part in (POOL.roles, POOL.backbones)]
 SETTINGS = config()
 
 
-def learning(seed: int = 0, **changes: object) -> Learning:
+def learning(seed: int = 0, **changes: object) -> Learning[Router]:
     settings = dataclasses.replace(SETTINGS, **changes)  # type: ignore[arg-type]
     return Learning(new_router(settings, PROFILES[0], PROFILES[1], seed), settings.lr)
 
 
-def train(made: Learning, *numbers: int) -> None:
+def train(made: Learning[Router], *numbers: int) -> None:
     """Steps down the loss of the autoencoders, which need no rollouts."""
     for number in numbers:
-        made.step(made.router.vae_loss(*vae_noise(made.router, 0, number)))
+        made.step(made.network.vae_loss(*vae_noise(made.network, 0, number)))
 
 
-def state(made: Learning) -> dict[str, bytes]:
+def state(made: Learning[Router]) -> dict[str, bytes]:
     return {name: value.tobytes() for name, value in {**made.learned(), **made.moments()}.items()}
 
 
-def saved(made: Learning) -> Checkpoint:
+def saved(made: Learning[Router]) -> Checkpoint:
     return Checkpoint({**made.learned(), **made.moments()}, POOL.to_facts())
 
 
@@ -46,8 +48,7 @@ def test_learning_goes_on_from_a_file_as_if_it_had_never_stopped(tmp_path: Path)
     train(first, 1, 2)
     checkpoint.save(tmp_path / "x.safetensors", saved(first))
     found = checkpoint.load(tmp_path / "x.safetensors")
-    second = Learning(router_from(found, SETTINGS, POOL), SETTINGS.lr)
-    second.restore(found.tensors)
+    second = restored(found, SETTINGS, POOL)
     assert state(second) == state(first)
     train(second, 3, 4)
     assert state(second) == state(undisturbed)
@@ -82,7 +83,7 @@ def test_the_initial_weights_are_those_of_the_seed_and_leave_the_generator_alone
     assert state(learning(seed=0)) == base
     other = state(learning(seed=1))
     moved = {name for name in base if base[name] != other[name]}
-    assert {"router.encoder.W_q.weight", "router.encoder.position", "router.role_vae.mu.weight"} <= moved
+    assert {"network.encoder.W_q.weight", "network.encoder.position", "network.role_vae.mu.weight"} <= moved
 
 
 def test_an_ablation_starts_from_the_weights_of_the_whole() -> None:
@@ -92,11 +93,11 @@ def test_an_ablation_starts_from_the_weights_of_the_whole() -> None:
 
 def test_the_noise_of_an_update_is_fixed_by_seed_and_number() -> None:
     made = learning()
-    roles, backbones = vae_noise(made.router, 0, 1)
+    roles, backbones = vae_noise(made.network, 0, 1)
     assert (tuple(roles.shape), tuple(backbones.shape)) == ((len(POOL.roles), 128), (len(POOL.backbones), 128))
-    assert torch.equal(roles, vae_noise(made.router, 0, 1)[0])
+    assert torch.equal(roles, vae_noise(made.network, 0, 1)[0])
     for key in ((0, 2), (1, 1)):
-        assert not torch.equal(roles, vae_noise(made.router, *key)[0])
+        assert not torch.equal(roles, vae_noise(made.network, *key)[0])
     assert abs(float(roles.mean())) < 0.2
     assert float(roles.std()) == pytest.approx(1, abs=0.1)
 
@@ -118,14 +119,14 @@ def test_a_pool_that_differs_from_the_trained_one_is_refused(tmp_path: Path, giv
     path = tmp_path / "x.safetensors"
     checkpoint.save(path, saved(learning()))
     found = checkpoint.load(path)
-    refuse_other_pool(found.facts, POOL)
+    refuse_other_choices(found.facts, POOL.to_facts())
     with pytest.raises(UserError, match=message) as caught:
-        router_from(found, SETTINGS, given)
+        restored(found, SETTINGS, given)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("change", [{"write_gate": False}, {"max_depth": 4}, {"score": "cosine"}])
 def test_a_configuration_of_another_shape_is_refused(change: dict[str, object]) -> None:
-    with pytest.raises(UserError, match="other modules or another max_depth") as caught:
-        router_from(saved(learning()), dataclasses.replace(SETTINGS, **change), POOL)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="other modules or sizes") as caught:
+        restored(saved(learning()), dataclasses.replace(SETTINGS, **change), POOL)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)

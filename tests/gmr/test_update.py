@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from gmr.config import Config
-from gmr.learning import Learning, new_router
+from gmr.learning import new_router
 from gmr.padded import evaluate
+from gmr.router import Router
 from gmr.trace import Trace
 from gmr.update import check_log_probs, learn
 from harness.items import Status, Verdict
+from harness.learning import Learning
 from harness.results import Answered
 from harness.trajectory import Episode
 from tests.gmr.world import ITEMS, POOL, Client, config, embedding, walk
@@ -32,14 +34,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def learning(settings: Config, seed: int = 0) -> Learning:
+def learning(settings: Config, seed: int = 0) -> Learning[Router]:
     roles, backbones = (np.stack([embedding(each.profile) for each in part]) for part in (POOL.roles, POOL.backbones))
     return Learning(new_router(settings, roles, backbones, seed), settings.lr)
 
 
-async def rollouts(made: Learning, settings: Config, questions: int = 2) -> tuple[list[Answered], list[Trace]]:
+async def rollouts(made: Learning[Router], settings: Config, questions: int = 2) -> tuple[list[Answered], list[Trace]]:
     """Graded rollouts of the present policy; every other one is right, so that every group tells something apart."""
-    policy = made.router.snapshot()
+    policy = made.network.snapshot()
     walks = [
         walk(policy, settings, Client(), item, episode=Episode(1, rollout))
         for item in ITEMS[:questions]
@@ -58,7 +60,7 @@ async def test_log_probabilities_computed_again_are_those_sampled(variant: str) 
     for number in range(2):
         answered, traces = await rollouts(made, settings)
         sampled = [sum(step.log_prob for step in trace.steps) for trace in traces]
-        again = evaluate(made.router, traces).log_prob.detach().numpy()
+        again = evaluate(made.network, traces).log_prob.detach().numpy()
         assert np.abs(again - sampled).max() < 1e-9
         learn(made, answered, traces, settings, (0, number))
 
@@ -108,7 +110,7 @@ async def test_every_parameter_learns_and_the_profiles_stay() -> None:
         learn(made, answered, traces, settings, (0, number))
     after = made.learned()
     still = {name for name in before if np.array_equal(before[name], after[name])}
-    assert still == {"router.role_profiles", "router.backbone_profiles"}
+    assert still == {"network.role_profiles", "network.backbone_profiles"}
 
 
 async def test_nothing_is_learned_from_rollouts_that_are_all_alike() -> None:

@@ -19,12 +19,13 @@ from gmr.rollout import Rollout
 from gmr.router import Router, Snapshot
 from gmr.trace import Trace
 from harness.encoder import Encoded
-from harness.items import Item, Status, Verdict
+from harness.items import Item
 from harness.llm.request import Reply, Request
 from harness.roles import role
 from harness.training import Training
 from harness.trajectory import TEST, Desk, Episode, Trajectory
 from harness.workplace import ErrorShare, Workplace
+from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.gmr.made import router
 from tests.scripted import backbones, setting
@@ -93,13 +94,8 @@ def right_if(backbone: str) -> Answering:
     return lambda asked, request: "right" if asked == backbone else "wrong"
 
 
-class Exact:
-    """Right when the answer is the gold answer."""
-
+class Ruled(Exact):
     output_rules = RULES
-
-    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
-        return Verdict(text == item.gold, text, Status.GRADED)
 
 
 def config(**changes: Any) -> Config:
@@ -116,7 +112,7 @@ def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> GMR:
 
 def workplace(client: Any, seed: int = 0, limit: float = 1.0) -> Workplace:
     """A workplace without tools, where the answer is graded by :class:`Exact`."""
-    parts: Mapping[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": None, "embeddings": Embeddings()}
+    parts: Mapping[str, Any] = {"benchmark": Ruled(), "tools": None, "workbench": None, "embeddings": Embeddings()}
     return Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
 
 

@@ -78,7 +78,7 @@ async def activate(
 ) -> tuple[str, ScriptedClient, Any]:
     client = ScriptedClient(*replies)
     its_desk = desk(item, client, "RULES", workbench=workbench)
-    text = await act(role(key), "small", records, its_desk, step=3, **options)
+    text = await act(role(key), "small", item, records, its_desk, step=3, **options)
     return text, client, its_desk.close(text)
 
 
@@ -159,6 +159,21 @@ async def test_a_program_without_the_variable_is_told_so(key: str, workbench: Wo
     reply = "```python\ndef double(x):\n    return 2 * x\n```"
     _, client, _ = await activate(key, CODE, workbench, reply, "second")
     assert prompts(client)[1][2] == ("assistant", f"{reply}\n\n{NO_VALUE}")
+
+
+async def test_a_note_a_header_and_a_second_call_from_outside(workbench: Workbench) -> None:
+    """A role of one call is given another; one with a second call of its own keeps that."""
+    asked = {"note": "NOTE", "header": "HEADER", "second_call": "AGAIN", "slot": 2}
+    plain, twice = "Math/Inspector", "Commonsense/Reflector"
+    for key, wanted in ((plain, "AGAIN"), (twice, role(twice).second_call)):
+        text, client, trajectory = await activate(key, MATHS, workbench, "one", "two", records=[PROSE], **asked)
+        first, second = prompts(client)
+        system = f"{role(key).description}\n\n{role(key).instruction}\n\nNOTE\n\nRULES"
+        user = f"Question:\n{MATHS.question}\n\nHEADER\n\n[1] Planner:\nMultiply."
+        assert first == [("system", system), ("user", user)]
+        assert second == [*first, ("assistant", "one"), ("user", wanted)]
+        assert text == "two"
+        assert [call.slot for call in trajectory.calls] == [2, 2]
 
 
 async def test_records_that_show_their_outcome_do_not_show_it_twice(workbench: Workbench) -> None:

@@ -229,3 +229,16 @@ def test_the_order_of_the_pool_is_part_of_what_a_cell_is() -> None:
     one, other = (config.preset("embedded", {"backbones": order}) for order in (both, both[::-1]))
     texts = [orjson.dumps(config.identity(chosen, cell), option=orjson.OPT_SORT_KEYS) for chosen in (one, other)]
     assert texts[0] != texts[1]
+
+
+def test_an_entry_may_ask_more_backbones_than_that_of_its_row(checkout: Path) -> None:
+    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
+    edit(checkout, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-32B"]})
+    chosen = config.preset("embedded", None, checkout)
+    asked = {row: config.backbones_of(chosen, Cell("cot", "math", row, 0), checkout) for row in chosen.backbones[3:]}
+    assert asked == {"qwen-2.5-14B": ("qwen-2.5-14B", "qwen-2.5-32B"), "qwen-2.5-32B": ("qwen-2.5-32B",)}
+    cell = Cell("cot", "math", "qwen-2.5-14B", 0)
+    assert list(config.identity(chosen, cell, checkout)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
+    edit(checkout, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-320B"]})
+    with pytest.raises(UserError, match=r"unknown backbone 'qwen-2.5-320B'.*qwen-2.5-32B"):
+        config.methods(checkout)

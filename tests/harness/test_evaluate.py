@@ -14,6 +14,7 @@ from harness.progress import Progress
 from harness.results import Answered
 from harness.trajectory import Desk
 from harness.workplace import ErrorShare, Workplace
+from tests.exact import Exact
 from tests.scripted import backbones
 
 ITEMS = [Item(id=str(number), benchmark="toy", question=str(number), gold=str(number)) for number in range(40)]
@@ -39,22 +40,20 @@ class Repeat:
         return (await desk.ask("small", (Message("user", item.question),))).text
 
 
-class Exact:
-    """Right when the text is the gold answer; a dash cannot be parsed."""
-
-    output_rules = ""
+class Dashed(Exact):
+    """A dash cannot be parsed."""
 
     async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
         if text in ("", "-"):
             return Verdict(False, None, Status.UNPARSABLE if text else Status.EMPTY)
-        return Verdict(text == item.gold, text, Status.GRADED)
+        return await super().grade(item, text, tools)
 
 
 async def run(client: Echo, in_flight: int = 8) -> list[Answered]:
     workplace = Workplace(
         client=client,  # type: ignore[arg-type]
         backbones=backbones(),
-        benchmark=Exact(),  # type: ignore[arg-type]
+        benchmark=Dashed(),  # type: ignore[arg-type]
         tools=None,  # type: ignore[arg-type]
         workbench=None,  # type: ignore[arg-type]
         embeddings=None,  # type: ignore[arg-type]

@@ -14,23 +14,17 @@ import pytest
 from harness import checkpoint
 from harness.encoder import Encoded
 from harness.errors import UserError
-from harness.items import Item, Status, Verdict
+from harness.items import Item
 from harness.llm.request import Message, Reply
 from harness.together import together
 from harness.training import CHECKPOINT, TABLES, Place, Training, forget
 from harness.trajectory import Decision, Desk, Episode
 from harness.workplace import ErrorShare, Workplace
+from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
 
 ITEMS = [Item(id=f"q{number}", benchmark="toy", question=f"{number}?", gold="right") for number in range(3)]
-
-
-class Exact:
-    output_rules = ""
-
-    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
-        return Verdict(text == item.gold, text, Status.GRADED)
 
 
 class Embeddings:
@@ -147,6 +141,25 @@ async def test_every_epoch_stays_but_the_optimiser_of_the_last_alone(tmp_path: P
     names = {path.name for path in (tmp_path / "checkpoints").glob("*.safetensors")}
     assert names == {f"epoch-0{epoch}.safetensors" for epoch in range(4)} | {"epoch-03.optimiser.safetensors"}
     assert "momentum" not in checkpoint.load(tmp_path / CHECKPOINT).tensors
+
+
+async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path: Path) -> None:
+    its = training(tmp_path, Breaking())
+
+    async def propose(desk: Desk) -> str:
+        desk.decide(Decision(1, "draw", 0, str(desk.uniform(1, "draw")), 2, 0.0))
+        return (await desk.ask("small", (Message("user", "What next?"),), purpose="propose")).text
+
+    assert [await its.consult("optimizer", Episode(1, attempt), propose) for attempt in (0, 1)] == ["right"] * 2
+    its.save(0, {}, {}, {})
+    its.finish()
+    calls, drawn = (pq.read_table(tmp_path / f"training_{name}.parquet").to_pylist() for name in ("calls", "decisions"))
+    assert [(row["epoch"], row["rollout"], row["item_id"], row["purpose"]) for row in calls] == [
+        (1, 0, "optimizer", "propose"),
+        (1, 1, "optimizer", "propose"),
+    ]
+    assert drawn[0]["choice"] != drawn[1]["choice"]
+    assert checkpoint.load(tmp_path / CHECKPOINT).tensors == {}
 
 
 async def test_without_an_epoch_there_are_empty_tables_and_a_checkpoint(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -103,6 +104,15 @@ async def test_one_example_leaves_nothing_to_the_next(workbench: Workbench) -> N
 async def test_the_program_that_defines_the_function_is_run(workbench: Workbench) -> None:
     text = f"{fenced('y = 1')}\nand\n{fenced(DOUBLE)}\nand\n{fenced('def double(x): pass')}"
     assert (await workbench.examples(ITEM, text)).count("example passed") == 2
+
+
+async def test_a_program_passes_when_every_example_does(workbench: Workbench) -> None:
+    wrong = await workbench.passes(ITEM, fenced(DOUBLE))
+    right = await workbench.passes(ITEM, fenced(f"{DOUBLE} if x else 1"))
+    assert (wrong, right) == (False, True)
+    assert await workbench.passes(ITEM, "No program here.") is None
+    assert await workbench.passes(MATHS, fenced(DOUBLE)) is None
+    assert await workbench.passes(replace(ITEM, code=replace(TASK, visible=())), fenced(DOUBLE)) is None
 
 
 async def test_only_visible_examples_are_run_behind_the_setup() -> None:

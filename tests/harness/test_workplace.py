@@ -4,21 +4,19 @@ import pytest
 
 from harness.encoder import Encoded
 from harness.errors import UserError
-from harness.items import Item, Status, Verdict
+from harness.items import Item, Status
 from harness.llm.request import Message, Reply
 from harness.trajectory import TEST, Desk, Episode
 from harness.workplace import ErrorShare, Workplace
+from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
 
 ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
 
 
-class Exact:
+class Strict(Exact):
     output_rules = "RULES"
-
-    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
-        return Verdict(text == item.gold, text, Status.GRADED)
 
 
 class Embeddings:
@@ -29,7 +27,7 @@ class Embeddings:
 
 
 def workplace(*replies: str | Reply, seed: int = 0, limit: float = 0.05) -> Workplace:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": "bench", "embeddings": Embeddings()}
+    parts: dict[str, Any] = {"benchmark": Strict(), "tools": None, "workbench": "bench", "embeddings": Embeddings()}
     client: Any = ScriptedClient(*replies)
     return Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
 

@@ -95,7 +95,7 @@ def _walked_by_hand(item: Item, **changes: Any) -> Trajectory:
 
     async def walked() -> Trajectory:
         async with Embeddings(FakeEncoder(), Path("embeddings"), "by-hand") as embeddings:
-            equipment: dict[str, Any] = {"workbench": _Idle(), "embeddings": embeddings}
+            equipment: dict[str, Any] = {"workbench": _Idle(), "embeddings": embeddings, "extract": None}
             desk = Desk(item, client, setting().pool, rules, **equipment)  # type: ignore[arg-type]
             return desk.close(await router.solve(item, desk))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gmr.config import Config
-from gmr.learning import Learning, new_router
+from gmr.learning import new_router
 from gmr.pool import pool_of
 from harness import checkpoint, layout
 from harness.backbones import load as load_backbones
@@ -15,6 +15,7 @@ from harness.benchmarks import benchmark
 from harness.checkpoint import Checkpoint
 from harness.config import Cell
 from harness.files import ROOT
+from harness.learning import Learning
 from harness.method import Setting
 from harness.training import CHECKPOINT
 from tests.fake_encoder import FakeEncoder

@@ -18,7 +18,7 @@ from harness.backbones import Backbone
 from harness.benchmarks import benchmark
 from harness.files import ROOT
 from harness.items import Item
-from harness.prompts import Record, agent_prompt
+from harness.prompts import Record, agent_prompt, team_prompt
 from harness.roles import role
 from harness.simulator import SimulatedEndpoint, World, tokens
 from harness.simulator.parameters import STYLES, Settings
@@ -150,7 +150,7 @@ def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint):
 def test_latents_are_shared_by_identical_questions(endpoint: SimulatedEndpoint, world: World):
     original, twin = choices(1)[0], Item(**{**_fields(choices(1)[0]), "id": "twin"})
     writer = Writer(world, 1.0)
-    reading = Reading(original, "direct", "solve", None, [], feedback=False)
+    reading = Reading(original, "direct", "solve", None, [], feedback=False, program=False, choice=False)
     assert writer.probability("qwen-2.5-14B", world.answers(original), reading) == writer.probability(
         "qwen-2.5-14B", world.answers(twin), reading
     )
@@ -168,7 +168,9 @@ def test_evidence_moves_the_probability(world: World):
 
         def probability(*texts: str, answers: Any = answers, item: Item = item) -> float:
             contributions = [Contribution(text, own=False) for text in texts]
-            reading = Reading(item, "direct", "aggregate", None, contributions, feedback=False)
+            reading = Reading(
+                item, "direct", "aggregate", None, contributions, feedback=False, program=False, choice=False
+            )
             return writer.probability("qwen-2.5-32B", answers, reading)
 
         right, wrong = gold.format(item.gold), gold.format(answers.wrong[0])
@@ -218,6 +220,30 @@ def test_an_executing_role_writes_a_program_that_computes_the_answer(ask: Ask):
         names: dict[str, Any] = {}
         exec(text.split("```python\n")[1].split("```")[0], names)  # noqa: S102 - one assignment of our own
         assert float(names["answer"]) == float(benchmark("gsm_hard").extract(item, text) or "nan")
+
+
+def test_a_program_is_written_wherever_one_is_asked_for(ask: Ask):
+    item = word_problems(1)[0]
+    asked = messages(("user", f"Write a program that leaves its result in a variable named answer.\n\n{item.question}"))
+    text = ask({"model": "qwen-2.5-14B", "messages": asked, "max_tokens": 4096})
+    assert "```python\nanswer = " in text
+    assert "```python" not in ask({"model": "qwen-2.5-14B", "messages": messages(("user", item.question))})
+
+
+def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask, world: World):
+    """Of three candidates with different answers, the right one is named most often and a wrong one at times."""
+    named: Counter[str] = Counter()
+    for item in word_problems(40):
+        known, its = world.answers(item), benchmark("gsm_hard")
+        shown = [*known.wrong[:2], known.right]
+        records = [
+            Record(f"Candidate {letter}", its.present(item, one)) for letter, one in zip("ABC", shown, strict=True)
+        ]
+        prompt = team_prompt(["Name the letter of the candidate that is most consistent."], item, records)
+        text = ask({"model": "qwen-2.5-32B", "messages": [message._asdict() for message in prompt]})
+        named[text.rpartition("Candidate ")[2]] += 1
+    assert sum(named[letter] for letter in "ABC") >= 35, "all but what cannot be parsed"
+    assert named["C"] > named["A"] > 0
 
 
 def test_a_prompt_without_a_known_question_gets_a_generic_reply(ask: Ask):

@@ -116,6 +116,17 @@ def test_feedback_is_noticed_in_records_only():
     assert not read(user(f"visible example\n{ITEM.question}")).feedback
 
 
+def test_what_form_the_reply_takes_is_read_from_the_instruction():
+    plain = read(*question_prompt("", RULES, ITEM))
+    program = read(*question_prompt("Leave the result in a variable named answer.", RULES, ITEM))
+    choice = read(*question_prompt("Name the letter of the candidate.", RULES, ITEM))
+    assert [(one.program, one.choice) for one in (plain, program, choice)] == [
+        (False, False),
+        (True, False),
+        (False, True),
+    ]
+
+
 def test_a_prompt_without_a_question():
     reading = read(user("Hello there"))
     assert reading.item is None

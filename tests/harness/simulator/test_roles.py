@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -63,9 +64,10 @@ async def activate(
     workbench: Workbench,
 ) -> tuple[str, Asked]:
     client = Asked(endpoint)
-    rules = benchmark(item.benchmark).output_rules
-    desk = Desk(item, client, backbones, rules, workbench=workbench, embeddings=None)  # type: ignore[arg-type]
-    return await act(one, BACKBONE, records, desk, step=1), client
+    its = benchmark(item.benchmark)
+    equipment: dict[str, Any] = {"workbench": workbench, "embeddings": None, "extract": its.extract}
+    desk = Desk(item, client, backbones, its.output_rules, **equipment)  # type: ignore[arg-type]
+    return await act(one, BACKBONE, item, records, desk, step=1), client
 
 
 @pytest.mark.parametrize("key", KEYS)

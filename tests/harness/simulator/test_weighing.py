@@ -27,7 +27,7 @@ def context(*texts: str, own: bool = False, answers: Answers = ANSWERS) -> Conte
 
 def reading(*texts: str, own: bool = False) -> Reading:
     contributions: Sequence[Contribution] = [Contribution(text, own) for text in texts]
-    return Reading(NUMBER, "direct", "solve", None, contributions, feedback=False)
+    return Reading(NUMBER, "direct", "solve", None, contributions, feedback=False, program=False, choice=False)
 
 
 def says(number: str, words: str = "I multiplied.") -> str:
