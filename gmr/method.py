@@ -11,6 +11,7 @@ import torch
 
 from gmr.config import Config
 from gmr.learning import new_router, restored
+from gmr.objective import utility
 from gmr.pool import Pool, pool_of
 from gmr.rollout import Rollout
 from gmr.router import Router, Snapshot
@@ -20,6 +21,7 @@ from harness.checkpoint import Checkpoint
 from harness.items import Item
 from harness.learning import Learning, updates
 from harness.method import Setting
+from harness.results import Answered
 from harness.together import together
 from harness.training import Attempt, Place, Training
 from harness.trajectory import Desk, Episode
@@ -62,6 +64,10 @@ class GMR:
         return await Rollout(self.policy, self.pool, self.config, greedy=self.config.decode == "greedy").solve(
             item, desk
         )
+
+    def utility(self, answered: Answered) -> float:
+        """U = R - λ_c · Cost(τ)."""
+        return utility(answered, self.config)
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Take over a trained router.

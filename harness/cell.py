@@ -68,7 +68,7 @@ async def run(plan: Plan) -> dict[str, Any]:
             "training_s": seconds,
             "calls": {**asdict(workplace.client.counts), "failed_attempts": attempts.failed},
         }
-    result = write(plan.folder, answered, identity)
+    result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
     write_atomically(layout.seal(plan.preset.name, plan.cell), orjson.dumps(seal._asdict(), option=orjson.OPT_INDENT_2))
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     return result

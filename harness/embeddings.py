@@ -112,7 +112,7 @@ class _FixedSize:
         return digest + content + _crc(digest + content)
 
     def unpack(self, digest: bytes, record: bytes) -> bytes | None:
-        if record.startswith(digest) and record.endswith(_crc(record[: -_CRC.size])) and len(record) == self._size:
+        if record.startswith(digest) and record.endswith(_crc(record[: -_CRC.size])):
             return record[_DIGEST : -_CRC.size]
         return None
 

@@ -17,7 +17,7 @@ async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> V
         UserError: The sandbox failed twice, so there is no verdict at all.
     """
     final = trajectory.final_call
-    if final is not None and final.error is not None:
+    if final is not None and final.error is not None and not trajectory.answer.strip():
         return Verdict(False, None, Status.CALL_FAILED, final.error)
     verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools)
     if verdict.status is Status.SANDBOX_ERROR:

@@ -46,6 +46,11 @@ def embeddings(encoder: str, benchmark: str) -> Path:
     return RESULTS / "embeddings" / encoder / benchmark
 
 
+def verdicts(benchmark: str) -> Path:
+    """How programs for one benchmark ended in the sandbox; a cache shared by all cells."""
+    return RESULTS / "verdicts" / benchmark
+
+
 def report(preset: str, name: str) -> Path:
     """One artefact of a preset."""
     return REPORTS / preset / name

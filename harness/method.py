@@ -14,6 +14,7 @@ from harness.trajectory import Desk
 
 if TYPE_CHECKING:
     from harness.checkpoint import Checkpoint
+    from harness.results import Answered
     from harness.training import Training
 
 T = TypeVar("T")
@@ -61,6 +62,9 @@ class Learner(Method, Protocol):
 
     async def fit(self, training: Training) -> None:
         """Learn, or go on learning from the last checkpoint."""
+
+    def utility(self, answered: Answered) -> float:
+        """What training maximises, of one graded trajectory; the test questions are measured by it too."""
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Take over what an earlier :meth:`fit` saved.

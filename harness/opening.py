@@ -25,7 +25,7 @@ from harness.llm.call_log import CallLog, Seal, SealedLog
 from harness.llm.client import ChatClient, Served
 from harness.llm.transport import ChatEndpoint
 from harness.plan import Plan
-from harness.sandbox import Sandbox
+from harness.verdicts import RememberingSandbox
 from harness.workbench import Workbench
 from harness.workplace import ErrorShare, Workplace
 
@@ -46,7 +46,7 @@ async def open_workplace(
     """
     client = await stack.enter_async_context(_client(plan, log, attempts))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
-    sandbox = await stack.enter_async_context(Sandbox())
+    sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), _name(plan)))
     verifier = await stack.enter_async_context(MathVerifier())
     encoder = SentenceEncoder()
     embeddings = await stack.enter_async_context(

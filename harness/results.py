@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ ITEMS = pa.schema(
         ("cost_steps", pa.float64()),
         ("embedded", pa.int64()),
         ("truncated", pa.int64()),
+        ("utility", pa.float64()),
     ]
 )
 CALLS = pa.schema(
@@ -74,8 +75,11 @@ class Answered(NamedTuple):
     verdict: Verdict
 
 
-def item_row(answered: Answered) -> dict[str, Any]:
-    """The row of one question in ``items.parquet``."""
+Utility = Callable[[Answered], float]
+
+
+def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, Any]:
+    """The row of one question in ``items.parquet``; its ``utility`` is null for a method that maximises nothing."""
     trajectory, verdict = answered
     return {
         "item_id": trajectory.item.id,
@@ -93,23 +97,27 @@ def item_row(answered: Answered) -> dict[str, Any]:
         "cost_steps": trajectory.cost_steps,
         "embedded": trajectory.embedded,
         "truncated": trajectory.truncated,
+        "utility": None if utility is None else utility(answered),
     }
 
 
-def write(folder: Path, answered: Sequence[Answered], identity: dict[str, Any]) -> dict[str, Any]:
+def write(
+    folder: Path, answered: Sequence[Answered], identity: dict[str, Any], utility: Utility | None = None
+) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``.
 
     Args:
         folder: The cell's folder.
         answered: In the order of the test split.
         identity: What made the run; ``run_id``, a hash over it and over the tables, is added.
+        utility: What the method maximises, of one question; ``None`` for a method that does not learn.
 
     Returns:
         The content of ``run.json``.
     """
     trajectories = [one.trajectory for one in answered]
     tables = {
-        "items.parquet": pa.Table.from_pylist([item_row(one) for one in answered], schema=ITEMS),
+        "items.parquet": pa.Table.from_pylist([item_row(one, utility) for one in answered], schema=ITEMS),
         "calls.parquet": pa.Table.from_pylist(list(rows(trajectories, "calls")), schema=CALLS),
         "decisions.parquet": pa.Table.from_pylist(list(rows(trajectories, "decisions")), schema=DECISIONS),
     }

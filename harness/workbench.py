@@ -6,11 +6,9 @@ question itself and no others.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
@@ -25,8 +23,6 @@ NO_PROGRAM = "Nothing was run, because there is no program in a fenced Python bl
 NO_EXAMPLE = "Nothing was run, because the question states no example as code."
 
 _LONGEST_VALUE = 200
-# Enough of the output for the value, which is printed last.
-_KEPT_OUTPUT = 1000
 _PLACE_IN_CHECKS = re.compile(r" \(checks, line \d+\)\Z")
 _ADDRESS = re.compile(r"(?<= at 0x)[0-9a-fA-F]+")
 _ANSWER = re.compile(r"\banswer\b")
@@ -53,12 +49,14 @@ class Value:
 
 
 class Workbench:
-    """Runs programs that stand in texts; no program is run twice in the same way."""
+    """Runs programs that stand in texts.
+
+    Args:
+        sandbox: Where they run; one that remembers, for roles often run what was run before.
+    """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._done: dict[Program, Execution] = {}
-        self._locks: defaultdict[Program, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def examples(self, item: Item, text: str) -> str:
         """Run the program of a text on the examples that stand in the question, each in a process of its own.
@@ -119,17 +117,13 @@ class Workbench:
         return await together(self._run(source, task.setup, example) for example in task.visible)
 
     async def _run(self, source: str, setup: str, checks: str) -> Execution:
-        program = Program(source, f"{setup}\n{_seeding(source)}", checks)
-        async with self._locks[program]:
-            if program not in self._done:
-                run = await self._sandbox.run(program)
-                if run.outcome is Outcome.SANDBOX_ERROR:
-                    raise UserError(
-                        f"the sandbox failed on a program that a role's tool ran ({run.detail}); mend the cause, then "
-                        "give the same command again (finished calls are kept)"
-                    )
-                self._done[program] = replace(run, stdout=run.stdout[-_KEPT_OUTPUT:])
-            return self._done[program]
+        run = await self._sandbox.run(Program(source, f"{setup}\n{_seeding(source)}", checks))
+        if run.outcome is Outcome.SANDBOX_ERROR:
+            raise UserError(
+                f"the sandbox failed on a program that a role's tool ran ({run.detail}); mend the cause, then "
+                "give the same command again (finished calls are kept)"
+            )
+        return run
 
 
 def programs(text: str) -> list[str]:

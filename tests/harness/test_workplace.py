@@ -65,6 +65,17 @@ async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:
     assert all(0 < number < 1 for number in numbers)
 
 
+async def test_an_answer_that_outlived_a_failed_last_call_is_graded() -> None:
+    async def keep_the_first(item: Item, desk: Desk) -> str:
+        first = await desk.ask("small", (Message("user", "one"),))
+        await desk.ask("small", (Message("user", "two"),), step=2)
+        return first.text
+
+    answered = await workplace("right", Reply.failed("m", "no")).attempt(keep_the_first, ITEM)
+    assert answered.verdict.status is Status.GRADED
+    assert answered.verdict.correct == (ITEM.gold == "right")
+
+
 async def test_attempts_that_fail_are_counted_and_stop_the_run() -> None:
     place = workplace(Reply.failed("m", "down"), limit=0.1)
     for _ in range(2):
