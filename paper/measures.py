@@ -28,7 +28,8 @@ class Measurement:
         accuracy: Fraction of correct answers; an item without a verdict counts as wrong.
         math_verify: The same by the secondary grader of mathematics, ``None`` where it was never asked.
         shares: Fraction of the answers by status, over all seeds.
-        cost_total: Of all calls over the test set, in the paper's unit; mean over seeds, as are the following.
+        calls: Of models, over the test set; mean over seeds, as are the following.
+        cost_total: Of all calls over the test set, in the paper's unit.
         cost_steps: Without the final aggregation calls.
         prompt_tokens: Over the test set.
         completion_tokens: Over the test set.
@@ -38,6 +39,7 @@ class Measurement:
     accuracy: Estimate
     math_verify: Estimate | None
     shares: Mapping[Status, float]
+    calls: float
     cost_total: float
     cost_steps: float
     prompt_tokens: float
@@ -76,6 +78,7 @@ def _measurement(cells: Sequence[Cell]) -> Measurement:
         accuracy=accuracy([one.correct for one in items]),
         math_verify=_math_verify([one.math_verify for one in items]),
         shares=_shares([status for one in items for status in one.status]),
+        calls=_mean([sum(one.calls) for one in items]),
         cost_total=_mean([sum(one.cost_total) for one in items]),
         cost_steps=_mean([sum(one.cost_steps) for one in items]),
         prompt_tokens=_mean([sum(one.prompt_tokens) for one in items]),

@@ -25,12 +25,13 @@ _READ: Mapping[str, _Kind] = {
     "correct": "bool",
     "status": "string",
     "math_verify": "bool",
+    "calls": "int64",
     "prompt_tokens": "int64",
     "completion_tokens": "int64",
     "cost_total": "float64",
     "cost_steps": "float64",
 }
-_ALSO = ("answer", "text", "calls", "depth")
+_ALSO = ("answer", "text", "depth")
 _NULLABLE = ("math_verify",)
 _NEVER_CORRECT = {Status.UNPARSABLE, Status.EMPTY, Status.CALL_FAILED, Status.SANDBOX_ERROR}
 
@@ -87,6 +88,7 @@ class Items:
     correct: tuple[bool, ...]
     status: tuple[Status, ...]
     math_verify: tuple[bool | None, ...]
+    calls: tuple[int, ...]
     prompt_tokens: tuple[int, ...]
     completion_tokens: tuple[int, ...]
     cost_total: tuple[float, ...]

@@ -103,6 +103,17 @@ def main_table(preset: PresetName, overrides: Overrides = None) -> None:
 
 
 @app.command()
+def costs(preset: PresetName, overrides: Overrides = None) -> None:
+    """Render calls, tokens and cost of a question beside the published costs, in four formats."""
+    from paper import cost_table, render
+
+    chosen = _preset(preset, overrides)
+    table = cost_table.build([layout.cell(preset, one) for one in config.cells(chosen)])
+    written = render.write(table, layout.REPORTS / preset, "costs")
+    logging.info("costs of preset %s: %s", preset, ", ".join(map(str, written)))
+
+
+@app.command()
 def learning(preset: PresetName, overrides: Overrides = None) -> None:
     """Report what training did, from the finished cells of a preset."""
     from paper.learning.files import write

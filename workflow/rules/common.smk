@@ -12,6 +12,7 @@ from harness.files import ROOT, code_of, fingerprint
 from workflow import jobs
 
 TABLES = [f"main_table.{kind}" for kind in ("tex", "csv", "md", "html")]
+COSTS = [f"costs.{kind}" for kind in ("tex", "csv", "md", "html")]
 LEAKS = [f"leak_report.{kind}" for kind in ("csv", "md")]
 OVERRIDES = suite.typed(
     {key: value for key, value in config.items() if key != "preset"}

@@ -14,6 +14,22 @@ rule main_table:
         "gmr --log {log} main-table --preset {wildcards.preset}"
 
 
+rule costs:
+    input:
+        all_runs,
+    output:
+        expand("reports/{{preset}}/{name}", name=COSTS),
+    log:
+        "results/{preset}/logs/costs.log",
+    conda:
+        "../../environment.yml"
+    params:
+        cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
+        code=code("paper"),
+    shell:
+        "gmr --log {log} costs --preset {wildcards.preset}"
+
+
 rule leak_report:
     input:
         lambda wildcards: data_of(
