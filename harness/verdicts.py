@@ -46,8 +46,8 @@ _DOORS = (
     "signal gc threading _thread concurrent asyncio multiprocessing subprocess"
 )
 _OPEN_DOOR = re.compile(rf"\b(?:{'|'.join(_DOORS.split())})\b|\b(?:id|open)\(")
-_DIGEST, _CRC = slice(0, 64), slice(65, 73)
-_CONTENT = slice(74, -1)
+# Where they stand in a line; the check sum is between them.
+_DIGEST, _CONTENT = slice(0, 64), slice(74, -1)
 
 
 class RememberingSandbox(Sandbox):
@@ -60,23 +60,15 @@ class RememberingSandbox(Sandbox):
     Args:
         folder: The cache; made if absent.
         name: Name of the file this process appends to; no two processes may share one.
-        limits: As for :class:`Sandbox`, like the rest.
-        workers: Programs alive at once.
+        limits: What each program may use.
         level: The level to use instead of the best.
 
     Raises:
-        UserError: As for :class:`Sandbox`.
+        UserError: The machine offers no level, or not the one asked for.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        limits: Limits | None = None,
-        workers: int | None = None,
-        level: str | None = None,
-    ) -> None:
-        super().__init__(limits, workers, level)
+    def __init__(self, folder: Path, name: str, limits: Limits | None = None, level: str | None = None) -> None:
+        super().__init__(limits, level=level)
         self._path = folder / f"{name}.jsonl"
         self._opened: SharedRecords | None = None
         self._in_this_process: dict[bytes, Execution] = {}
@@ -137,7 +129,7 @@ class _Lines:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
-                digest = _digest_of(line)
+                digest = self._digest_of(line)
                 if digest is None:
                     damaged += 1
                 else:
@@ -148,24 +140,20 @@ class _Lines:
         return found, end
 
     def pack(self, digest: bytes, content: bytes) -> bytes:
-        return b"%s %08x %s\n" % (digest.hex().encode(), _crc(digest, content), content)
+        crc = zlib.crc32(content, zlib.crc32(digest))
+        return b"%s %08x %s\n" % (digest.hex().encode(), crc, content)
 
     def unpack(self, digest: bytes, record: bytes) -> bytes | None:
         content = record[_CONTENT]
         return content if record == self.pack(digest, content) else None
 
-
-def _digest_of(line: bytes) -> bytes | None:
-    """Whose record a line is; ``None`` if it is damaged."""
-    try:
-        digest, crc = bytes.fromhex(line[_DIGEST].decode()), int(line[_CRC], 16)
-    except ValueError:
-        return None
-    return digest if crc == _crc(digest, line[_CONTENT]) else None
-
-
-def _crc(digest: bytes, content: bytes) -> int:
-    return zlib.crc32(content, zlib.crc32(digest))
+    def _digest_of(self, line: bytes) -> bytes | None:
+        """Whose record a line is; ``None`` if it is damaged, by the same measure as when it is read."""
+        try:
+            digest = bytes.fromhex(line[_DIGEST].decode())
+        except ValueError:
+            return None
+        return None if self.unpack(digest, line) is None else digest
 
 
 def _unpacked(content: bytes | None) -> Execution | None:

@@ -63,7 +63,7 @@ def _interval(grid: Grid) -> str:
 def _protocol(grid: Grid) -> Iterator[str]:
     """The question format moves accuracies by many points, so a table must name it."""
     asserts = "; MBPP questions show one assert" if "mbpp" in grid.benchmarks else ""
-    yield f"Prompts: zero-shot, temperature 0{asserts}."
+    yield f"Prompts: zero-shot; temperature 0 unless a method prescribes another{asserts}."
     other = [
         f"{title} for {grid.published.benchmarks[key]}"
         for key, title in grid.benchmarks.items()

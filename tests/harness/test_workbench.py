@@ -223,26 +223,6 @@ async def test_the_last_program_that_speaks_of_the_answer_counts(workbench: Work
     assert await workbench.value("The answer is 3.") is None
 
 
-async def test_no_program_is_run_twice() -> None:
-    sandbox = FakeSandbox(Outcome.WRONG_ANSWER)
-    workbench = Workbench(sandbox)
-    text = fenced(f"{DOUBLE}\nanswer = 1")
-    both = [workbench.examples(ITEM, text) for _ in range(5)], [workbench.value(text) for _ in range(5)]
-    await asyncio.gather(*both[0], *both[1])
-    await workbench.examples(ITEM, f"The same again:\n{text}")
-    assert len(sandbox.given) == len(set(sandbox.given)) == len(VISIBLE) + 1
-
-
-async def test_who_is_cancelled_takes_nobody_along() -> None:
-    sandbox = FakeSandbox(Outcome.EXCEPTION, "KeyError: 1")
-    workbench = Workbench(sandbox)
-    first, second = [asyncio.create_task(workbench.value(fenced("answer = 1"))) for _ in range(2)]
-    await asyncio.sleep(0)
-    first.cancel()
-    assert await second == Value(failure="KeyError: 1")
-    assert first.cancelled()
-
-
 async def test_a_broken_sandbox_is_the_users_concern_and_not_remembered() -> None:
     sandbox = FakeSandbox(Outcome.SANDBOX_ERROR, "no namespaces today")
     workbench = Workbench(sandbox)

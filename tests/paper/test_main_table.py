@@ -230,8 +230,8 @@ def test_the_identity_of_a_table_is_that_of_its_cells(write_cell):
 
 def test_a_prompt_protocol_is_named(write_cell):
     with_mbpp, without = main_table.build([write_cell(benchmark="mbpp")]), main_table.build([write_cell()])
-    assert any("zero-shot, temperature 0; MBPP" in note for note in with_mbpp.notes)
-    assert any("zero-shot, temperature 0." in note for note in without.notes)
+    assert any("prescribes another; MBPP" in note for note in with_mbpp.notes)
+    assert any("zero-shot; temperature 0 unless a method prescribes another." in note for note in without.notes)
 
 
 def test_incomparable_cells_make_no_table(write_cell):
