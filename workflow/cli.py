@@ -130,6 +130,20 @@ def learning(preset: PresetName, overrides: Overrides = None) -> None:
     )
 
 
+@app.command("search-history")
+def search_history(preset: PresetName, overrides: Overrides = None) -> None:
+    """Report how the searches for a workflow went, from the finished cells of a preset."""
+    from paper.search_history import build, write
+    from workflow import searches
+
+    chosen = _preset(preset, overrides)
+    history = build(searches.folders(chosen))
+    written = write(history, layout.REPORTS / preset)
+    logging.info(
+        "%d searches, %d not finished: %s", len(history.searches), history.unfinished, ", ".join(map(str, written))
+    )
+
+
 @app.command()
 def pdf(tex: Path, out: Path) -> None:
     """Compile one table to a PDF (needs a TeX installation)."""

@@ -12,6 +12,7 @@ from harness import config
 from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT
+from paper.published import load
 
 
 @pytest.fixture
@@ -38,13 +39,11 @@ def test_every_shipped_preset_is_valid(name: str) -> None:
     assert config.cells(config.preset(name))
 
 
-def test_the_embedded_preset_has_the_rows_of_the_main_table_that_exist() -> None:
-    rows = {(cell.method, cell.backbone) for cell in config.cells(config.preset("embedded"))}
-    large = ("qwen-2.5-14B", "qwen-2.5-32B")
-    small = ("llama-3.2-3B", "llama-3.1-8B", "mistral-nemo-12B")
-    assert rows == {("single", key) for key in small + large} | {
-        (method, key) for method in ("cot", "complex_cot") for key in large
-    } | {("gmr", "pool")}
+@pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
+def test_a_preset_of_the_paper_has_every_row_of_the_main_table_in_its_order(name: str) -> None:
+    rows = dict.fromkeys((cell.method, cell.backbone) for cell in config.cells(config.preset(name)))
+    assert list(rows) == [(row.method, row.backbone) for row in load().rows]
+    assert len(rows) == 21
 
 
 def test_methods_that_do_not_learn_run_one_seed(checkout: Path) -> None:

@@ -35,12 +35,12 @@ def test_the_main_table_is_one_job_a_cell(checkout: Path) -> None:
     assert jobs(planned.stdout + planned.stderr) == {
         "data": 5,
         "world": 1,
-        "cell": 45,
-        "learned_cell": 5,
+        "cell": 75,
+        "learned_cell": 30,
         "main_table": 1,
         "run_name": 1,
         "published_copy": 1,
-        "total": 59,
+        "total": 114,
     }
 
 
@@ -62,10 +62,10 @@ def test_real_backbones_need_no_simulated_world(checkout: Path) -> None:
     planned = snakemake("-n", "reports/paper/main_table.tex", folder=checkout)
     assert jobs(planned.stdout + planned.stderr) == {
         "data": 5,
-        "cell": 45,
-        "learned_cell": 15,
+        "cell": 75,
+        "learned_cell": 90,
         "main_table": 1,
-        "total": 66,
+        "total": 171,
     }
 
 

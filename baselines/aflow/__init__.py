@@ -1,0 +1,6 @@
+"""AFlow (Zhang et al. 2025): a model edits a workflow, the training questions score it, the best one answers."""
+
+from baselines.aflow.config import Config
+from baselines.aflow.method import build
+
+__all__ = ["Config", "build"]

@@ -1,0 +1,217 @@
+"""AFlow as a method of the suite: it searches on the training questions, then the best workflow answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from baselines.aflow import search
+from baselines.aflow.config import Config
+from baselines.aflow.interpreter import Interpreter
+from baselines.aflow.optimizer import Optimizer, Proposal
+from baselines.aflow.prompt import Situation, clipped
+from baselines.aflow.search import Failure, Round
+from baselines.aflow.workflow import InvalidWorkflowError, check, start, workflow_of
+from harness import draws
+from harness.checkpoint import Checkpoint
+from harness.choosing import sample
+from harness.errors import UserError
+from harness.items import Item
+from harness.method import Setting
+from harness.results import Answered
+from harness.together import together
+from harness.training import Attempt, Place, Training
+from harness.trajectory import Desk, Episode
+
+logger = logging.getLogger(__name__)
+
+SHOWN_FAILURES = 3
+# More than are shown, so that rounds from the same parent see different ones.
+KEPT_FAILURES = 8
+_OUTPUT_LENGTH = 2000
+
+
+class AFlow:
+    """A search over workflows by edits of a model, and the workflow it chose.
+
+    Args:
+        setting: Where it works; its backbone runs the workflows.
+        config: How it searches.
+
+    Raises:
+        UserError: The optimizer is no backbone that this method may ask.
+    """
+
+    def __init__(self, setting: Setting, config: Config) -> None:
+        optimizer = config.optimizer or setting.backbone
+        if optimizer not in setting.pool:
+            raise UserError(
+                f"optimizer is {optimizer!r}; expected one of {', '.join(setting.pool)}; name further backbones under "
+                "`also_asks` of the entry in config/methods.yaml"
+            )
+        self.workflow = start(setting.domain)
+        self._setting = setting
+        self._config = config
+        self._optimizer = Optimizer(optimizer, setting.domain)
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        """Run the workflow on a question."""
+        return await Interpreter(self.workflow, self._setting.backbone).solve(item, desk)
+
+    def utility(self, answered: Answered) -> float:
+        """What the search maximises of one question: whether it is right, whatever it costs."""
+        return float(answered.verdict.correct)
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Take over the best workflow of a search; the start workflow where no round was scored.
+
+        Raises:
+            UserError: It was found for another kind of questions, or by another method.
+        """
+        try:
+            found = {one["round"]: one["workflow"] for one in checkpoint.facts["search"]}.get(checkpoint.facts["best"])
+            workflow = start(self._setting.domain) if found is None else workflow_of(found)
+            check(workflow, self._setting.domain)
+        except (KeyError, TypeError, InvalidWorkflowError) as error:
+            raise UserError(
+                f"the checkpoint holds no workflow for {self._setting.benchmark} ({error}); train the method again"
+            ) from error
+        self.workflow = workflow
+
+    async def fit(self, training: Training) -> None:
+        """Search until the best rounds no longer change or the rounds are used up (methods §4.3)."""
+        found = training.resume()
+        rounds = [] if found is None else [Round.from_facts(one) for one in found.facts["search"]]
+        if found is None:
+            self._save(training, rounds)
+        while len(rounds) < self._rounds and not self._converged(rounds):
+            rounds.append(await self._round(rounds, training))
+            self._save(training, rounds)
+        chosen = search.best(rounds)
+        if chosen is not None:
+            self.workflow = chosen.tried
+
+    @property
+    def _rounds(self) -> int:
+        """A round is a pass over the training questions, the first one too."""
+        rounds = 1 + self._config.max_rounds
+        return rounds if self._setting.max_epochs is None else min(rounds, self._setting.max_epochs)
+
+    def _converged(self, rounds: Sequence[Round]) -> bool:
+        return search.converged([score for score, _ in search.scored(rounds)], self._config.patience)
+
+    def _save(self, training: Training, rounds: Sequence[Round]) -> None:
+        chosen = search.best(rounds)
+        facts = {
+            "search": [one.to_facts() for one in rounds],
+            "best": None if chosen is None else chosen.number,
+            "optimizer": self._optimizer.backbone,
+            "questions": len(training.items),
+            "converged": self._converged(rounds),
+        }
+        training.save(len(rounds), {}, {}, facts)
+
+    async def _round(self, rounds: Sequence[Round], training: Training) -> Round:
+        if not rounds:
+            return await self._scored(Round(1, None, "scored", workflow=start(self._setting.domain)), rounds, training)
+        begun = await self._begun(rounds, training)
+        if begun.workflow is None:
+            logger.warning("%s, round %d: nothing to try: %s", self._setting.benchmark, begun.number, begun.reason)
+            return begun
+        return await self._scored(begun, rounds, training)
+
+    async def _begun(self, rounds: Sequence[Round], training: Training) -> Round:
+        """A round with its parent and, unless the optimizer gave none, its workflow; not scored yet."""
+        number = len(rounds) + 1
+        parent = self._parent(rounds, training.seed)
+        items = {item.id: item for item in training.items}
+        failures = _shuffled(parent.failures, "shown", training.seed, number)[:SHOWN_FAILURES]
+        shown = [(items[failure.item], failure) for failure in failures]
+        with training.timed("proposals"):
+            situation = Situation(parent, search.children(rounds, parent), shown)
+            proposal = await self._optimizer.propose(number, situation, training)
+        return Round(
+            number,
+            parent.number,
+            "scored" if proposal.workflow else "no_proposal",
+            edit=proposal.edit,
+            modification=proposal.modification,
+            workflow=proposal.workflow,
+            proposals=len(proposal.replies),
+            proposal_cost=self._cost(proposal),
+            reason=proposal.reason,
+        )
+
+    def _parent(self, rounds: Sequence[Round], seed: int) -> Round:
+        drawn_from = search.candidates(rounds, self._config.sample)
+        scores = [score for score, _ in search.scored(drawn_from)]
+        shares = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
+        return drawn_from[sample(shares, draws.uniform("parent", str(seed), str(len(rounds) + 1)))]
+
+    def _cost(self, proposal: Proposal) -> float:
+        backbone = self._setting.pool[self._optimizer.backbone]
+        return sum(backbone.cost(reply.prompt_tokens, reply.completion_tokens) for reply in proposal.replies)
+
+    async def _scored(self, begun: Round, rounds: Sequence[Round], training: Training) -> Round:
+        """Run a workflow once on every training question (D-AF-6); a round that breaks down is skipped.
+
+        The first round is not skipped: without it there is nothing to search from.
+        """
+        solve = Interpreter(begun.tried, self._setting.backbone).solve
+        episode = Episode(begun.number, 0)
+        try:
+            with training.timed("validation"):
+                attempts = await together(training.attempt(solve, item, episode) for item in training.items)
+        except UserError:
+            raise
+        except Exception as error:
+            if begun.number == 1:
+                raise
+            logger.exception("%s, round %d broke down and is skipped", self._setting.benchmark, begun.number)
+            return replace(begun, status="crashed", reason=f"{type(error).__name__}: {' '.join(str(error).split())}")
+        done = _graded(begun, rounds, attempts, training.seed)
+        self._note(done, rounds, attempts, training)
+        return done
+
+    def _note(self, done: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], training: Training) -> None:
+        measures = {
+            "score": done.score or 0.0,
+            "parent": done.parent or 0,
+            "best": max(score for score, _ in search.scored([*rounds, done])),
+        }
+        training.note(Place(done.number, done.number, self._rounds), measures, attempts)
+
+
+def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
+    """A round with its score and some of its failures."""
+    answered = [attempt.answered for attempt in attempts]
+    score = 100 * sum(one.verdict.correct for one in answered) / len(answered)
+    wrong = [
+        Failure(
+            item=one.trajectory.item.id,
+            output=clipped(one.trajectory.answer, _OUTPUT_LENGTH),
+            extracted=None if one.verdict.answer is None else clipped(one.verdict.answer, _OUTPUT_LENGTH),
+        )
+        for one in answered
+        if not one.verdict.correct
+    ]
+    before = None if begun.parent is None else rounds[begun.parent - 1].score
+    return replace(
+        begun,
+        score=score,
+        success=None if before is None else score > before,
+        calls=sum(len(one.trajectory.calls) for one in answered),
+        cost=sum(one.trajectory.cost_total for one in answered),
+        failures=tuple(_shuffled(wrong, "kept", seed, begun.number)[:KEPT_FAILURES]),
+    )
+
+
+def _shuffled(failures: Sequence[Failure], what: str, seed: int, number: int) -> list[Failure]:
+    key = (f"failures {what}", str(seed), str(number))
+    return sorted(failures, key=lambda failure: draws.uniform(*key, failure.item))
+
+
+def build(setting: Setting, config: Config) -> AFlow:
+    """The method for one setting."""
+    return AFlow(setting, config)

@@ -1,0 +1,196 @@
+"""What the operators do: their prompts, their calls, their use of the workbench (methods §4.2, D-AF-7)."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from baselines.aflow import catalogue
+from baselines.aflow.workflow import Status
+from harness.agents import appended
+from harness.llm.request import Message, Reply
+from harness.prompts import Record, question_prompt, team_prompt
+from harness.trajectory import Decision, Desk
+from harness.workbench import programs
+
+HEADER = "Results of earlier steps, in their order:"
+CANDIDATES = "The candidates:"
+OTHERS_TEMPERATURE = 0.7
+MOST_ATTEMPTS = 3
+MOST_REFLECTIONS = 3
+UNLISTED = "unlisted"
+
+_THINK = "Think through the question first: what it turns on, and what speaks for each possible answer. Then answer."
+_PROGRAM = (
+    "Write a Python program that computes the answer to the question and leaves the result in a variable named answer. "
+    "Put the program into one fenced Python block and let it read no input."
+)
+_PROGRAM_AGAIN = (
+    "The program gave no value: {failure}. Rewrite the whole program so that it runs and leaves the result in a "
+    "variable named answer."
+)
+_CHOOSE = (
+    "Several candidates for the solution of one question follow. Weigh the candidates against each other and find the "
+    "one whose answer is most consistent with the rest. Explain the choice in a sentence or two, then name the letter "
+    "of the candidate: close with a line of the form: Candidate X"
+)
+_REFLECT = (
+    "The solution below was run on examples of the question and failed. Find out why, and rewrite the solution so that "
+    "it does what the question asks, on these examples and in general."
+)
+# A bare "candidate a" is more often an article than a letter.
+_LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
+_ANSWER = re.compile(r"\banswer\b")
+
+
+class Outcome(NamedTuple):
+    """What one run of an operator gives: a text, and a status where the operator judges."""
+
+    text: str
+    status: Status | None = None
+
+
+class Turn(NamedTuple):
+    """One run of a node.
+
+    Attributes:
+        desk: Where models and tools are.
+        backbone: Key of the executor.
+        step: Place of the node in the workflow, counted from 1.
+        repetition: Which run of the node this is, counted from 0.
+    """
+
+    desk: Desk
+    backbone: str
+    step: int
+    repetition: int
+
+    async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0) -> Reply:
+        """Ask the executor: greedily in the first run of a node, with an independent draw in each other (D-AF-2)."""
+        return await self.desk.ask(
+            self.backbone,
+            messages,
+            step=self.step,
+            purpose=purpose,
+            slot=self.slot + attempt,
+            temperature=OTHERS_TEMPERATURE if self.repetition else 0.0,
+            draw=self.repetition,
+        )
+
+    @property
+    def slot(self) -> int:
+        """The first of the slots of this run."""
+        return self.repetition * max(MOST_ATTEMPTS, MOST_REFLECTIONS)
+
+    def prompt(self, instruction: str, records: Sequence[Record]) -> tuple[Message, ...]:
+        """The prompt of an operator that answers; without instruction and records it is that of Single LLM."""
+        desk = self.desk
+        if not records:
+            return question_prompt(instruction, desk.rules, desk.item)
+        return team_prompt((instruction, desk.rules), desk.item, records, header=HEADER)
+
+
+async def custom(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+    """One call with an instruction of the workflow."""
+    return Outcome((await turn.ask(turn.prompt(instruction, records), "custom")).text)
+
+
+async def generate_code(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+    """One call, of which only the program goes on; the whole text where there is none."""
+    text = (await turn.ask(turn.prompt(instruction, records), "generate_code")).text
+    program = (turn.desk.extract(text) or "").strip("\n")
+    return Outcome(_fenced(program) if program.strip() else text)
+
+
+async def generate_answer(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+    """One call that thinks before it answers."""
+    return Outcome((await turn.ask(turn.prompt(_THINK, records), "generate_answer")).text)
+
+
+async def ensemble(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+    """One call that picks a candidate by its letter; none where there is nothing to choose from.
+
+    Without a listed letter it is the first candidate, and the recorded decision says so (D-AF-5).
+    """
+    if len(records) < 2:
+        return Outcome(records[0].text if records else "")
+    letters = string.ascii_uppercase[: len(records)]
+    candidates = [Record(f"Candidate {letter}", one.text) for letter, one in zip(letters, records, strict=True)]
+    prompt = team_prompt((_CHOOSE,), turn.desk.item, candidates, header=CANDIDATES)
+    named = _LETTER.findall((await turn.ask(prompt, "ensemble")).text)
+    letter = named[-1] if named and named[-1] in letters else ""
+    turn.desk.decide(Decision(turn.step, "ensemble", turn.slot, letter or UNLISTED, len(records), 0.0))
+    return Outcome(records[letters.index(letter) if letter else 0].text)
+
+
+async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+    """A program that computes the answer, run, and written again with the reason where it gave no value.
+
+    Without a value the text of the last reply goes on, which may state an answer all the same.
+    """
+    conversation = turn.prompt(_PROGRAM, records)
+    text = ""
+    for attempt in range(MOST_ATTEMPTS):
+        reply = await turn.ask(conversation, "program", attempt)
+        if reply.error is not None:
+            break
+        text = reply.text
+        value = await turn.desk.workbench.value(text)
+        if value is not None and value.printed not in (None, "None"):
+            return Outcome(f"{_fenced(_source(text))}\nThe answer is {value.printed}", "passed")
+        failure = "there is no program in a fenced Python block" if value is None else value.failure
+        again = _PROGRAM_AGAIN.format(failure=failure or "answer holds None")
+        conversation = (*conversation, Message("assistant", text), Message("user", again))
+    return Outcome(text, "failed")
+
+
+async def check_solution(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+    """The first solution that passes the visible examples; else the first of all, rewritten until it passes (D-AF-4).
+
+    A solution without a program has failed, and there is nothing to rewrite. Where the question states no example,
+    there is nothing to hold against a program, so it passes.
+    """
+    solutions = [one.text for one in records]
+    for solution in solutions:
+        if await _status(turn.desk, solution) == "passed":
+            return Outcome(solution, "passed")
+    solution = next((one for one in solutions if programs(one)), "")
+    for attempt in range(MOST_REFLECTIONS if solution else 0):
+        seen = Record("Solution", appended(solution, await turn.desk.workbench.examples(turn.desk.item, solution)))
+        prompt = team_prompt((_REFLECT, turn.desk.rules), turn.desk.item, [seen], header="The solution:")
+        text = (await turn.ask(prompt, "reflect", attempt)).text
+        if not programs(text):
+            break
+        solution = text
+        if await _status(turn.desk, solution) == "passed":
+            return Outcome(solution, "passed")
+    return Outcome(solution or (solutions[0] if solutions else ""), "failed")
+
+
+async def _status(desk: Desk, solution: str) -> Status:
+    if not programs(solution):
+        return "failed"
+    return "failed" if await desk.workbench.passes(desk.item, solution) is False else "passed"
+
+
+def _source(text: str) -> str:
+    """The program that the workbench takes the value from."""
+    return [source for source in programs(text) if _ANSWER.search(source)][-1]
+
+
+def _fenced(program: str) -> str:
+    longest = max((len(run) for run in re.findall("`+", program)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{program.rstrip()}\n{fence}"
+
+
+RUN: Mapping[str, Callable[[Turn, str, Sequence[Record]], Awaitable[Outcome]]] = {
+    catalogue.CUSTOM.name: custom,
+    catalogue.CODE_GENERATE.name: generate_code,
+    catalogue.ANSWER_GENERATE.name: generate_answer,
+    catalogue.ENSEMBLE.name: ensemble,
+    catalogue.PROGRAMMER.name: programmer,
+    catalogue.TEST.name: check_solution,
+}

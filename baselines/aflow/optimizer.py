@@ -1,0 +1,152 @@
+"""Asking the optimizer for one edit of a parent, until there is one to try (methods §4.3, §4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
+from baselines.aflow.prompt import Situation, optimizer_prompt
+from baselines.aflow.workflow import InvalidWorkflowError, Workflow
+from harness import draws
+from harness.benchmarks.extraction import fenced_blocks
+from harness.llm.request import Reply
+from harness.training import Training
+from harness.trajectory import Desk, Episode
+
+PURPOSE = "optimizer"
+TEMPERATURE = 0.7
+MOST_ASKS = 3
+MOST_UNREADABLE = 2
+LONGEST_MODIFICATION = 500
+_FIELDS = {"modification", "edit"}
+
+
+class Proposal(NamedTuple):
+    """What a round of asking came to.
+
+    Attributes:
+        edit: The edit in short; empty where there is none.
+        modification: The edit in the optimizer's words.
+        workflow: The parent after it, ``None`` where no proposal could be taken.
+        replies: What the optimizer said, in order.
+        reason: Why there is no workflow.
+    """
+
+    edit: str
+    modification: str
+    workflow: Workflow | None
+    replies: tuple[Reply, ...]
+    reason: str = ""
+
+
+class Optimizer:
+    """Proposes edits.
+
+    Args:
+        backbone: Key of the backbone behind it.
+        domain: Decides which operators it may use.
+    """
+
+    def __init__(self, backbone: str, domain: str) -> None:
+        self.backbone = backbone
+        self._domain = domain
+
+    async def propose(self, number: int, situation: Situation, training: Training) -> Proposal:
+        """Ask for an edit, again where it cannot be read or applied (once) or was tried before (three asks in all).
+
+        Args:
+            number: The round that is to try the edit.
+            situation: What it starts from.
+            training: Where the optimizer is asked.
+
+        Raises:
+            UserError: An endpoint is gone.
+        """
+        replies: list[Reply] = []
+        refused: list[str] = []
+        unreadable = 0
+        while len(replies) < MOST_ASKS and unreadable < MOST_UNREADABLE:
+            replies.append(await self._ask(Episode(number, len(replies)), situation, refused, training))
+            try:
+                modification, edit = _read(replies[-1])
+                child = apply(edit, situation.parent.tried, self._domain)
+            except InvalidWorkflowError as error:
+                unreadable += 1
+                refused.append(str(error))
+                continue
+            repeated = _repeated(modification, child, situation)
+            if not repeated:
+                return Proposal(in_short(edit, child), modification, child, tuple(replies))
+            refused.append(repeated)
+        return Proposal("", "", None, tuple(replies), refused[-1])
+
+    async def _ask(self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training) -> Reply:
+        """One call; its draw follows from seed, round and attempt (D-AF-2)."""
+        fits = schema(situation.parent.tried, self._domain)
+        draw = draws.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
+
+        async def ask(desk: Desk) -> Reply:
+            return await desk.ask(
+                self.backbone,
+                optimizer_prompt(situation, fits, self._domain, desk.rules, refused),
+                purpose="propose",
+                temperature=TEMPERATURE,
+                draw=draw,
+                response_format=_response_format(fits),
+            )
+
+        return await training.consult(PURPOSE, episode, ask)
+
+
+def _read(reply: Reply) -> tuple[str, Edit]:
+    """The description of an edit and the edit."""
+    if reply.error is not None:
+        raise InvalidWorkflowError(f"the call failed ({' '.join(reply.error.split())[:200]})")
+    document = parsed(reply.text)
+    if set(document) != _FIELDS or not isinstance(document["modification"], str):
+        raise InvalidWorkflowError("the object has a text modification and an edit, and nothing else")
+    modification = " ".join(document["modification"].split())
+    if not 1 <= len(modification) <= LONGEST_MODIFICATION:
+        raise InvalidWorkflowError(f"modification has 1 to {LONGEST_MODIFICATION} characters")
+    return modification, edit_of(document["edit"])
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The JSON object in a reply, which may stand in a fence or between sentences.
+
+    Raises:
+        InvalidWorkflowError: There is none.
+    """
+    tries = [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]
+    for one in tries:
+        try:
+            document = orjson.loads(one)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(document, dict):
+            return document
+    raise InvalidWorkflowError("the reply is no JSON object")
+
+
+def _response_format(fits: Mapping[str, Any]) -> str:
+    named = {"name": "proposal", "strict": True, "schema": fits}
+    return orjson.dumps({"type": "json_schema", "json_schema": named}).decode()
+
+
+def _repeated(modification: str, child: Workflow, situation: Situation) -> str:
+    """Why an edit is not worth a round; empty where it is new."""
+    if child.canonical() == situation.parent.tried.canonical():
+        return "the edit changes nothing"
+    for earlier in situation.children:
+        if _plain(earlier.modification) == _plain(modification):
+            return f"round {earlier.number} tried an edit of this description"
+        if earlier.tried.canonical() == child.canonical():
+            return f"round {earlier.number} tried the workflow that results"
+    return ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".! ")

@@ -1,0 +1,79 @@
+"""MacNet as a method of the suite: one backbone on every node, nothing learned (methods §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from baselines.macnet.exchange import Exchange
+from baselines.macnet.official import official
+from baselines.macnet.prompts import CHECKS
+from baselines.macnet.textbook import textbook
+from baselines.macnet.topology import Graph, Topology, between_terminals, graph_of
+from harness.checks import check_choice, check_whole
+from harness.errors import unknown
+from harness.items import Item
+from harness.method import Setting
+from harness.trajectory import Desk
+
+Schedule = Literal["textbook", "official"]
+
+_SCHEDULES: Mapping[Schedule, Callable[[Exchange], Awaitable[str]]] = {"textbook": textbook, "official": official}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What distinguishes the rows.
+
+    Attributes:
+        topology: ``chain``, ``star``, ``tree`` or ``complete``.
+        agents: How many nodes the graph has.
+        schedule: ``textbook`` for a scheduler that does what the idea says, ``official`` for that of the released
+            code with its defects (D-MAC-1).
+    """
+
+    topology: Topology
+    agents: int = 6
+    schedule: Schedule = "textbook"
+
+    def __post_init__(self) -> None:
+        check_choice("topology", self.topology, Topology)
+        check_whole("agents", self.agents, 1)
+        check_choice("schedule", self.schedule, Schedule)
+
+
+@dataclass(frozen=True)
+class MacNet:
+    """Agents on a graph.
+
+    Attributes:
+        backbone: Key of the backbone behind all of them.
+        graph: Where they stand, the virtual sink included where the schedule has one.
+        schedule: The order in which they run.
+        checks: What critics look at.
+    """
+
+    backbone: str
+    graph: Graph
+    schedule: Schedule
+    checks: str
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        """The solution of the last node, or the one made from all leaves."""
+        exchange = Exchange(self.graph, self.backbone, self.checks, item, desk)
+        return await _SCHEDULES[self.schedule](exchange)
+
+
+def build(setting: Setting, config: Config) -> MacNet:
+    """The method for one backbone.
+
+    Raises:
+        UserError: The benchmark is of a domain that critics have no rules for.
+    """
+    if setting.domain not in CHECKS:
+        raise unknown("domain of critics", setting.domain, CHECKS, "baselines/macnet/prompts.py")
+    graph = graph_of(config.topology, config.agents)
+    if config.schedule == "official":
+        graph = between_terminals(graph)
+    return MacNet(setting.backbone, graph, config.schedule, CHECKS[setting.domain])

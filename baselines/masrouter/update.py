@@ -1,0 +1,99 @@
+"""One optimiser step from the graded rollouts of a batch (methods §6.4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from baselines.masrouter.objective import policy_loss, task_loss
+from baselines.masrouter.pool import Pool
+from baselines.masrouter.router import Decided, Router
+from baselines.masrouter.trace import Trace
+from harness.learning import Learning
+from harness.results import Answered, Utility
+
+LOG_PROB_TOLERANCE = 1e-5
+
+
+def learn(
+    learning: Learning[Router],
+    answered: Sequence[Answered],
+    traces: Sequence[Trace],
+    pool: Pool,
+    *,
+    utility: Utility,
+    vae_weight: float,
+) -> dict[str, float]:
+    """Take one step of the optimiser.
+
+    Args:
+        learning: The router that sampled the traces, unchanged since; it is changed here.
+        answered: The graded trajectories.
+        traces: Their decisions, in the same order.
+        pool: What the router chooses from.
+        utility: What a trajectory is worth.
+        vae_weight: Weight of the autoencoders.
+
+    Returns:
+        What the training log holds of the update.
+
+    Raises:
+        RuntimeError: The log-probabilities computed again differ from those sampled.
+    """
+    utilities = [utility(one) for one in answered]
+    decided = [learning.network.again(trace) for trace in traces]
+    check_log_probs(decided, traces)
+    task, policy = task_loss(decided, pool.label), policy_loss(decided, utilities)
+    vae = torch.stack([learning.network.vae_loss(trace) for trace in traces]).mean()
+    total = task + policy + vae_weight * vae
+    learning.step(total)
+    return {
+        "utility": sum(utilities) / len(utilities),
+        **_of_decisions(decided, pool),
+        "loss": total.item(),
+        "task_loss": task.item(),
+        "policy_loss": policy.item(),
+        "vae_loss": vae.item(),
+    }
+
+
+def check_log_probs(decided: Sequence[Decided], traces: Sequence[Trace]) -> None:
+    """Refuse to learn from rollouts that another policy sampled.
+
+    Args:
+        decided: The decisions, computed again.
+        traces: The decisions, with their log-probabilities as sampled.
+
+    Raises:
+        RuntimeError: Another number of agents, or a difference above 1e-5.
+    """
+    for one, trace in zip(decided, traces, strict=True):
+        difference = abs(one.log_prob.item() - trace.log_prob)
+        if one.choices != trace.choices or not difference <= LOG_PROB_TOLERANCE:
+            raise RuntimeError(
+                f"decisions computed again differ from the sampled ones by {difference:.2e} in log-probability (limit "
+                f"{LOG_PROB_TOLERANCE:.0e}), with {len(one.choices.roles)} agents where there were "
+                f"{len(trace.choices.roles)}: the update is not on-policy"
+            )
+
+
+def _of_decisions(decided: Sequence[Decided], pool: Pool) -> dict[str, float]:
+    count = len(decided)
+    chosen = Counter(one.choices.mode for one in decided)
+    right = sum(int(one.tasks.argmax()) == pool.label for one in decided)
+    return {
+        "classifier_accuracy": right / count,
+        **{f"share_{mode.name}": chosen[index] / count for index, mode in enumerate(pool.modes)},
+        "agents": sum(len(one.choices.roles) for one in decided) / count,
+        "entropy_mode": _mean_entropy([one.modes for one in decided]),
+        "entropy_backbone": _mean_entropy([one.backbones for one in decided]),
+    }
+
+
+def _mean_entropy(log_probs: Sequence[Tensor]) -> float:
+    """Mean entropy in nats of distributions given by their log-probabilities."""
+    rows = torch.stack(list(log_probs)).detach()
+    return -(rows.exp() * rows).sum(dim=1).mean().item()

@@ -1,0 +1,40 @@
+"""From finished paths to the answer: a final call for each, and a vote (methods §5.2, D-PUP-7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from baselines.puppeteer import prompts
+from baselines.puppeteer.path import Path
+from harness.items import Item
+from harness.together import together
+from harness.trajectory import Desk
+
+
+async def close(paths: Sequence[Path], backbone: str, item: Item, desk: Desk) -> str:
+    """The answer of a question.
+
+    On programming questions there is neither a final call nor a vote: two right programs are rarely the same text, so
+    the last path that holds a valid program gives it (D-PUP-11).
+    """
+    if item.code is not None:
+        written = [path.program for path in paths if path.program is not None]
+        return prompts.fenced(written[-1]) if written else ""
+    step = 1 + max(path.steps for path in paths)
+
+    async def final(path: Path) -> str:
+        prompt = prompts.final(item, desk.rules, path)
+        return (await desk.ask(backbone, prompt, step=step, slot=path.slot, purpose="aggregate", is_step=False)).text
+
+    return elected(await together(final(path) for path in paths), desk)
+
+
+def elected(texts: Sequence[str], desk: Desk) -> str:
+    """The last text with the answer that most texts give; the last text of all where none gives any."""
+    answers = [desk.extract(text) for text in texts]
+    counts = Counter(answer for answer in answers if answer is not None)
+    most = max(counts.values(), default=0)
+    winners = {answer for answer, count in counts.items() if count == most}
+    voted = [text for text, answer in zip(texts, answers, strict=True) if answer in winners]
+    return (voted or texts)[-1]

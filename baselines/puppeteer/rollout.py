@@ -1,0 +1,111 @@
+"""One question from the first choice to the answer, along one path or several (methods §5.2, §5.5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE
+from baselines.puppeteer.agents import act
+from baselines.puppeteer.answer import close
+from baselines.puppeteer.config import Config
+from baselines.puppeteer.path import Path
+from baselines.puppeteer.policy import Snapshot
+from baselines.puppeteer.state import state_of
+from baselines.puppeteer.trace import Choice, Trace
+from harness.choosing import sample
+from harness.items import Item
+from harness.together import together
+from harness.trajectory import Decision, Desk
+
+WIDEST_SPLIT = 3
+
+Array = NDArray[np.float64]
+
+
+class Rollout:
+    """Walks one question and keeps the trace of its choices.
+
+    Paths advance level by level: all decide in the order of their numbers, then all act at once, so that no latency
+    shows in who gets the room for a split.
+
+    Args:
+        policy: The policy as it is now; it does not change while rollouts are under way.
+        backbone: Key of the backbone behind all agents.
+        config: Limits of paths and steps.
+        greedy: Take the most probable action instead of sampling.
+    """
+
+    def __init__(self, policy: Snapshot, backbone: str, config: Config, *, greedy: bool = False) -> None:
+        self._policy = policy
+        self._backbone = backbone
+        self._config = config
+        self._greedy = greedy
+        self._choices: list[Choice] = []
+        self._question: NDArray[np.float32]
+
+    @property
+    def trace(self) -> Trace:
+        """The choices made, complete once :meth:`solve` has returned."""
+        return tuple(self._choices)
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        """Act until every path has terminated or done its last step, then close."""
+        self._question = await desk.embed(item.question)
+        paths = [Path()]
+        while not all(path.ended for path in paths):
+            paths = await self._level(paths, item, desk)
+        return await close(paths, self._backbone, item, desk)
+
+    async def _level(self, paths: list[Path], item: Item, desk: Desk) -> list[Path]:
+        """Every path decides, and splits where there is room; then those that go on act."""
+        present, new = list(paths), list[Path]()
+        for place, path in enumerate(paths):
+            if not path.ended:
+                room = self._config.paths - len(paths) - len(new)
+                present[place], *others = self._decide(path, room, len(paths) + len(new), desk)
+                new += others
+        return await together(self._act(path, item, desk) for path in [*present, *new])
+
+    def _decide(self, path: Path, room: int, free_slot: int, desk: Desk) -> list[Path]:
+        """The path, and copies of it as far as there is room, each with a next action.
+
+        Draws are without replacement, each with the probability it has among what is left (D-PUP-9). The step limit
+        ends a path by a choice that nobody drew, as upstream (D-PUP-12).
+        """
+        state = state_of(self._question, path.embeddings)
+        if path.steps == self._config.max_steps:
+            return [self._chosen(path, state, (), desk, forced=TERMINATE)]
+        barred: tuple[int, ...] = () if path.steps else (TERMINATE,)
+        made: list[Path] = []
+        for number in range(min(WIDEST_SPLIT, 1 + room)):
+            one = path if number == 0 else replace(path, slot=free_slot + number - 1)
+            made.append(self._chosen(one, state, barred, desk))
+            barred = (*barred, self._choices[-1].action)
+        return made
+
+    def _chosen(
+        self, path: Path, state: Array, barred: tuple[int, ...], desk: Desk, *, forced: int | None = None
+    ) -> Path:
+        """Draw an action, or take the forced one, and record it."""
+        log_probs = self._policy.log_probs(state, barred)
+        action = self._draw(log_probs, path, desk) if forced is None else forced
+        log_prob = float(log_probs[action])
+        desk.decide(Decision(path.steps + 1, "action", path.slot, KEYS[action], len(KEYS) - len(barred), log_prob))
+        self._choices.append(Choice(path.last, path.steps, state, barred, action, log_prob))
+        return replace(path, last=len(self._choices) - 1, ended=action == TERMINATE)
+
+    def _draw(self, log_probs: Array, path: Path, desk: Desk) -> int:
+        if self._greedy:
+            return int(log_probs.argmax())
+        return sample(np.exp(log_probs), desk.uniform(path.steps + 1, "action", path.slot))
+
+    async def _act(self, path: Path, item: Item, desk: Desk) -> Path:
+        if path.ended or path.last is None:
+            return path
+        choice = self._choices[path.last]
+        after = await act(ACTIONS[choice.action], self._backbone, item, path, desk)
+        self._choices[path.last] = replace(choice, tokens=after.contributions[-1].tokens)
+        return after

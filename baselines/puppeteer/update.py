@@ -1,0 +1,103 @@
+"""One optimiser step from graded rollouts: REINFORCE without a baseline (methods §5.3, D-PUP-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from baselines.puppeteer.actions import KEYS, TERMINATE
+from baselines.puppeteer.config import Config
+from baselines.puppeteer.policy import Evaluation, Policy
+from baselines.puppeteer.rewards import returns, utility
+from baselines.puppeteer.trace import Choice, Trace
+from harness.learning import Learning
+from harness.results import Answered
+
+LOG_PROB_TOLERANCE = 1e-5
+
+Array = NDArray[np.float64]
+
+
+def learn(
+    learning: Learning[Policy],
+    answered: Sequence[Answered],
+    traces: Sequence[Trace],
+    parameters_b: float,
+    config: Config,
+) -> dict[str, float]:
+    """Take one step of the optimiser.
+
+    Args:
+        learning: The policy that made the choices, unchanged since; it is changed here.
+        answered: The graded questions.
+        traces: Their choices, in the same order.
+        parameters_b: Parameters N of the backbone, in billions.
+        config: Weights of the objective.
+
+    Returns:
+        What the training log holds of the update.
+
+    Raises:
+        RuntimeError: The log-probabilities computed again differ from those sampled.
+    """
+    pairs = zip(answered, traces, strict=True)
+    gains = [returns(trace, one.verdict.correct, parameters_b, config) for one, trace in pairs]
+    choices = list(chain.from_iterable(traces))
+    evaluation = learning.network.evaluate(choices)
+    check_log_probs(evaluation.log_prob.detach().numpy(), choices)
+    total = loss(evaluation, gains, config)
+    learning.step(total)
+    return {
+        "loss": total.item(),
+        "entropy": evaluation.entropy.mean().item(),
+        "return": float(np.concatenate(gains).mean()),
+        "utility": float(np.mean([utility(one, parameters_b, config) for one in answered])),
+        **_measures(traces, config),
+    }
+
+
+def loss(evaluation: Evaluation, gains: Sequence[Array], config: Config) -> torch.Tensor:
+    """The sum over questions of (Σ -log π(a) R) - c_H times the mean entropy of the question's choices.
+
+    Args:
+        evaluation: Of the choices of all questions, one question after the other.
+        gains: Returns R of the choices, one array a question.
+        config: Gives c_H.
+    """
+    policy = -(evaluation.log_prob * torch.from_numpy(np.concatenate(gains))).sum()
+    entropies = evaluation.entropy.split([len(of_one) for of_one in gains])
+    return policy - config.entropy_weight * torch.stack([entropy.mean() for entropy in entropies]).sum()
+
+
+def check_log_probs(again: Array, choices: Sequence[Choice]) -> None:
+    """Refuse to learn from choices that another policy made.
+
+    Args:
+        again: Log-probabilities, computed for all choices at once.
+        choices: The choices, with their log-probabilities as sampled.
+
+    Raises:
+        RuntimeError: A difference above 1e-5.
+    """
+    worst = float(np.abs(again - [choice.log_prob for choice in choices]).max())
+    if not worst <= LOG_PROB_TOLERANCE:
+        raise RuntimeError(
+            f"log-probabilities computed again differ from the sampled ones by {worst:.2e} (limit "
+            f"{LOG_PROB_TOLERANCE:.0e}): the update is not on-policy"
+        )
+
+
+def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:
+    """Choices of each action, paths a question, and how many paths the step limit ended."""
+    choices = list(chain.from_iterable(traces))
+    ends = [choice for choice in choices if choice.action == TERMINATE]
+    counts = np.bincount([choice.action for choice in choices], minlength=len(KEYS))
+    return {
+        "paths": len(ends) / len(traces),
+        "at_step_limit": sum(choice.step == config.max_steps for choice in ends) / len(ends),
+        **{f"share_{key}": float(count) / len(choices) for key, count in zip(KEYS, counts, strict=True)},
+    }

@@ -1,0 +1,347 @@
+"""Workflows on a scripted model: who is asked what, who sees what, at which temperature, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from baselines.aflow.interpreter import Interpreter
+from baselines.aflow.operators import CANDIDATES, HEADER
+from baselines.aflow.workflow import Workflow, check, start
+from harness.benchmarks import benchmark
+from harness.items import Item
+from harness.llm.request import Message, Reply
+from harness.prompts import question_prompt
+from harness.sandbox import Limits, Sandbox
+from harness.trajectory import Trajectory
+from harness.workbench import Workbench
+from tests import scripted
+from tests.baselines.aflow.made import CODE, ITEM, RULES, Bench, fenced, flow, node, when
+from tests.scripted import ScriptedClient
+
+FAILED = Reply.failed("m", "no room")
+WRONG = fenced("def double(x):\n    return x")
+GOOD = fenced("def double(x):\n    return 2 * x  # good")
+
+
+async def run(workflow: Workflow, client: Any, item: Item = ITEM, **equipment: Any) -> Trajectory:
+    check(workflow, {"humaneval": "Code", "mmlu_pro": "Commonsense"}.get(item.benchmark, "Math"))
+    desk = scripted.desk(item, client, RULES, **{"workbench": Bench(), "extract": None, **equipment})
+    return desk.close(await Interpreter(workflow, "small").solve(item, desk))
+
+
+def calls(trajectory: Trajectory) -> list[tuple[int, str, int]]:
+    assert all(call.is_step for call in trajectory.calls)
+    return [(call.step, call.purpose, call.slot) for call in trajectory.calls]
+
+
+def sampling(client: ScriptedClient) -> list[tuple[float, int]]:
+    return sorted((request.temperature, request.draw) for _, request in client.asked)
+
+
+def user(client: ScriptedClient, number: int = -1) -> str:
+    return client.asked[number][1].messages[-1].content
+
+
+# Custom, CustomCodeGenerate, AnswerGenerate
+
+
+async def test_the_start_workflow_is_one_call_with_the_prompt_of_single_llm() -> None:
+    client = ScriptedClient("The answer is 3")
+    found = await run(start("Math"), client)
+    assert found.answer == "The answer is 3"
+    assert calls(found) == [(1, "custom", 0)]
+    [(backbone, request)] = client.asked
+    assert backbone == "small"
+    assert request.messages == question_prompt("", RULES, ITEM)
+    assert (request.temperature, request.draw) == (0.0, 0)
+
+
+async def test_the_start_workflow_for_code_asks_the_same_and_keeps_the_program() -> None:
+    client = ScriptedClient(f"Doubling is easy.\n\n{GOOD}\n\nThat is all.")
+    found = await run(start("Code"), client, CODE, extract=benchmark("humaneval").extract)
+    assert found.answer == GOOD
+    assert calls(found) == [(1, "generate_code", 0)]
+    assert client.asked[0][1].messages == question_prompt("", RULES, CODE)
+
+
+@pytest.mark.parametrize("text", [GOOD, "Quoting:\n\n````python\nx = '```'\n````", "x = 1"])
+async def test_generated_code_is_graded_as_the_reply_would_be(text: str) -> None:
+    extract = benchmark("humaneval").extract
+    found = await run(start("Code"), ScriptedClient(text), CODE, extract=extract)
+    programs = [extract(CODE, one) for one in (found.answer, text)]
+    assert len({one.strip("\n") for one in programs if one is not None}) == 1
+
+
+@pytest.mark.parametrize("reply", ["I have no idea.", "", FAILED])
+async def test_without_a_program_the_reply_is_left_as_it_is(reply: str | Reply) -> None:
+    found = await run(start("Code"), ScriptedClient(reply), CODE, extract=benchmark("humaneval").extract)
+    assert found.answer == (reply if isinstance(reply, str) else "")
+
+
+async def test_instruction_and_inputs_are_shown() -> None:
+    client = ScriptedClient("First.", "Second.")
+    found = await run(
+        flow(node("a", "Custom", instruction="Plan."), node("b", "Custom", "a", instruction="Do.")), client
+    )
+    assert found.answer == "Second."
+    assert calls(found) == [(1, "custom", 0), (2, "custom", 0)]
+    assert client.asked[0][1].messages == question_prompt("Plan.", RULES, ITEM)
+    assert client.asked[1][1].messages == (
+        Message("system", f"Do.\n\n{RULES}"),
+        Message("user", f"Question:\n{ITEM.question}\n\n{HEADER}\n\n[1] Result of a:\nFirst."),
+    )
+
+
+async def test_answer_generate_thinks_first() -> None:
+    client = ScriptedClient("B")
+    item = Item(id="m", benchmark="mmlu_pro", question="Which?", gold="B")
+    found = await run(flow(node("a", "AnswerGenerate")), client, item)
+    assert (found.answer, calls(found)) == ("B", [(1, "generate_answer", 0)])
+    assert user(client).startswith("Think through the question first")
+    assert user(client).endswith(f"{RULES}\n\nQuestion:\nWhich?")
+
+
+# Repetition, conditions
+
+
+async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
+    client = ScriptedClient("one", "two", "three", "four")
+    found = await run(flow(node("a", "Custom", repeat=3), node("b", "Custom", "question", "a")), client)
+    assert sampling(client) == [(0.0, 0), (0.0, 0), (0.7, 1), (0.7, 2)]
+    assert calls(found) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]
+    assert user(client).endswith("[1] Result of a:\none\n\n[2] Result of a:\ntwo\n\n[3] Result of a:\nthree")
+
+
+@pytest.mark.parametrize(("outcome", "asked"), [("failed", 1), ("passed", 2)])
+async def test_a_condition_looks_at_the_status_of_an_earlier_node(outcome: str, asked: int) -> None:
+    """The node left out passes its first input on."""
+    client = ScriptedClient(fenced("answer = 3"), "Checked.")
+    again = node("c", "Custom", "p", when=when("p", outcome))
+    found = await run(flow(node("p", "Programmer"), again), client)
+    assert len(client.asked) == asked
+    assert found.answer == (f"{fenced('answer = 3')}\nThe answer is 3" if asked == 1 else "Checked.")
+
+
+async def test_a_node_left_out_passes_on_its_first_input_and_not_what_it_watches() -> None:
+    client = ScriptedClient("First.", fenced("answer = 3"), "Never.")
+    third = node("c", "Custom", "question", "a", "p", when=when("p", "failed"))
+    found = await run(flow(node("a", "Custom"), node("p", "Programmer"), third), client)
+    assert (found.answer, len(client.asked)) == ("First.", 2)
+
+
+async def test_a_node_left_out_that_reads_the_question_alone_passes_on_what_it_watches() -> None:
+    client = ScriptedClient(fenced("answer = 3"), "Never.")
+    found = await run(flow(node("p", "Programmer"), node("c", "Custom", when=when("p", "failed"))), client)
+    assert found.answer.endswith("The answer is 3")
+    assert len(client.asked) == 1
+
+
+@pytest.mark.parametrize("outcome", ["failed", "passed"])
+async def test_a_node_left_out_has_no_status(outcome: str) -> None:
+    client = ScriptedClient(fenced("answer = 3"), "Never.")
+    flows = flow(
+        node("p", "Programmer"),
+        node("q", "Programmer", "p", when=when("p", "failed")),
+        node("c", "Custom", "q", when=when("q", outcome)),
+    )
+    assert (await run(flows, client)).answer.endswith("The answer is 3")
+    assert len(client.asked) == 1
+
+
+async def test_of_several_runs_those_that_passed_come_first() -> None:
+    class Slow(ScriptedClient):
+        """The second run gives a value at once, the first never does."""
+
+        async def complete(self, backbone: str, request: Any) -> Reply:
+            self.asked.append((backbone, request))
+            text = fenced("answer = 3") if request.draw == 1 else "no program"
+            return Reply(text, 1, 1, "stop", "m")
+
+    client = Slow("")
+    flows = flow(node("p", "Programmer", repeat=2), node("c", "Custom", "p", when=when("p", "failed")))
+    assert (await run(flows, client)).answer.endswith("The answer is 3")
+    assert len(client.asked) == 4
+
+
+async def test_what_a_failed_call_left_empty_is_not_shown() -> None:
+    client = ScriptedClient(FAILED, "Alone.")
+    found = await run(flow(node("a", "Custom"), node("b", "Custom", "a")), client)
+    assert client.asked[1][1].messages == question_prompt("", RULES, ITEM)
+    assert found.answer == "Alone."
+
+
+# ScEnsemble
+
+
+def voting(repeat: int = 3) -> Workflow:
+    return flow(node("a", "Custom", repeat=repeat), node("e", "ScEnsemble", "a"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "choice"),
+    [
+        ("The second agrees.\nCandidate B", "two", "B"),
+        ("**Candidate C**", "three", "C"),
+        ("Candidate A differs, so: Candidate: (B)", "two", "B"),
+        ("Candidate D", "one", "unlisted"),
+        ("They are all alike.", "one", "unlisted"),
+        ("I prefer candidate a little longer.", "one", "unlisted"),
+        ("", "one", "unlisted"),
+        (FAILED, "one", "unlisted"),
+    ],
+)
+async def test_the_ensemble_picks_by_letter_and_the_first_without_one(
+    reply: str | Reply, answer: str, choice: str
+) -> None:
+    client = ScriptedClient("one", "two", "three", reply)
+    found = await run(voting(), client)
+    assert found.answer == answer
+    assert calls(found)[-1] == (2, "ensemble", 0)
+    [decision] = found.decisions
+    assert (decision.name, decision.step, decision.choice, decision.options) == ("ensemble", 2, choice, 3)
+
+
+async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
+    client = ScriptedClient("one", "two", "Candidate A")
+    await run(voting(2), client)
+    system, asked = client.asked[-1][1].messages
+    assert "the letter of the candidate" in system.content.replace("\n", " ")
+    assert RULES not in system.content
+    assert asked.content == (
+        f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
+    )
+
+
+async def test_one_candidate_is_no_choice() -> None:
+    client = ScriptedClient("one")
+    found = await run(voting(1), client)
+    assert (found.answer, len(client.asked), found.decisions) == ("one", 1, ())
+
+
+async def test_candidates_that_failed_are_none() -> None:
+    assert (await run(voting(2), ScriptedClient(FAILED, "two"))).answer == "two"
+    assert (await run(voting(2), ScriptedClient(FAILED))).answer == ""
+
+
+async def test_as_many_candidates_as_there_can_be_have_letters() -> None:
+    sources = [node(f"n{place}", "Custom", repeat=5) for place in range(5)]
+    flows = flow(*sources, node("e", "ScEnsemble", *(one.id for one in sources)))
+    client = ScriptedClient(*map(str, range(25)), "Candidate Y")
+    assert (await run(flows, client)).answer == "24"
+
+
+# Programmer
+
+
+async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() -> None:
+    client = ScriptedClient("Too hard.", fenced("x = 1"), fenced("answer = None"), "Never.")
+    found = await run(flow(node("p", "Programmer")), client)
+    assert calls(found) == [(1, "program", 0), (1, "program", 1), (1, "program", 2)]
+    assert found.answer == fenced("answer = None")
+    prompts = [request.messages for _, request in client.asked]
+    assert "a variable named answer" in prompts[0][-1].content
+    assert RULES in prompts[0][-1].content
+    assert [len(prompt) for prompt in prompts] == [1, 3, 5]
+    assert prompts[2][:3] == prompts[1]
+    assert prompts[1][1] == Message("assistant", "Too hard.")
+    assert "there is no program in a fenced Python block" in prompts[1][2].content
+    assert "it has no variable named answer" in prompts[2][4].content
+    assert all(request.temperature == 0.0 for _, request in client.asked)
+
+
+async def test_the_programmer_gives_program_and_value() -> None:
+    client = ScriptedClient("Too hard.", f"So:\n\n{fenced('answer = 3')}\n\nThe answer is 4")
+    found = await run(flow(node("p", "Programmer")), client)
+    assert found.answer == f"{fenced('answer = 3')}\nThe answer is 3"
+    assert len(found.calls) == 2
+
+
+async def test_a_failed_call_ends_the_programmer() -> None:
+    client = ScriptedClient("I think the answer is 3", FAILED)
+    found = await run(flow(node("p", "Programmer")), client)
+    assert (found.answer, len(client.asked)) == ("I think the answer is 3", 2)
+    assert (await run(flow(node("p", "Programmer")), ScriptedClient(FAILED))).answer == ""
+
+
+# Test
+
+
+def checked(repeat: int = 1) -> Workflow:
+    return flow(node("a", "Custom", repeat=repeat), node("t", "Test", "a"))
+
+
+@pytest.mark.parametrize("reflections", [0, 1, 2, 3])
+async def test_a_solution_is_rewritten_until_it_passes(reflections: int) -> None:
+    client = ScriptedClient(*[WRONG] * reflections, GOOD)
+    found = await run(checked(), client, CODE)
+    assert found.answer == GOOD
+    assert calls(found) == [(1, "custom", 0), *((2, "reflect", number) for number in range(reflections))]
+
+
+async def test_three_reflections_are_all_there_are_and_the_last_one_goes_on() -> None:
+    texts = [WRONG.replace("x)", f"x{number})") for number in range(5)]
+    client = ScriptedClient(*texts)
+    found = await run(checked(), client, CODE)
+    assert found.answer == texts[3]
+    assert len(client.asked) == 4
+    assert "failed: assert double(1) == 2" in user(client)
+    assert texts[2] in user(client)
+    assert texts[1] not in user(client)
+
+
+async def test_hidden_tests_are_not_seen() -> None:
+    client = ScriptedClient(WRONG)
+    await run(checked(), client, CODE)
+    assert not any("21" in message.content for _, request in client.asked for message in request.messages)
+
+
+async def test_the_first_candidate_that_passes_is_taken_and_else_the_first_rewritten() -> None:
+    assert (await run(checked(2), ScriptedClient(WRONG, GOOD), CODE)).answer == GOOD
+    client = ScriptedClient("no program", WRONG, WRONG.replace("x)", "y)"), GOOD)
+    found = await run(checked(3), client, CODE)
+    assert found.answer == GOOD
+    assert f"[1] Solution:\n{WRONG}" in user(client)
+
+
+@pytest.mark.parametrize(
+    ("replies", "item", "answer", "asked"),
+    [
+        (["No program at all."], CODE, "No program at all.", 2),
+        ([FAILED], CODE, "Fixed.", 2),
+        ([WRONG, "Only words."], CODE, "Fixed.", 3),
+        ([WRONG, FAILED], CODE, "Fixed.", 3),
+        ([WRONG], Item(id="n", benchmark="humaneval", question="def f(): ...", gold=""), WRONG, 1),
+    ],
+)
+async def test_without_a_program_it_fails_and_without_examples_it_passes(
+    replies: list[Any], item: Item, answer: str, asked: int
+) -> None:
+    """What follows on failure tells the status: it answers where the test failed."""
+    repair = node("c", "Custom", "t", when=when("t", "failed"))
+    client = ScriptedClient(*replies, "Fixed.")
+    found = await run(flow(*checked().nodes, repair), client, item)
+    assert len(client.asked) == asked
+    assert found.answer == ("Fixed." if asked > 1 else answer)
+
+
+# With real processes
+
+
+@pytest.fixture
+async def workbench() -> AsyncIterator[Workbench]:
+    async with Sandbox(Limits(cpu_s=2, wall_s=10.0, memory_mib=256), workers=1) as sandbox:
+        yield Workbench(sandbox)
+
+
+async def test_programs_really_run(workbench: Workbench) -> None:
+    client = ScriptedClient(fenced("answer = 1 / 0"), fenced("total = 1 + 2\nanswer = total"))
+    found = await run(flow(node("p", "Programmer")), client, workbench=workbench)
+    assert found.answer == f"{fenced('total = 1 + 2' + chr(10) + 'answer = total')}\nThe answer is 3"
+    assert "ZeroDivisionError" in user(client)
+    client = ScriptedClient(WRONG, GOOD)
+    found = await run(checked(), client, CODE, workbench=workbench)
+    assert found.answer == GOOD
+    assert "- example failed: assert double(1) == 2" in user(client)

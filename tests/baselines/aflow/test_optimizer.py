@@ -1,0 +1,196 @@
+"""Proposals: what the optimizer is told, what is read from its reply, when it is asked again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from baselines.aflow.edits import schema
+from baselines.aflow.optimizer import Optimizer, Proposal, parsed
+from baselines.aflow.prompt import Situation, clipped
+from baselines.aflow.search import Failure, Round
+from baselines.aflow.workflow import InvalidWorkflowError, start
+from harness.items import Item
+from harness.llm.request import Reply
+from tests.baselines.aflow.made import RULES, Model, flow, node, proposal, questions, text_of, told, training
+
+PARENT = Round(1, None, "scored", workflow=start("Math"), score=62.5)
+PROGRAM = proposal("Compute it.", kind="replace", id="node_1", node={
+    "id": "node_1", "operator": "Programmer", "inputs": ["question"], "repeat": 1, "when": None,
+})  # fmt: skip
+
+
+def child(number: int, modification: str, **fields: Any) -> Round:
+    fields = {
+        "score": 62.5,
+        "success": False,
+        "workflow": flow(node("x", "Custom", instruction=modification)),
+        **fields,
+    }
+    return Round(number, 1, "scored", "replace node_1 by Custom", modification, **fields)
+
+
+async def propose(
+    folder: Path, *replies: str | Reply, children: Any = (), failures: Any = (), seed: int = 7
+) -> tuple[Proposal, Model]:
+    left = list(replies)
+    model = Model(lambda request: left.pop(0))
+    its = training(folder, model, questions(2), seed)
+    found = await Optimizer("large", "Math").propose(5, Situation(PARENT, children, failures), its)
+    assert not left
+    assert len(found.replies) == len(model.asked)
+    return found, model
+
+
+# What it is told
+
+
+async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> None:
+    wrong = Item(id="q", benchmark="gsm_hard", question="How many hens?", gold="77.0")
+    better = child(2, "Tell it to be brief.", score=70.0, success=True)
+    worse = child(3, "Tell it to be long.", score=50.0)
+    crashed = Round(4, 1, "crashed", "add Custom at 1", "Think twice.", flow(node("y", "Custom", instruction="y")))
+    failures = [(wrong, Failure("q", "It must be 78.", "78")), (wrong, Failure("q", "", None))]
+    _, model = await propose(tmp_path, PROGRAM, children=[better, worse, crashed], failures=failures)
+    system, user = (message.content for message in model.requests[0].messages)
+    assert "mathematical questions" in system
+    for operator in (
+        "- Custom(inputs, instruction)",
+        "- ScEnsemble(inputs) -> text",
+        "- Programmer(inputs) -> text and",
+    ):
+        assert operator in system
+    assert "Test(" not in system
+    assert system.endswith(RULES)
+    assert (
+        f"score of 62.50 %:\n```json\n{orjson.dumps(start('Math').to_json(), option=orjson.OPT_INDENT_2).decode()}"
+        in user
+    )
+    assert "each of them forbidden" in user
+    assert "replace node_1 by Custom: Tell it to be brief. (score 62.50 % before, 70.00 % after, better)" in user
+    assert "Tell it to be long. (score 62.50 % before, 50.00 % after, no better)" in user
+    assert "add Custom at 1: Think twice. (score 62.50 % before, broke down)" in user
+    assert "(1 of 2):\nQuestion:\nHow many hens?\nRight answer:\n77.0\nOutput of the workflow:\nIt must be 78." in user
+    assert "Answer found in it:\n78" in user
+    assert "Output of the workflow:\n(empty)\nAnswer found in it:\n(none)" in user
+
+
+async def test_the_schema_of_the_parent_is_shown_and_sent(tmp_path: Path) -> None:
+    _, model = await propose(tmp_path, PROGRAM)
+    [(backbone, request)] = model.asked
+    assert backbone == "large"
+    expected = schema(start("Math"), "Math")
+    sent = json.loads(request.response_format or "")
+    assert sent["type"] == "json_schema"
+    assert sent["json_schema"]["schema"] == expected
+    shown = request.messages[-1].content.rpartition("```json\n")[2].removesuffix("\n```")
+    assert json.loads(shown) == expected
+
+
+async def test_static_text_comes_first(tmp_path: Path) -> None:
+    prompts = [
+        (await propose(tmp_path / name, PROGRAM, children=children))[1].requests[0].messages[0]
+        for name, children in (("a", ()), ("b", [child(2, "Other.")]))
+    ]
+    assert prompts[0] == prompts[1]
+
+
+def test_long_texts_lose_their_middle() -> None:
+    assert clipped(" short ", 5) == "short"
+    assert clipped("a" * 50 + "b" * 50, 30) == "a" * 10 + " [...] " + "b" * 20
+
+
+# What is read
+
+
+async def test_a_proposal_is_applied(tmp_path: Path) -> None:
+    found, model = await propose(tmp_path, PROGRAM)
+    assert found.workflow == flow(node("node_1", "Programmer"))
+    assert (found.edit, found.modification, found.reason) == ("replace node_1 by Programmer", "Compute it.", "")
+    [request] = model.requests
+    assert request.temperature == 0.7
+
+
+@pytest.mark.parametrize("text", [PROGRAM, f"```json\n{PROGRAM}\n```", f"Here is what I suggest: {PROGRAM}."])
+def test_the_object_may_stand_in_a_fence_or_between_sentences(text: str) -> None:
+    assert parsed(text) == json.loads(PROGRAM)
+
+
+@pytest.mark.parametrize("text", ["", "No.", PROGRAM[:40] + " ...", "[1]", "}{", '{"modification": "\\ud800"}'])
+def test_what_holds_no_object_is_unreadable(text: str) -> None:
+    with pytest.raises(InvalidWorkflowError, match="the reply is no JSON object"):
+        parsed(text)
+
+
+INVALID = {
+    "the reply is no JSON object": "Let me think.",
+    "modification and an edit": json.dumps({"modification": "x", "edit": {}, "more": 1}),
+    "modification has 1 to 500": proposal("  ", kind="remove", id="node_1"),
+    "an edit is an object whose kind": proposal("x", id="node_1"),
+    "the last node cannot be removed": proposal("x", kind="remove", id="node_1"),
+    "no operator 'Review'": proposal(
+        "x", kind="add", at=1, node={"id": "b", "operator": "Review", "inputs": ["node_1"]}
+    ),
+    "the call failed (no room)": Reply.failed("m", "no\nroom"),
+}
+
+
+@pytest.mark.parametrize("reason", list(INVALID))
+async def test_an_invalid_proposal_is_asked_again_once_with_the_reason(tmp_path: Path, reason: str) -> None:
+    found, model = await propose(tmp_path, INVALID[reason], PROGRAM)
+    assert found.workflow is not None
+    assert reason not in text_of(model.requests[0])
+    assert reason in text_of(model.requests[1])
+    assert model.requests[0].draw != model.requests[1].draw
+
+
+@pytest.mark.parametrize("reason", list(INVALID))
+async def test_a_second_invalid_proposal_ends_the_round(tmp_path: Path, reason: str) -> None:
+    found, _ = await propose(tmp_path, "Let me think.", INVALID[reason])
+    assert found.workflow is None
+    assert reason in found.reason
+    assert found.modification == found.edit == ""
+
+
+# What was tried before
+
+
+async def test_an_edit_of_the_same_description_is_asked_again(tmp_path: Path) -> None:
+    tried = child(3, "tell it to  Be Brief")
+    found, model = await propose(tmp_path, told("be brief."), PROGRAM, children=[tried])
+    assert found.modification == "Compute it."
+    assert "round 3 tried an edit of this description" in text_of(model.requests[1])
+
+
+async def test_an_edit_with_the_same_result_is_asked_again_whatever_it_is_called(tmp_path: Path) -> None:
+    tried = child(3, "Run something.", workflow=flow(node("other", "Programmer")))
+    found, model = await propose(tmp_path, PROGRAM, told("be brief"), children=[tried])
+    assert found.modification == "Tell it to be brief"
+    assert "round 3 tried the workflow that results" in text_of(model.requests[1])
+
+
+async def test_an_edit_that_changes_nothing_is_asked_again(tmp_path: Path) -> None:
+    nothing = proposal("Repeat.", kind="replace", id="node_1", node={**start("Math").nodes[0].to_json(), "repeat": 4})
+    _, model = await propose(tmp_path, nothing, PROGRAM)
+    assert "the edit changes nothing" in text_of(model.requests[1])
+
+
+async def test_three_asks_are_all_there_are(tmp_path: Path) -> None:
+    found, model = await propose(tmp_path, *[told("be brief")] * 3, children=[child(3, "Tell it to be brief")])
+    assert (found.workflow, found.reason) == (None, "round 3 tried an edit of this description")
+    assert len({request.draw for request in model.requests}) == 3
+    found, _ = await propose(tmp_path, told("be brief"), "Hm.", PROGRAM, children=[child(3, "Tell it to be brief")])
+    assert found.modification == "Compute it."
+
+
+async def test_draws_follow_from_seed_round_and_attempt(tmp_path: Path) -> None:
+    draws = [
+        (await propose(tmp_path / str(number), PROGRAM, seed=seed))[1].requests[0].draw
+        for number, seed in enumerate((7, 7, 8))
+    ]
+    assert draws[0] == draws[1] != draws[2]
+    assert all(0 <= draw < 1 << 31 for draw in draws)

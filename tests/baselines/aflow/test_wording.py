@@ -1,0 +1,84 @@
+"""Each turn is taken for what it is and for nothing else by whoever goes by its wording."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baselines.aflow.interpreter import Interpreter
+from baselines.aflow.workflow import Workflow, start
+from harness.benchmarks import benchmark
+from harness.items import Item
+from harness.llm.request import Request
+from harness.simulator.index import QuestionIndex
+from harness.simulator.parameters import load_settings
+from harness.simulator.reading import Reader, Reading
+from tests import scripted
+from tests.baselines.aflow.made import CODE, ITEM, Bench, fenced, flow, node
+from tests.scripted import ScriptedClient
+
+WRONG = fenced("def double(x):\n    return x")
+CHOICE = Item(id="m", benchmark="mmlu_pro", question="Which of them?\nA. this\nB. that", gold="B")
+
+
+async def readings(workflow: Workflow, item: Item, *replies: str) -> list[Reading]:
+    rules = benchmark(item.benchmark).output_rules
+    client = ScriptedClient(*replies)
+    desk = scripted.desk(item, client, rules, workbench=Bench(), extract=benchmark(item.benchmark).extract)
+    await Interpreter(workflow, "small").solve(item, desk)
+    reader = Reader(QuestionIndex([item]), load_settings().recognition, [rules])
+    return [reader.read(messages(request)) for _, request in client.asked]
+
+
+def messages(request: Request) -> list[dict[str, Any]]:
+    return [message._asdict() for message in request.messages]
+
+
+def told(reading: Reading) -> tuple[str, str, bool, bool, bool, int]:
+    its = reading
+    return its.kind, its.style, its.program, its.choice, its.feedback, len(its.contributions)
+
+
+@pytest.mark.parametrize(
+    ("workflow", "item", "replies", "expected"),
+    [
+        (start("Math"), ITEM, ["x"], [("solve", "direct", False, False, False, 0)]),
+        (start("Code"), CODE, ["x"], [("solve", "direct", False, False, False, 0)]),
+        (
+            flow(node("a", "Custom"), node("b", "Custom", "a")),
+            ITEM,
+            ["x"],
+            [("solve", "direct", False, False, False, 0), ("solve", "direct", False, False, False, 1)],
+        ),
+        (flow(node("a", "AnswerGenerate")), CHOICE, ["x"], [("solve", "step_by_step", False, False, False, 0)]),
+        (
+            flow(node("a", "Custom", repeat=2), node("e", "ScEnsemble", "a")),
+            ITEM,
+            ["x", "y", "Candidate B"],
+            [
+                ("solve", "direct", False, False, False, 0),
+                ("solve", "direct", False, False, False, 0),
+                ("aggregate", "direct", False, True, False, 2),
+            ],
+        ),
+        (
+            flow(node("p", "Programmer")),
+            ITEM,
+            ["x", fenced("answer = 3")],
+            [("solve", "direct", True, False, False, 0), ("revise", "direct", True, False, False, 1)],
+        ),
+        (
+            flow(node("a", "Custom"), node("t", "Test", "a")),
+            CODE,
+            [WRONG, "x"],
+            [("solve", "direct", False, False, False, 0), ("revise", "direct", False, False, True, 1)],
+        ),
+    ],
+)
+async def test_the_wording_says_what_is_wanted(
+    workflow: Workflow, item: Item, replies: list[str], expected: list[Any]
+) -> None:
+    found = await readings(workflow, item, *replies)
+    assert [told(reading) for reading in found] == expected
+    assert all(reading.item == item and reading.role is None for reading in found)

@@ -1,0 +1,188 @@
+"""A model whose reply is a digest of what it was shown, and the two schedules written down a second time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from baselines.macnet import prompts
+from harness.items import Item
+from harness.llm.request import Reply, Request
+from harness.method import build
+from harness.simulator.reading import split_records
+from harness.trajectory import Trajectory
+from tests import scripted
+
+ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
+RULES = "End with a line that says: The answer is <number>."
+TOPOLOGIES = ["chain", "star", "tree", "complete"]
+KINDS = {
+    prompts.SOLVE: "solve",
+    prompts.CRITICISE: "critique",
+    prompts.REVISE: "revise",
+    prompts.MERGE: "merge",
+}
+
+
+class Asked(NamedTuple):
+    """One request, taken apart: what was asked for, every record it shows, the temperature, which sample."""
+
+    kind: str
+    shown: tuple[str, ...]
+    temperature: float
+    draw: int
+
+
+def take_apart(request: Request) -> Asked:
+    system, user = request.messages
+    [kind] = [kind for text, kind in KINDS.items() if text in system.content]
+    head, records = split_records(user.content)
+    assert head.startswith(f"Question:\n{ITEM.question}")
+    return Asked(kind, tuple(records), round(request.temperature, 9), request.draw)
+
+
+def reply_to(asked: Asked) -> str:
+    """A name no other request gets; whoever shows it shows this reply."""
+    return f"{asked.kind} {hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
+
+
+class Digesting:
+    """A client that answers with digests, in a random order of arrival.
+
+    Args:
+        latency: Seed of the latencies; ``None`` answers at once.
+        instead: Gives another reply than the digest where it returns one.
+    """
+
+    def __init__(self, latency: int | None = None, instead: Callable[[Request], Reply | str | None] | None = None):
+        self.requests: list[Request] = []
+        self._random = None if latency is None else np.random.default_rng(latency)
+        self._instead = instead or (lambda request: None)
+        self.replies: dict[str, str] = {}
+
+    @property
+    def asked(self) -> list[Asked]:
+        return [take_apart(request) for request in self.requests]
+
+    async def complete(self, backbone: str, request: Request) -> Reply:
+        assert backbone == "small"
+        self.requests.append(request)
+        for _ in range(self._random.integers(9) if self._random else 0):
+            await asyncio.sleep(0)
+        reply = self._instead(request)
+        if reply is None:
+            reply = reply_to(take_apart(request))
+        if isinstance(reply, str):
+            reply = Reply(reply, 100, 10, "stop", request.model)
+        self.replies[request.key] = reply.text
+        return reply
+
+
+async def solve(client: Any, topology: str, agents: int = 6, schedule: str = "textbook", **changes: Any) -> Trajectory:
+    config = {"topology": topology, "agents": agents, "schedule": schedule}
+    desk = scripted.desk(ITEM, client, RULES)
+    return desk.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, desk))
+
+
+def edges_of(topology: str, agents: int) -> list[tuple[int, int]]:
+    """The edges, ordered by where they lead, then by where they come from."""
+    made = {
+        "chain": [(node, node + 1) for node in range(agents)],
+        "star": [(0, node) for node in range(1, agents)],
+        "tree": [(node, child) for node in range(agents) for child in (2 * node + 1, 2 * node + 2)],
+        "complete": [(node, later) for node in range(agents) for later in range(node + 1, agents)],
+    }[topology]
+    return sorted((edge for edge in made if edge[1] < agents), key=lambda edge: edge[::-1])
+
+
+def longest_path(node: int, edges: Sequence[tuple[int, int]]) -> int:
+    return max((1 + longest_path(before, edges) for before, after in edges if after == node), default=0)
+
+
+class Book:
+    """Replies of the digesting model, asked in a plain sequence.
+
+    Args:
+        edges: Of the graph; each node has a number for each critique, solution and merge that it may need.
+        agents: How many nodes ask.
+    """
+
+    def __init__(self, edges: Sequence[tuple[int, int]], agents: int) -> None:
+        self.asked: list[Asked] = []
+        self._into = [sum(after == node for _, after in edges) for node in range(agents)]
+
+    def ask(self, node: int, place: int, kind: str, shown: Sequence[str], temperature: float) -> str:
+        number = sum(3 * into + 1 for into in self._into[:node]) + place
+        asked = Asked(kind, tuple(shown), round(temperature, 9), number if temperature else 0)
+        self.asked.append(asked)
+        return reply_to(asked)
+
+    def edge(self, node: int, edge: int, solution: str, temperature: float) -> str:
+        advice = self.ask(node, 2 * edge, "critique", [solution], temperature)
+        return self.ask(node, 2 * edge + 1, "revise", [solution, advice], temperature)
+
+    def merge(self, node: int, number: int, candidates: Sequence[str], temperature: float) -> str:
+        return self.ask(node, 2 * self._into[node] + number, "merge", candidates, temperature)
+
+
+def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
+    """The answer and every request, one node after the other."""
+    edges, solutions = edges_of(topology, agents), list[str]()
+    book = Book(edges, agents)
+    deepest = max(longest_path(node, edges) for node in range(agents))
+    for node in range(agents):
+        heat = 1 - longest_path(node, edges) / deepest if deepest else 0.0
+        before = [one for one, after in edges if after == node]
+        candidates = [book.edge(node, place, solutions[one], heat) for place, one in enumerate(before)]
+        if not candidates:
+            candidates = [book.ask(node, 0, "solve", [], heat)]
+        solutions.append(candidates[0] if len(candidates) == 1 else book.merge(node, 0, candidates, heat))
+    final = [solutions[node] for node in leaves_of(agents, edges)]
+    return (final[0] if len(final) == 1 else book.ask(agents, 0, "merge", final, 0.0)), book.asked
+
+
+def leaves_of(agents: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    return [node for node in range(agents) if all(before != node for before, _ in edges)]
+
+
+def official(topology: str, agents: int) -> tuple[str, list[Asked]]:
+    """The same for the released schedule: the graph with both terminals, edges struck off as they are used."""
+    inner = edges_of(topology, agents)
+    edges = [*inner, *((leaf, agents) for leaf in leaves_of(agents, inner))]
+    into = {node: [before for before, after in edges if after == node] for node in range(agents + 1)}
+    book = Book(edges, agents + 1)
+    edges = [(-1, 0), *edges]
+    depth = {node: longest_path(node, edges) for node in range(-1, agents + 1)}
+    heat = {node: 1 - depth[node] / depth[agents] for node in depth}
+    solutions, delivered = {-1: ""}, {node: list[str]() for node in range(agents + 1)}
+    waiting = list(range(-1, agents + 1))
+    while waiting:
+        layer = [node for node in waiting if all(after != node for _, after in edges)]
+        used = [edge for edge in edges if edge[0] in layer]
+        for before, after in used:
+            if before == -1:
+                one = book.ask(after, 0, "solve", [], heat[after])
+            else:
+                last_first = into[after][::-1].index(before)
+                one = book.edge(after, last_first, solutions[before], heat[after])
+            delivered[after].append(one)
+        for node in {after for _, after in used}:
+            is_full = len(delivered[node]) == sum(after == node for _, after in edges)
+            pool = list(delivered[node]) if is_full else delivered[node][:1]
+            if len(pool) > 4:
+                pool = pool[: len(pool) // 2]
+            number = 0
+            while len(pool) > 1:
+                nexts = []
+                for start in range(0, len(pool) - 1, 2):
+                    nexts.append(book.merge(node, number, pool[start : start + 2], heat[node]))
+                    number += 1
+                pool = nexts + ([pool[-1]] if len(pool) % 2 else [])
+            solutions[node] = pool[0]
+        edges = [edge for edge in edges if edge not in used]
+        waiting = [node for node in waiting if node not in layer]
+    return solutions[agents], book.asked

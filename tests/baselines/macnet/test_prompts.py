@@ -1,0 +1,97 @@
+"""What the agents are told, and that simulated backbones take each turn for what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baselines.macnet import prompts
+from harness.benchmarks import benchmark
+from harness.benchmarks.mini import records
+from harness.roles import catalogue
+from harness.simulator.index import QuestionIndex
+from harness.simulator.parameters import load_settings
+from harness.simulator.reading import Reader, Reading
+
+KEYS = ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]
+
+
+def read(key: str, make: Any, *shown: Any) -> Reading:
+    its = benchmark(key)
+    [item] = its.normalise(records(key))[:1]
+    reader = Reader(QuestionIndex([item]), load_settings().recognition, [its.output_rules])
+    checks = [prompts.CHECKS[its.role_domain]] if make is prompts.critique_prompt else []
+    messages = make(*checks, its.output_rules, item, *shown)
+    reading = reader.read([message._asdict() for message in messages])
+    assert reading.item == item
+    assert not any(contribution.own for contribution in reading.contributions)
+    return reading
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    ("make", "shown", "kind", "texts"),
+    [
+        (prompts.solve_prompt, (), "solve", []),
+        (prompts.critique_prompt, ("A solution.",), "critique", ["A solution."]),
+        (prompts.revise_prompt, ("A solution.", "Some advice."), "revise", ["A solution.", "Some advice."]),
+        (prompts.revise_prompt, ("A solution.", ""), "revise", ["A solution.", "None."]),
+        (prompts.merge_prompt, (["A solution.", "Another."],), "aggregate", ["A solution.", "Another."]),
+    ],
+)
+def test_a_turn_is_recognised_as_what_it_is(key: str, make: Any, shown: Any, kind: str, texts: list[str]) -> None:
+    reading = read(key, make, *shown)
+    assert (reading.kind, reading.style, reading.role, reading.program) == (kind, "direct", None, False)
+    assert [contribution.text for contribution in reading.contributions] == texts
+    assert not reading.feedback
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_that_there_is_no_advice_passes_for_no_answer(key: str) -> None:
+    its = benchmark(key)
+    [item] = its.normalise(records(key))[:1]
+    assert its.extract(item, prompts.NO_ADVICE) is None
+
+
+def test_every_domain_of_a_benchmark_or_a_role_has_checks() -> None:
+    assert set(prompts.CHECKS) == {benchmark(key).role_domain for key in KEYS} == {r.domain for r in catalogue()}
+
+
+def test_what_critics_check_covers_the_kind_of_question() -> None:
+    for domain, words in {
+        "Math": ("logic", "arithmetic", "units", "form"),
+        "Code": ("signature", "examples", "edge cases", "syntax"),
+        "Commonsense": ("each option", "letter"),
+    }.items():
+        assert all(word in prompts.CHECKS[domain] for word in words)
+
+
+@pytest.mark.parametrize(
+    "critique",
+    [
+        "NO REVISION NEEDED",
+        "  No revision needed.\n",
+        "**NO REVISION NEEDED**",
+        "All steps hold.\n\n> `No revision needed`",
+        "",
+        " \n ",
+    ],
+)
+def test_approval_and_silence_are_no_advice(critique: str) -> None:
+    assert prompts.advice_in(critique) == ""
+
+
+@pytest.mark.parametrize(
+    "critique",
+    ["No revision needed, except for the sign.", "The sign is wrong; otherwise: NO REVISION NEEDED", "REVISION NEEDED"],
+)
+def test_approval_with_a_restriction_is_advice(critique: str) -> None:
+    assert prompts.advice_in(f"\n{critique} ") == critique
+
+
+@given(st.text())
+def test_advice_is_the_critique_or_nothing(critique: str) -> None:
+    assert prompts.advice_in(critique) in ("", critique.strip())

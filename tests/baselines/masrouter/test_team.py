@@ -1,0 +1,336 @@
+"""Every mode on a scripted model: who is asked, in which order, who sees what, and what fails."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from baselines.masrouter.final import INSTRUCTIONS, LAST_OUTPUTS, NOTHING_CAME_BACK
+from baselines.masrouter.modes import MODES
+from baselines.masrouter.team import PREVIOUS_ROUND, THIS_ROUND, with_all_tests
+from harness.benchmarks import benchmark
+from harness.benchmarks.mini import records
+from harness.items import CodeTask, Item
+from harness.llm.request import Reply, Request
+from harness.roles import by_domain, role
+from harness.trajectory import Trajectory
+from tests.baselines.masrouter.world import (
+    ITEMS,
+    MODE_NAMES,
+    RULES,
+    Client,
+    Passing,
+    Planned,
+    by_role,
+    role_of,
+    walk,
+)
+
+# Two of them are called twice by themselves.
+ROLES = ("Critic", "Reflector", "Historian", "WikiSearcher", "Economist", "Scientist")
+TWICE = {"Reflector", "WikiSearcher"}
+BACKBONES = ("small", "small", "large", "small", "large", "large")
+BY_NAME = {mode.name: mode for mode in MODES}
+QUESTION = f"Question:\n{ITEMS[0].question}"
+# What each slot sees, written down a second time from methods §6.2.
+SEES = {
+    "Chain": [[], [0], [1], [2], [3], [4]],
+    "FullConnected": [[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]],
+}
+
+
+def profile(name: str) -> Any:
+    return role(f"Commonsense/{name}")
+
+
+async def at_work(
+    mode: str, agents: int, client: Client | None = None, **options: Any
+) -> tuple[Trajectory, list[tuple[str, Request]]]:
+    client = client or Client()
+    planned = Planned(mode, ROLES[:agents], BACKBONES[:agents])
+    trajectory, _ = await walk(planned, client, **options)
+    return trajectory, client.asked
+
+
+def shown(header: str, *lines: tuple[str, str]) -> str:
+    numbered = [f"[{at}] {speaker}:\n{text}" for at, (speaker, text) in enumerate(lines, 1)]
+    return "\n\n".join([QUESTION, *([header, *numbered] if lines else [])])
+
+
+def last_text(mode: str, name: str, agents: int = 6) -> str:
+    """What an agent says last; alone in a debate, it has heard nobody in the second round either."""
+    turn = "second" if name in TWICE or mode == "Reflection" else "first"
+    return f"{name} {turn}{' later' if mode == 'Debate' and agents > 1 else ''}"
+
+
+@pytest.mark.parametrize("agents", [1, 3, 6])
+@pytest.mark.parametrize("mode", MODE_NAMES)
+async def test_the_call_sequence_of_every_mode(mode: str, agents: int) -> None:
+    trajectory, asked = await at_work(mode, agents)
+    expected = []
+    for number in range(1, 3 if mode == "Debate" else 2):
+        for slot, name in enumerate(ROLES[:agents]):
+            twice = name in TWICE or mode == "Reflection"
+            for purpose in ("act", "second_call") if twice else ("act",):
+                expected.append((number, slot + 1, purpose, BACKBONES[slot], f"Commonsense/{name}", True))
+    most = max(("small", "large"), key=lambda key: (BACKBONES[:agents].count(key), key == BACKBONES[0]))
+    expected.append((3 if mode == "Debate" else 2, 0, "aggregate", most, "", False))
+    calls = trajectory.calls
+    assert [(one.step, one.slot, one.purpose, one.backbone, one.role, one.is_step) for one in calls] == expected
+    assert trajectory.answer == "the end"
+    assert asked[-1][0] == most
+    assert role_of(asked[-1][1]) == ""
+    assert {request.temperature for _, request in asked} == {0.0}
+    activations = sum(1 + (name in TWICE) for name in ROLES[:agents])
+    counts = {"Reflection": 2 * agents, "Debate": 2 * activations}
+    assert len(calls) == len(asked) == counts.get(mode, activations) + 1
+
+
+@pytest.mark.parametrize("agents", [1, 3, 6])
+@pytest.mark.parametrize("mode", MODE_NAMES)
+async def test_what_every_agent_is_told_and_sees(mode: str, agents: int) -> None:
+    _, asked = await at_work(mode, agents)
+    rounds: dict[str, list[Request]] = {}
+    for _, request in asked[:-1]:
+        if len(request.messages) == 2:
+            rounds.setdefault(role_of(request), []).append(request)
+    assert list(rounds) == list(ROLES[:agents])
+    for slot, (name, requests) in enumerate(rounds.items()):
+        assert len(requests) == (2 if mode == "Debate" else 1)
+        its = profile(name)
+        blocks = [its.description, its.instruction, BY_NAME[mode].note, RULES]
+        assert {request.messages[0].content for request in requests} == {"\n\n".join(filter(None, blocks))}
+        earlier = SEES.get(mode, [[]] * 6)[slot]
+        lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text(mode, ROLES[at])) for at in earlier]
+        assert requests[0].messages[1].content == shown(THIS_ROUND, *lines)
+    if mode == "Debate":
+        for slot, requests in enumerate(rounds.values()):
+            others = [at for at in range(agents) if at != slot]
+            lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text("IO", ROLES[at])) for at in others]
+            assert requests[1].messages[1].content == shown(PREVIOUS_ROUND, *lines)
+            assert ROLES[slot] not in requests[1].messages[1].content
+
+
+@pytest.mark.parametrize("agents", [1, 3, 6])
+@pytest.mark.parametrize("mode", MODE_NAMES)
+async def test_the_final_node_sees_the_last_outputs_without_roles(mode: str, agents: int) -> None:
+    _, asked = await at_work(mode, agents)
+    system, user = asked[-1][1].messages
+    assert system.content == f"{INSTRUCTIONS['Commonsense']}\n\n{RULES}"
+    lines = [(f"Agent {'ABCDEF'[slot]}", last_text(mode, name, agents)) for slot, name in enumerate(ROLES[:agents])]
+    assert user.content == shown(LAST_OUTPUTS, *lines)
+
+
+async def test_reflection_asks_once_more_and_roles_with_a_second_call_use_their_own() -> None:
+    _, asked = await at_work("Reflection", 3)
+    second = {role_of(request): request.messages[2:] for _, request in asked if len(request.messages) > 2}
+    assert set(second) == set(ROLES[:3])
+    for name, (own, instruction) in second.items():
+        assert (own.role, own.content) == ("assistant", f"{name} first")
+        assert instruction.content == (profile(name).second_call or BY_NAME["Reflection"].second_call)
+
+
+async def test_the_same_role_twice_is_two_agents() -> None:
+    client = Client()
+    planned = Planned("Chain", ["Critic", "Critic"], ["small", "large"])
+    trajectory, _ = await walk(planned, client)
+    assert [(call.slot, call.backbone) for call in trajectory.calls] == [(1, "small"), (2, "large"), (0, "small")]
+    assert client.asked[1][1].messages[1].content == shown(THIS_ROUND, ("Agent A, Critic", "Critic first"))
+
+
+@pytest.mark.parametrize("mode", MODE_NAMES)
+async def test_slots_that_need_not_wait_do_not(mode: str) -> None:
+    """With a model that takes its time, all first calls of a layer are out before the first reply."""
+    waiting: list[int] = []
+
+    class Counting(Client):
+        async def complete(self, backbone: str, request: Request) -> Reply:
+            waiting.append(len(self.asked))
+            reply = await super().complete(backbone, request)
+            waiting.append(-1)
+            return reply
+
+    await at_work(mode, 6, Counting(late=lambda number: 20))
+    assert (waiting[:6] == list(range(6))) == (mode not in ("Chain", "FullConnected"))
+
+
+# Failed calls
+
+
+FAILED = Reply.failed("m", "gone")
+
+
+def failing(*names: str, later: bool = False) -> Any:
+    """Calls of these roles fail, all of them or those of the second round."""
+
+    def answering(backbone: str, request: Request) -> str | Reply:
+        text = by_role(backbone, request)
+        return FAILED if role_of(request) in names and (not later or "later" in text) else text
+
+    return Client(answering)
+
+
+@pytest.mark.parametrize("mode", MODE_NAMES)
+async def test_when_nobody_comes_back_the_final_node_is_told_and_answers_alone(mode: str) -> None:
+    trajectory, asked = await at_work(mode, 3, failing(*ROLES))
+    assert len(asked) == 3 * BY_NAME[mode].rounds + 1
+    assert asked[-1][1].messages[1].content == f"{QUESTION}\n\n{NOTHING_CAME_BACK}"
+    assert LAST_OUTPUTS not in asked[-1][1].messages[1].content
+    assert trajectory.answer == "the end"
+    assert [call.error for call in trajectory.calls] == ["gone"] * (len(asked) - 1) + [None]
+
+
+async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
+    for mode in ("FullConnected", "Debate"):
+        _, asked = await at_work(mode, 3, failing("Reflector"))
+        texts = [request.messages[1].content for _, request in asked if len(request.messages) == 2]
+        assert not any("Agent B" in text for text in texts)
+        assert "[1] Agent A:" in texts[-1]
+        assert "[2] Agent C:" in texts[-1]
+
+
+async def test_in_a_chain_a_silent_agent_cuts_off_what_came_before() -> None:
+    _, asked = await at_work("Chain", 3, failing("Reflector"))
+    [historian] = [request for _, request in asked if role_of(request) == "Historian"]
+    assert historian.messages[1].content == QUESTION
+
+
+async def test_who_fails_in_the_last_round_has_no_output() -> None:
+    _, asked = await at_work("Debate", 3, failing("Critic", later=True))
+    assert "Agent A" not in asked[-1][1].messages[1].content
+    assert "Agent A, Critic" in asked[-3][1].messages[1].content
+
+
+async def test_a_failed_final_call_is_an_empty_answer() -> None:
+    client = Client(lambda backbone, request: by_role(backbone, request) if role_of(request) else FAILED)
+    trajectory, _ = await at_work("IO", 2, client)
+    assert trajectory.answer == ""
+    assert trajectory.final_call is not None
+    assert (trajectory.final_call.error, trajectory.final_call.purpose) == ("gone", "aggregate")
+
+
+# Programs: feedback and the short-cut
+
+CODERS = ("ProgrammingExpert", "AlgorithmDesigner", "ProgrammingExpert", "ProjectManager")
+VISIBLE = ("assert double(1) == 2",)
+CODE = Item("c", "toy", "def double(x): ...", "", code=CodeTask("double", "", "assert double(2) == 4", VISIBLE))
+GOOD, BAD = (f"```python\ndef double(x):\n    return {word}\n```" for word in ("'GOOD'", "'BAD'"))
+
+
+async def coding(
+    mode: str, replies: dict[str, str], item: Item = CODE, agents: int = 3, **options: Any
+) -> tuple[Trajectory, Client]:
+    client = Client(lambda backbone, request: replies.get(role_of(request), "the end"))
+    planned = Planned(mode, CODERS[:agents], ["small"] * agents, "Code")
+    trajectory, _ = await walk(planned, client, item, domain="Code", **options)
+    return trajectory, client
+
+
+def cuts(trajectory: Trajectory) -> list[tuple[int, int, str, int, float]]:
+    found = [one for one in trajectory.decisions if one.name == "short_cut"]
+    return [(one.step, one.slot, one.choice, one.options, one.log_prob) for one in found]
+
+
+async def test_a_visible_program_that_passes_is_handed_on_without_a_call() -> None:
+    trajectory, client = await coding("FullConnected", {"ProgrammingExpert": GOOD}, agents=4)
+    assert [call.slot for call in trajectory.calls] == [1, 0]
+    assert cuts(trajectory) == [(1, slot, "Agent A", slot - 1, 0.0) for slot in (2, 3, 4)]
+    final = client.asked[-1][1].messages[1].content
+    assert final.count("return 'GOOD'") == 4
+    assert final.count("example passed") == 4
+
+
+async def test_the_first_program_that_passes_is_the_one_handed_on() -> None:
+    replies = {"ProgrammingExpert": BAD, "AlgorithmDesigner": GOOD}
+    trajectory, client = await coding("FullConnected", replies)
+    assert [call.slot for call in trajectory.calls] == [1, 2, 0]
+    assert cuts(trajectory) == [(1, 3, "Agent B", 2, 0.0)]
+    final = client.asked[-1][1].messages[1].content
+    assert final.endswith(f"[2] Agent B:\n{GOOD}\n\n[3] Agent C:\n{GOOD}")
+
+
+async def test_a_program_that_fails_is_shown_with_its_outcome() -> None:
+    trajectory, client = await coding("Chain", {"ProgrammingExpert": BAD, "AlgorithmDesigner": "Use addition."})
+    assert cuts(trajectory) == []
+    assert [call.slot for call in trajectory.calls] == [1, 2, 3, 0]
+    user = client.asked[1][1].messages[1].content
+    assert user.count("- example failed: assert double(1) == 2") == 1
+
+
+@pytest.mark.parametrize("mode", ["IO", "CoT", "Reflection"])
+async def test_nobody_takes_a_short_cut_who_sees_nobody(mode: str) -> None:
+    trajectory, _ = await coding(mode, {"ProgrammingExpert": GOOD})
+    assert cuts(trajectory) == []
+    assert len({call.slot for call in trajectory.calls if call.is_step}) == 3
+
+
+async def test_in_a_debate_the_short_cut_is_for_the_second_round() -> None:
+    trajectory, _ = await coding("Debate", {"ProgrammingExpert": GOOD, "AlgorithmDesigner": "Use addition."})
+    assert cuts(trajectory) == [(2, 1, "Agent C", 2, 0.0), (2, 2, "Agent A", 2, 0.0), (2, 3, "Agent A", 2, 0.0)]
+    assert [(call.step, call.slot) for call in trajectory.calls] == [(1, 1), (1, 2), (1, 3), (3, 0)]
+
+
+@pytest.mark.parametrize("reply", ["I would rather not.", "", "```text\ndouble it\n```"])
+async def test_without_a_code_block_nothing_is_run_and_all_are_asked(reply: str) -> None:
+    sandbox = Passing()
+    replies = dict.fromkeys(CODERS, reply)
+    trajectory, _ = await coding("FullConnected", replies, sandbox=sandbox)
+    assert sandbox.given == []
+    assert cuts(trajectory) == []
+    assert [call.slot for call in trajectory.calls] == [1, 2, 3, 0]
+
+
+async def test_without_an_example_there_is_no_short_cut() -> None:
+    assert CODE.code is not None
+    silent = dataclasses.replace(CODE, code=dataclasses.replace(CODE.code, visible=()))
+    for item in (silent, ITEMS[0]):
+        trajectory, _ = await coding("Chain", {"ProgrammingExpert": GOOD, "AlgorithmDesigner": GOOD}, item)
+        assert cuts(trajectory) == []
+        assert len(trajectory.calls) == 4
+
+
+async def test_tools_see_the_tests_that_the_setting_grants() -> None:
+    for granted, checks in (("first", set(VISIBLE)), ("all", {"assert double(2) == 4"})):
+        sandbox = Passing()
+        await coding("Chain", {"ProgrammingExpert": GOOD}, sandbox=sandbox, visible_tests=granted)
+        assert {program.checks for program in sandbox.given} == checks
+
+
+def test_all_tests_are_the_plain_asserts_of_mbpp() -> None:
+    mbpp = benchmark("mbpp").normalise(records("mbpp"))
+    for item in mbpp:
+        assert item.code is not None
+        code = with_all_tests(item).code
+        assert code is not None
+        assert len(item.code.visible) == 1 < len(code.visible)
+        assert code.visible[0] == item.code.visible[0]
+        assert "".join(f"{line}\n" for line in code.visible) == item.code.checks
+        assert dataclasses.replace(code, visible=item.code.visible) == item.code
+
+
+@pytest.mark.parametrize(
+    "checks", ["", "x = 1\nassert f(x)\n", "def check(f):\n    assert f(1)\n\ncheck(f)\n", "assert ("]
+)
+def test_other_questions_stay_as_they_are(checks: str) -> None:
+    item = Item("1", "toy", "?", "", code=CodeTask("f", "", checks, ("assert f(0)",)))
+    assert with_all_tests(item) is item
+    assert with_all_tests(ITEMS[0]) is ITEMS[0]
+    for one in benchmark("humaneval").normalise(records("humaneval"))[:20]:
+        assert with_all_tests(one) is one
+
+
+# Determinism
+
+
+@pytest.mark.parametrize("mode", MODE_NAMES)
+async def test_latencies_do_not_show(mode: str) -> None:
+    expected, _ = await at_work(mode, 6)
+    for stride in (3, 5, 7):
+        found, _ = await at_work(mode, 6, Client(late=lambda number, stride=stride: stride * number % 11))  # type: ignore[misc]
+        assert found == expected
+
+
+def test_the_roles_of_these_tests_are_the_catalogue_s() -> None:
+    assert {one.name for one in by_domain("Commonsense") if one.second_call} == TWICE

@@ -1,0 +1,251 @@
+"""The programmer, and questions that ask for a program: what is run, what is told, what counts as the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from baselines.puppeteer.agents import program_of
+from baselines.puppeteer.prompts import AGAIN, COMPUTE, IMPLEMENT, PROGRAM_HEADER, STATE, fenced, stated
+from harness.benchmarks import benchmark
+from harness.items import CodeTask, Item
+from harness.llm.request import Message, Reply
+from harness.prompts import RECORDS_HEADER
+from harness.sandbox import Limits, Sandbox
+from harness.workbench import NO_PROGRAM, Value, Workbench
+from tests.baselines.puppeteer.world import CODE, MATHS, Client, planned
+
+PROGRAM = "```python\nanswer = 6 * 7\n```"
+RIGHT, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x\n"
+PASSED = (
+    "The program was run on every visible example of the question:\n"
+    "- example passed: assert double(1) == 2\n- example passed: assert double('a') == 'aa'"
+)
+FAILED = PASSED.replace("passed: assert double(1) == 2", "failed: assert double(1) == 2 (the result differs)").replace(
+    "passed: assert double('a') == 'aa'", "failed: assert double('a') == 'aa' (the result differs)"
+)
+
+
+@pytest.fixture
+async def workbench() -> AsyncIterator[Workbench]:
+    async with Sandbox(Limits(cpu_s=5)) as sandbox:
+        yield Workbench(sandbox)
+
+
+class Scripted:
+    """A workbench that returns one value."""
+
+    def __init__(self, value: Value | None) -> None:
+        self.returned = value
+        self.given: list[str] = []
+
+    async def value(self, text: str) -> Value | None:
+        self.given.append(text)
+        return self.returned
+
+
+def replying(*texts: str) -> Client:
+    """The n-th reply is the n-th text, the last one repeats with a number that tells its repetitions apart."""
+    return Client(lambda request, number: texts[number - 1] if number <= len(texts) else f"{texts[-1]} #{number}")
+
+
+# Questions with an answer to compute
+
+
+async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
+    client = replying(PROGRAM, "So the answer is 42", "Seen.", "The answer is 42.")
+    bench = Scripted(Value(printed="42"))
+    trajectory = await planned("python", "reasoning", "terminate", client=client, workbench=bench)
+    question = f"Question:\n{MATHS.question}"
+    opening, second, reasoning, final = client.conversations
+    assert bench.given == [PROGRAM]
+    assert opening[1] == Message("user", f"{question}\n\n{COMPUTE}")
+    told = "The program was executed; its variable answer holds 42"
+    assert second == (*opening, Message("assistant", PROGRAM), Message("user", f"{told}\n\n{STATE}"))
+    assert reasoning[1].content.endswith(f"{RECORDS_HEADER}\n\n[1] Programmer:\n{told}\n\nSo the answer is 42")
+    assert final[1].content.endswith("[1] Programmer:\nThe answer is 42")
+    assert [(call.step, call.purpose) for call in trajectory.calls] == [
+        (1, "act"),
+        (1, "second_call"),
+        (2, "act"),
+        (3, "aggregate"),
+    ]
+
+
+async def test_a_programmer_used_again_goes_on_from_its_second_reply() -> None:
+    client = replying(PROGRAM, "The answer is 42", PROGRAM, "The answer is 43", "Done.")
+    await planned("python", "python", "terminate", client=client, workbench=Scripted(Value(printed="42")))
+    _, second, third, fourth, _ = client.conversations
+    assert third[:5] == (*second, Message("assistant", "The answer is 42"))
+    assert third[5].content.startswith(f"{AGAIN}\n\n{COMPUTE}\n\n{RECORDS_HEADER}\n\n[1] Programmer:\n")
+    assert fourth[:6] == third
+
+
+@pytest.mark.parametrize(
+    ("reply", "value", "failure"),
+    [
+        ("I need no program. The answer is 5", None, NO_PROGRAM),
+        ('{"code": "print(42)", "answer is":', None, NO_PROGRAM),
+        (PROGRAM, Value(failure="ZeroDivisionError"), "The program gave no value: ZeroDivisionError."),
+    ],
+)
+async def test_a_program_that_did_not_run_is_told_to_later_agents_and_has_no_second_call(
+    reply: str, value: Value | None, failure: str
+) -> None:
+    client = replying(reply, "Then by hand. The answer is 42", "Closing.")
+    trajectory = await planned("python", "reasoning", "terminate", client=client, workbench=Scripted(value))
+    assert [call.purpose for call in trajectory.calls] == ["act", "act", "aggregate"]
+    assert client.users[1].endswith(f"[1] Programmer:\n{reply}\n\n{failure}")
+    # Not even an answer that the reply states beside its program is a candidate.
+    assert client.users[2].endswith("oldest first:\n\n[1] Reasoner:\nThe answer is 42")
+
+
+async def test_broken_json_is_no_program_for_the_real_workbench(workbench: Workbench) -> None:
+    client = replying('{"code": "answer = 42"', "The answer is 1", "Closing.")
+    trajectory = await planned("python", "reasoning", "terminate", client=client, workbench=workbench)
+    assert [call.role for call in trajectory.calls] == ["python", "reasoning", ""]
+    assert client.users[1].endswith(NO_PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("answer = 6 * 7", "The program was executed; its variable answer holds 42"),
+        ("answer = 1 / 0", "The program gave no value: ZeroDivisionError"),
+        ("result = 42", "The program gave no value: it has no variable named answer."),
+    ],
+)
+async def test_programs_are_really_run(workbench: Workbench, program: str, told: str) -> None:
+    client = replying(f"```python\n{program}\n```", "The answer is 42", "The answer is 43", "Closing.")
+    await planned("python", "reasoning", "terminate", client=client, workbench=workbench)
+    assert told in next(user for user in client.users if "[1] Programmer" in user)
+
+
+async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -> None:
+    def answering(request: Any, number: int) -> str | Reply:
+        return Reply.failed("org/small", "gone") if number == 2 else PROGRAM
+
+    client, bench = Client(answering), Scripted(Value(printed="42"))
+    trajectory = await planned("python", "python", "terminate", client=client, workbench=bench)
+    assert [call.error for call in trajectory.calls] == [None, "gone", None, None, None]
+    assert client.conversations[2][2] == Message("assistant", PROGRAM)
+    assert len(client.conversations[2]) == 4
+    assert client.users[2].endswith("[1] Programmer:\nThe program was executed; its variable answer holds 42")
+
+
+async def test_a_failed_first_call_runs_nothing() -> None:
+    client = Client(lambda request, number: Reply.failed("org/small", "gone") if number == 1 else "Closing.")
+    bench = Scripted(Value(printed="42"))
+    trajectory = await planned("python", "terminate", client=client, workbench=bench)
+    assert bench.given == []
+    assert [call.purpose for call in trajectory.calls] == ["act", "aggregate"]
+
+
+# Questions that ask for a program
+
+
+async def test_the_current_program_stands_in_prompts_and_is_the_answer_without_a_final_call(
+    workbench: Workbench,
+) -> None:
+    client = replying("A plan.", f"First.\n{fenced(WRONG)}", "It does not double.", f"So:\n{fenced(RIGHT)}")
+    keys = ["planning", "reasoning", "critique", "modify", "terminate"]
+    trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
+    question = f"Question:\n{CODE.question}"
+    current = f"{question}\n\n{PROGRAM_HEADER}\n\n[1] Current program:\n```python\n{WRONG}```"
+    assert client.users == [question, question, current, current]
+    assert trajectory.answer == f"```python\n{RIGHT}```"
+    assert benchmark("humaneval").extract(CODE, trajectory.answer) == RIGHT
+    assert [call.purpose for call in trajectory.calls] == ["act"] * 4
+    assert all(call.is_step for call in trajectory.calls)
+    # What was said is not in the prompts of others, but the policy has seen it.
+    assert trajectory.embedded == 5
+
+
+async def test_the_programmer_runs_the_visible_examples_with_one_call(workbench: Workbench) -> None:
+    client = replying(fenced(WRONG), "Hm.", f"```python\n{RIGHT}```", "Fine.")
+    keys = ["python", "critique", "python", "summarize", "terminate"]
+    trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
+    assert [call.purpose for call in trajectory.calls] == ["act"] * 4
+    assert client.users[0] == f"Question:\n{CODE.question}\n\n{IMPLEMENT}"
+    assert client.users[1].endswith(f"[1] Current program:\n```python\n{WRONG}```\n\n[2] Latest execution:\n{FAILED}")
+    assert client.users[2].startswith(f"{AGAIN}\n\n{IMPLEMENT}\n\n{PROGRAM_HEADER}")
+    assert client.users[3].endswith(f"[1] Current program:\n```python\n{RIGHT}```\n\n[2] Latest execution:\n{PASSED}")
+    assert "hidden" not in "".join(client.users)
+
+
+async def test_a_new_program_takes_the_outcome_of_the_old_one_away(workbench: Workbench) -> None:
+    client = replying(fenced(WRONG), fenced(RIGHT), "Fine.")
+    await planned("python", "modify", "critique", "terminate", client=client, item=CODE, workbench=workbench)
+    assert client.users[2].endswith(f"[1] Current program:\n```python\n{RIGHT}```")
+
+
+async def test_a_turn_without_a_program_keeps_the_last_valid_one(workbench: Workbench) -> None:
+    broken = "```python\ndef double(x:\n```"
+    other = "```python\ndef triple(x):\n    return 3 * x\n```"
+    client = replying(fenced(RIGHT), broken, other, "No program at all.")
+    keys = ["reasoning", "modify", "conclude", "python", "terminate"]
+    trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
+    assert trajectory.answer == fenced(RIGHT)
+    assert client.users[-1].endswith(f"[1] Current program:\n{fenced(RIGHT)}")
+
+
+async def test_a_programmer_without_a_program_says_so(workbench: Workbench) -> None:
+    client = replying("Nothing to run.", "Nor here.")
+    trajectory = await planned("python", "critique", "terminate", client=client, item=CODE, workbench=workbench)
+    assert client.users[1].endswith(f"{PROGRAM_HEADER}\n\n[1] Latest execution:\n{NO_PROGRAM}")
+    assert trajectory.answer == ""
+
+
+async def test_where_the_question_states_no_example_nothing_is_told(workbench: Workbench) -> None:
+    item = Item("c1", "toy", "Write double(x), please.", "", code=CodeTask("double", "", "", ()))
+    client = replying(fenced(RIGHT), "Fine.")
+    await planned("python", "critique", "terminate", client=client, item=item, workbench=workbench)
+    assert client.users[1].endswith(f"[1] Current program:\n{fenced(RIGHT)}")
+
+
+def test_a_valid_program_parses_and_defines_the_function() -> None:
+    assert CODE.code is not None
+    helper = "```python\nONE = 1\n```"
+    assert program_of(f"{helper}\nthen\n{fenced(RIGHT)}", CODE.code) == RIGHT
+    assert program_of(RIGHT, CODE.code) == RIGHT
+    for text in ("", "ok", helper, "```python\ndef double(\n```", "```text\ndef double(x): ...\n```"):
+        assert program_of(text, CODE.code) is None
+
+
+def test_no_fence_inside_a_program_closes_its_own() -> None:
+    source = 'def double(x):\n    """\n    ```\n    double(1)\n    ```\n    """\n    return 2 * x\n'
+    assert benchmark("mbpp").extract(CODE, fenced(source)) == source
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is 12.", "12."),
+        ("The answer is 3, or rather: the answer is 4", "4"),
+        ("Thus $\\boxed{\\frac{1}{2}}$ in all.", "\\boxed{\\frac{1}{2}}"),
+        ("The answer is \\boxed{B}", "\\boxed{B}"),
+        ("Three steps, 14 items.", None),
+        ("The answer is", None),
+        ("\\boxed{}", None),
+        ("", None),
+    ],
+)
+def test_an_answer_counts_only_where_it_is_stated(text: str, answer: str | None) -> None:
+    assert stated(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("math", "So \\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
+        ("gsm_hard", "The answer is -12.5", "-12.5"),
+        ("mmlu_pro", "The answer is \\boxed{C}", "C"),
+        ("mmlu_pro", "The answer is C.", "C"),
+    ],
+)
+def test_a_candidate_reads_like_the_reply_it_was_taken_from(key: str, text: str, expected: str) -> None:
+    its = benchmark(key)
+    item = Item("x", key, "?", expected, options=("a", "b", "c") if key == "mmlu_pro" else ())
+    assert its.extract(item, f"The answer is {stated(text)}") == its.extract(item, text) == expected

@@ -1,0 +1,182 @@
+"""Who acts, who is asked what, who sees what, and when a path ends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE
+from baselines.puppeteer.policy import Policy
+from baselines.puppeteer.prompts import AGAIN, AGGREGATE, CANDIDATES_HEADER, NO_CANDIDATES
+from harness.learning import seeded
+from harness.llm.request import Message, Reply
+from harness.prompts import RECORDS_HEADER
+from tests.baselines.puppeteer.world import (
+    MATHS,
+    RULES,
+    Certain,
+    Client,
+    NoPrograms,
+    embedding,
+    planned,
+    walk,
+    workplace,
+)
+
+ACTION = {action.key: action for action in ACTIONS}
+QUESTION = "Question:\nWhat is 6 times 7?"
+
+
+def system(key: str) -> str:
+    action = ACTION[key]
+    blocks = [action.persona, action.instruction, *([RULES] if key not in ("planning", "critique") else [])]
+    return "\n\n".join(blocks)
+
+
+async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_and_candidates() -> None:
+    client = Client()
+    trajectory = await planned("reasoning", "critique", "modify", "terminate", client=client)
+    first, second, third = (f"Text {number}. The answer is {number}" for number in (1, 2, 3))
+    shown = [f"[1] Reasoner:\n{first}", f"[2] Critic:\n{second}"]
+    assert client.conversations == [
+        (Message("system", system("reasoning")), Message("user", QUESTION)),
+        (Message("system", system("critique")), Message("user", f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}")),
+        (
+            Message("system", system("modify")),
+            Message("user", f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}\n\n{shown[1]}"),
+        ),
+        (
+            Message("system", f"{AGGREGATE}\n\n{RULES}"),
+            Message(
+                "user",
+                f"{QUESTION}\n\n{CANDIDATES_HEADER}\n\n[1] Reasoner:\nThe answer is 1\n\n"
+                "[2] Modifier:\nThe answer is 3",
+            ),
+        ),
+    ]
+    assert third not in client.users[-1]
+    assert trajectory.answer == "Text 4. The answer is 4"
+
+
+async def test_calls_and_decisions_are_recorded_in_order() -> None:
+    client = Client()
+    trajectory = await planned("reasoning", "critique", "terminate", client=client)
+    calls = [(call.step, call.slot, call.purpose, call.role, call.backbone, call.is_step) for call in trajectory.calls]
+    assert calls == [
+        (1, 0, "act", "reasoning", "small", True),
+        (2, 0, "act", "critique", "small", True),
+        (3, 0, "aggregate", "", "small", False),
+    ]
+    decisions = [(one.step, one.name, one.slot, one.choice, one.options) for one in trajectory.decisions]
+    assert decisions == [
+        (1, "action", 0, "reasoning", 9),
+        (2, "action", 0, "critique", 10),
+        (3, "action", 0, "terminate", 10),
+    ]
+    assert (trajectory.depth, trajectory.embedded) == (2, 3)
+    assert {(request.temperature, request.draw, request.max_tokens) for _, request in client.asked} == {(0.0, 0, 2048)}
+
+
+async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_whole_path_anew() -> None:
+    client = Client()
+    await planned("reasoning", "critique", "reasoning", "reasoning", "terminate", client=client)
+    own, other, again = client.conversations[0], client.conversations[1], client.conversations[2]
+    assert other[0].content.startswith(ACTION["critique"].persona)
+    records = "\n\n".join(
+        f"[{number}] {name}:\nText {number}. The answer is {number}"
+        for number, name in ((1, "Reasoner"), (2, "Critic"), (3, "Reasoner"))
+    )
+    assert again[:3] == (*own, Message("assistant", "Text 1. The answer is 1"))
+    two, _, _ = records.partition("\n\n[3]")
+    assert again[3:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{two}"),)
+    third = client.conversations[3]
+    assert third[:5] == (*again, Message("assistant", "Text 3. The answer is 3"))
+    assert third[5:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{records}"),)
+
+
+async def test_prompts_grow_with_every_step_and_six_steps_are_the_most() -> None:
+    client = Client()
+    keys = ["reasoning", "question", "summarize", "conclude", "modify", "reflect"]
+    policy = Certain(*keys, "reasoning planning")
+    trajectory, trace = await walk(policy, client, greedy=True)
+    lengths = [sum(len(message.content) for message in messages) for messages in client.conversations[:-1]]
+    shown = [messages[-1].content.count("The answer is") for messages in client.conversations[:-1]]
+    assert shown == [0, 1, 2, 3, 4, 5]
+    assert lengths[5] > lengths[0]
+    assert [call.role for call in trajectory.calls] == [*keys, ""]
+    assert trajectory.depth == 6
+    # The end was forced, but counts as if chosen, with the probability it has in this state.
+    last = trajectory.decisions[-1]
+    assert (last.step, last.choice, last.options) == (7, "terminate", 10)
+    assert last.log_prob == pytest.approx(-100 - math.log(1 + math.exp(-0.5)))
+    assert (trace[-1].action, trace[-1].step, trace[-1].tokens, trace[-1].parent) == (TERMINATE, 6, 0, 5)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_the_step_limit_is_that_of_the_configuration(limit: int) -> None:
+    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Client(), greedy=True, max_steps=limit)
+    assert (trajectory.depth, len(trajectory.calls)) == (limit, limit + 1)
+
+
+async def test_nobody_can_terminate_before_anybody_has_acted() -> None:
+    policy = Certain("terminate critique", "terminate")
+    trajectory, trace = await walk(policy, Client())
+    assert [one.choice for one in trajectory.decisions] == ["critique", "terminate"]
+    assert trace[0].barred == (TERMINATE,)
+    assert trace[1].barred == ()
+    assert trace[0].log_prob == pytest.approx(0.0)
+
+
+async def test_the_final_call_is_told_where_nobody_has_answered() -> None:
+    client = Client(lambda request, number: f"I would rather not say, {number} times.")
+    await planned("reasoning", "planning", "terminate", client=client)
+    assert client.users[-1] == f"{QUESTION}\n\n{NO_CANDIDATES}"
+
+
+async def test_the_policy_sees_question_last_output_and_the_mean_of_all() -> None:
+    policy = Certain("reasoning", "critique", "terminate")
+    await walk(policy, Client(), greedy=True)
+    question, first, second = (
+        embedding(text).astype(float) for text in (MATHS.question, "Text 1. The answer is 1", "Text 2. The answer is 2")
+    )
+    nothing = np.zeros(384)
+    expected = [(question, nothing, nothing), (question, first, first), (question, second, (first + second) / 2)]
+    assert len(policy.states) == 3
+    for state, parts in zip(policy.states, expected, strict=True):
+        np.testing.assert_allclose(state, np.concatenate(parts), atol=1e-12)
+
+
+async def test_a_failed_call_is_an_empty_contribution_and_leaves_no_conversation() -> None:
+    failed = Reply.failed("org/small", "no such model")
+    client = Client(lambda request, number: failed if number == 1 else f"Text {number}. The answer is {number}")
+    trajectory = await planned("reasoning", "reasoning", "critique", "terminate", client=client)
+    assert [call.error for call in trajectory.calls] == ["no such model", None, None, None]
+    assert [len(messages) for messages in client.conversations] == [2, 2, 2, 2]
+    assert client.users[1] == f"{QUESTION}\n\n{RECORDS_HEADER}\n\n[1] Reasoner:"
+    assert "[1] Reasoner:\nThe answer is 2" in client.users[-1]
+    assert trajectory.answer == "Text 4. The answer is 4"
+
+
+async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
+    policy = seeded(Policy, "any").snapshot()
+    for seed in range(20):
+        desk = workplace(Client(), seed).desk(MATHS)
+        trajectory, trace = await walk(policy, Client(), seed=seed, workbench=NoPrograms())
+        for choice in trace[: trajectory.depth]:
+            mass = np.exp(policy.log_probs(choice.state, choice.barred)).cumsum()
+            expected = int(np.searchsorted(mass, desk.uniform(choice.step + 1, "action", 0), side="right"))
+            assert choice.action == expected
+
+
+async def test_actions_come_as_often_as_they_are_probable() -> None:
+    policy = seeded(Policy, "any").snapshot()
+    drawn = np.zeros(len(KEYS))
+    for seed in range(300):
+        _, trace = await walk(policy, Client(), seed=seed, max_steps=1)
+        drawn[trace[0].action] += 1
+    expected = 300 * np.exp(policy.log_probs(trace[0].state, (TERMINATE,)))
+    assert drawn[TERMINATE] == 0
+    # Chi-square with 8 degrees of freedom: 26.1 is the 0.999 quantile.
+    assert ((drawn - expected)[:TERMINATE] ** 2 / expected[:TERMINATE]).sum() < 26.1

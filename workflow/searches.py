@@ -1,0 +1,16 @@
+"""Which cells of a preset search for a workflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import config, layout
+from harness.config import Preset
+
+MODULE = "baselines.aflow"
+
+
+def folders(chosen: Preset) -> list[Path]:
+    """The cells whose checkpoints hold the rounds of a search, in the order of the preset."""
+    entries = config.methods()
+    return [layout.cell(chosen.name, cell) for cell in config.cells(chosen) if entries[cell.method].module == MODULE]
