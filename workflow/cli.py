@@ -118,9 +118,10 @@ def learning(preset: PresetName, overrides: Overrides = None) -> None:
     """Report what training did, from the finished cells of a preset."""
     from paper.learning.files import write
     from paper.learning.report import build
+    from paper.learning.study import path_of
 
     chosen = _preset(preset, overrides)
-    report = build([layout.cell(preset, one) for one in config.cells(chosen)])
+    report = build([layout.cell(preset, one) for one in config.cells(chosen)], path_of(preset))
     written = write(report, layout.REPORTS / preset)
     logging.info(
         "study of learning, %d cells, %d not finished: %s",

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paper.learning.results import Column, Values
+from harness.config import POOL
+from paper.learning.results import Column, Row, Values
 from paper.learning.study import BEST_SINGLE, RANDOM, Contrast, Study
 from paper.statistics import CONFIDENCE
 
@@ -18,12 +19,14 @@ class Difference(NamedTuple):
     """One contrast by one measure on one benchmark.
 
     Attributes:
+        row: Side ``a`` with its backbone, or with the pool; the other side, where it is a method, has the same.
         seeds: Difference of each seed, in the unit of the measure.
         mean: Over the seeds.
         reach: Half the width of the 95 % t interval; ``None`` for a single seed.
     """
 
     contrast: Contrast
+    row: Row
     measure: str
     benchmark: str
     seeds: Mapping[int, float]
@@ -41,13 +44,19 @@ def differences(columns: Mapping[str, Column], study: Study) -> list[Difference]
 
 
 def unanswered(columns: Mapping[str, Column], study: Study) -> list[str]:
-    """Contrasts without any answer on a benchmark that was run, each with the keys of these benchmarks."""
-    missing = [
-        (contrast.name, [key for key in contrast.benchmarks if key in columns and key not in answered])
-        for contrast in study.contrasts
-        for answered in [{one.benchmark for one in _answers(contrast, columns, study)}]
-    ]
-    return [f"{name} ({', '.join(keys)})" for name, keys in missing if keys]
+    """Contrasts without an answer for a row on a benchmark that was run, each with these benchmarks and backbones.
+
+    The pool goes without saying, and so does the backbone where no row of the method was run.
+    """
+    missing = []
+    for contrast in study.contrasts:
+        answered = {(one.benchmark, one.row) for one in _answers(contrast, columns, study)}
+        asked = [(key, row) for key in contrast.benchmarks if key in columns for row in _rows(contrast.a, columns)]
+        open_ = [(key, row) for key, row in asked if (key, row) not in answered]
+        names = [key if row.backbone == POOL else f"{key} {row.backbone}" for key, row in open_]
+        if names:
+            missing.append(f"{contrast.name} ({', '.join(names)})")
+    return missing
 
 
 def interval(values: Sequence[float]) -> float | None:
@@ -77,30 +86,47 @@ def at_depth(points: Sequence[tuple[float, float]], depth: float) -> float | Non
     return float(np.interp(depth, depths, values))
 
 
+def _rows(method: str, columns: Mapping[str, Column]) -> list[Row]:
+    """Those of a method on any benchmark; where it was not run at all, the pool stands for what is missing."""
+    found = dict.fromkeys(row for column in columns.values() for row in column.learned if row.method == method)
+    return list(found) or [Row(method, POOL)]
+
+
 def _answers(contrast: Contrast, columns: Mapping[str, Column], study: Study) -> Iterator[Difference]:
-    for benchmark in contrast.benchmarks:
-        for measure in contrast.measures if benchmark in columns else ():
-            seeds = dict(_by_seed(contrast, measure, columns[benchmark], study))
-            if seeds:
-                values = list(seeds.values())
-                yield Difference(contrast, measure, benchmark, seeds, fmean(values), interval(values))
+    for row in _rows(contrast.a, columns):
+        for benchmark in contrast.benchmarks:
+            for measure in contrast.measures if benchmark in columns else ():
+                seeds = dict(_by_seed(contrast, row, measure, columns[benchmark], study))
+                if seeds:
+                    values = list(seeds.values())
+                    yield Difference(contrast, row, measure, benchmark, seeds, fmean(values), interval(values))
 
 
-def _by_seed(contrast: Contrast, measure: str, column: Column, study: Study) -> Iterator[tuple[int, float]]:
-    for seed, one in column.learned.get(contrast.a, {}).items():
-        own, other = one.values.get(measure), _other(contrast.b, measure, column, study, (seed, one.values))
+def _by_seed(contrast: Contrast, row: Row, measure: str, column: Column, study: Study) -> Iterator[tuple[int, float]]:
+    for seed, one in column.learned.get(row, {}).items():
+        own = one.values.get(measure)
+        other = _other(Row(contrast.b, row.backbone), column, study, seed, one.values).get(measure)
         # An update that never came is no number to subtract.
         if own is not None and other is not None and math.isfinite(own) and math.isfinite(other):
             yield seed, own - other
 
 
-def _other(b: str, measure: str, column: Column, study: Study, of: tuple[int, Values]) -> float | None:
-    seed, values = of
-    if b == BEST_SINGLE:
-        return column.singles[column.best_single].get(measure) if column.best_single else None
-    if b != RANDOM:
-        found = column.learned.get(b, {}).get(seed)
-        return found.values.get(measure) if found else None
-    routers = [column.learned.get(method, {}).get(seed) for method in study.random]
-    points = [(one.values["depth"], one.values[measure]) for one in routers if one and measure in one.values]
-    return at_depth(points, values["depth"])
+def _other(row: Row, column: Column, study: Study, seed: int, own: Values) -> Values:
+    """What one seed is compared with: the row itself, or what it stands for."""
+    if row.method == BEST_SINGLE:
+        return column.singles[column.best_single] if column.best_single else {}
+    if row.method == study.single:
+        return column.singles.get(row.backbone, {})
+    if row.method == RANDOM:
+        return _interpolated([Row(method, row.backbone) for method in study.random], column, seed, own["depth"])
+    found = column.learned.get(row, {}).get(seed)
+    return found.values if found else {}
+
+
+def _interpolated(rows: Sequence[Row], column: Column, seed: int, depth: float) -> Values:
+    """The values of some rows at a depth between theirs."""
+    found = [column.learned.get(row, {}).get(seed) for row in rows]
+    values = [one.values for one in found if one]
+    keys = dict.fromkeys(key for one in values for key in one)
+    at = {key: at_depth([(one["depth"], one[key]) for one in values if key in one], depth) for key in keys}
+    return {key: value for key, value in at.items() if value is not None}

@@ -40,7 +40,9 @@ class Measure:
 
 
 _RETRIEVED_BY_STEP = {f"retrieved_{step}": Measure(f"retrieved, step {step} (%)") for step in range(1, 6)}
-_MODULES = ("role", "backbone", "halt", "retrieval", "write")
+# By name in the training log; `entropy` alone is that of a policy with one kind of choice.
+_ENTROPIES = {f"entropy_{name}": name for name in ("mode", "role", "backbone", "halt", "retrieval", "write")}
+_ENTROPIES["entropy"] = "policy"
 _GROUPS = {"equal_reward": "equal rewards", "zero_advantage": "zero advantage"}
 
 #: Tables of the report and their measures, in print order. Data are in percent, in the paper's unit of cost, in nats.
@@ -48,6 +50,7 @@ SECTIONS: Mapping[str, Mapping[str, Measure]] = {
     "Outcome": {
         "accuracy": Measure("accuracy (%)"),
         "utility": Measure("utility (points)"),
+        "own_utility": Measure("own utility", 3),
         "cost_total": Measure("cost a question (1e-4)", 2, 1e4),
         "depth": Measure("depth", 2),
     },
@@ -62,7 +65,7 @@ SECTIONS: Mapping[str, Mapping[str, Measure]] = {
         "top_role": Measure("share of the most used role (%)"),
     },
     "Entropies": {
-        **{f"final_entropy_{name}": Measure(f"{name} (nats)", 2) for name in _MODULES},
+        **{f"final_{key}": Measure(f"{title} (nats)", 2) for key, title in _ENTROPIES.items()},
         "collapse": Measure("backbone settled at update", 0),
     },
     "Training signal": {
@@ -91,6 +94,16 @@ def of_items(items: Items, cost_weight: float) -> dict[str, float]:
         "utility": 100 * (accuracy - cost_weight * float(np.mean(items.cost_steps))),
         "cost_total": float(np.mean(items.cost_total)),
     }
+
+
+def of_answers(items: pd.DataFrame) -> dict[str, float]:
+    """Mean depth, and the mean of what the method itself maximises, in its own unit.
+
+    Args:
+        items: The columns ``depth`` and ``utility`` of the test questions, the latter null where nothing is maximised.
+    """
+    own = {"own_utility": float(items["utility"].mean())} if items["utility"].notna().all() else {}
+    return {**own, "depth": float(items["depth"].mean())}
 
 
 def of_memory(decisions: pd.DataFrame, questions: int) -> dict[str, float]:
@@ -141,7 +154,7 @@ def of_choices(decisions: pd.DataFrame) -> dict[str, float]:
     return {key: max(ranked.values()) for key, ranked in found.items() if ranked}
 
 
-def of_training(log: pd.DataFrame, collapsed_entropy: float) -> dict[str, float]:
+def of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str, float]:
     """How the training went: entropies at its end, groups without a signal, its size.
 
     ``collapse`` is the first update whose rollouts came from a policy with a backbone entropy below the limit, and
@@ -149,19 +162,21 @@ def of_training(log: pd.DataFrame, collapsed_entropy: float) -> dict[str, float]
 
     Args:
         log: One row an update, one column a measure of the training log; empty for a router left as initialised.
-        collapsed_entropy: The limit in nats.
+        collapsed_entropy: The limit in nats; ``None`` for no ``collapse``.
     """
     if log.empty:
         return {}
     first, last = log.head(_FIRST_UPDATES), log.tail(math.ceil(_LAST_SHARE * len(log)))
-    found = {f"final_entropy_{name}": last.get(f"entropy_{name}") for name in _MODULES}
+    found = {f"final_{key}": last.get(key) for key in _ENTROPIES}
     means = {key: float(column.mean()) for key, column in found.items() if column is not None}
     for key in _GROUPS:
         for part, rows in (("first", first), ("last", last)):
             if f"{key}_groups" in rows:
                 means[f"{key}_{part}"] = 100 * float(rows[f"{key}_groups"].mean())
-    if "entropy_backbone" in log:
+    if "entropy_backbone" in log and collapsed_entropy is not None:
         below = log.index[log["entropy_backbone"] < collapsed_entropy]
         means["collapse"] = float(below[0]) if len(below) else math.inf
-    means |= {"updates": float(len(log)), "steps": float(log["steps"].sum())}
+    means["updates"] = float(len(log))
+    if "steps" in log:
+        means["steps"] = float(log["steps"].sum())
     return {key: value for key, value in means.items() if not math.isnan(value)}

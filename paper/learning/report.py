@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paper.comparable import read_comparable
 from paper.learning.contrasts import Difference, differences, unanswered
-from paper.learning.results import Column, collect
+from paper.learning.results import Column, Row, collect
 from paper.learning.study import PATH, Study, load
 from paper.results import Cell
 
@@ -39,9 +39,10 @@ class Report:
         return tuple(sorted({seed for one in learned for seed in one}))
 
     @property
-    def titles(self) -> dict[str, str]:
-        """How a reader knows the methods, by key."""
-        return {cell.run.method: cell.run.method_title for cell in self.cells}
+    def titles(self) -> dict[Row, str]:
+        """How a reader knows the rows, single backbones among them."""
+        keys = {Row(cell.run.method, cell.run.backbone): cell.run.method_title for cell in self.cells}
+        return {row: row.title(method_title) for row, method_title in keys.items()}
 
 
 def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:

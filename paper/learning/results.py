@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.config import POOL
 from harness.errors import UserError
 from paper.learning import measures
 from paper.learning.study import Study
@@ -17,21 +18,35 @@ if TYPE_CHECKING:
 
 _TRAINING = "training.parquet"
 _DECISIONS = ("item_id", "step", "name", "choice", "options", "log_prob")
-_UPDATES = ("update", "measure", "value")
+_UPDATES = ("epoch", "update", "measure", "value")
 
 Values = Mapping[str, float]
 
 
+class Row(NamedTuple):
+    """What the report has a line for: a method with its backbone, or with the pool."""
+
+    method: str
+    backbone: str
+
+    def title(self, method_title: str) -> str:
+        """How a reader knows it; the pool goes without saying."""
+        return method_title if self.backbone == POOL else f"{method_title} ({self.backbone})"
+
+
 class Learned(NamedTuple):
-    """One seed of a learned method on one benchmark.
+    """One seed of a row that learned, on one benchmark.
 
     Attributes:
         values: By key of :data:`paper.learning.measures.MEASURES`; what does not apply is absent.
         backbones: Share of the steps in percent by backbone, the most used first; empty where no policy chose.
+        log: The training log, one row an update and one column a measure, besides ``epoch``; empty where nothing was
+            trained.
     """
 
     values: Values
     backbones: Values
+    log: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +56,13 @@ class Column:
     Attributes:
         title: Title of the benchmark.
         n: Number of test questions.
-        learned: By method, in the order of the study, and by seed.
+        learned: By row, in the order of the study, and by seed.
         singles: By backbone: accuracy, utility and cost of asking it once.
     """
 
     title: str
     n: int
-    learned: Mapping[str, Mapping[int, Learned]]
+    learned: Mapping[Row, Mapping[int, Learned]]
     singles: Mapping[str, Values]
 
     @property
@@ -76,7 +91,7 @@ def collect(cells: Sequence[Cell], study: Study) -> dict[str, Column]:
     if not any(column.learned for column in columns.values()):
         raise UserError(
             "no cell of a method that learns among the finished ones; run `snakemake --cores all "
-            "reports/learning/learning.md`, or name such a method under `methods` of the preset"
+            f"reports/{cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
         )
     return columns
 
@@ -86,13 +101,11 @@ def _benchmarks(cells: Sequence[Cell]) -> list[str]:
 
 
 def _column(cells: Sequence[Cell], study: Study) -> Column:
-    learned: dict[str, dict[int, Learned]] = {}
+    learned: dict[Row, dict[int, Learned]] = {}
     place = {method: number for number, method in enumerate(study.methods)}
-    for cell in sorted(
-        cells, key=lambda cell: (place.get(cell.run.method, len(place)), cell.run.method, cell.run.seed)
-    ):
+    for cell in sorted(cells, key=lambda cell: (place.get(cell.run.method, len(place)), _row(cell), cell.run.seed)):
         if (cell.folder / _TRAINING).is_file():
-            learned.setdefault(cell.run.method, {})[cell.run.seed] = _learned(cell, study)
+            learned.setdefault(_row(cell), {})[cell.run.seed] = _learned(cell, study)
     singles = {
         cell.run.backbone: measures.of_items(cell.items, study.cost_weight)
         for cell in cells
@@ -101,18 +114,27 @@ def _column(cells: Sequence[Cell], study: Study) -> Column:
     return Column(cells[0].run.benchmark_title, cells[0].run.data.n_test, learned, singles)
 
 
+def _row(cell: Cell) -> Row:
+    return Row(cell.run.method, cell.run.backbone)
+
+
 def _learned(cell: Cell, study: Study) -> Learned:
     decisions = _read(cell.folder / "decisions.parquet", _DECISIONS)
-    depth = _read(cell.folder / "items.parquet", ("depth",))["depth"]
-    updates = _read(cell.folder / _TRAINING, _UPDATES).pivot(index="update", columns="measure", values="value")
+    log = _log(cell.folder / _TRAINING)
     values = {
         **measures.of_items(cell.items, study.cost_weight),
-        "depth": float(depth.mean()),
+        **measures.of_answers(_read(cell.folder / "items.parquet", ("depth", "utility"))),
         **measures.of_memory(decisions, cell.run.data.n_test),
         **measures.of_choices(decisions),
-        **measures.of_training(updates, study.collapsed_entropy),
+        **measures.of_training(log, study.collapsed_entropy),
     }
-    return Learned(values, measures.shares(decisions, "backbone"))
+    return Learned(values, measures.shares(decisions, "backbone"), log)
+
+
+def _log(path: Path) -> pd.DataFrame:
+    """The training log with a column a measure, by update."""
+    rows = _read(path, _UPDATES).pivot(index=["update", "epoch"], columns="measure", values="value")
+    return rows.reset_index("epoch")
 
 
 def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What the study of learning compares, as declared in ``config/studies/learning.yaml``."""
+"""What the study of learning compares, as declared in ``config/studies``: a file a preset, where it has one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from harness.yaml_files import parse
 from paper.learning.measures import MEASURES
 from paper.schema import check
 
-PATH = ROOT / "config" / "studies" / "learning.yaml"
+FOLDER = ROOT / "config" / "studies"
+PATH = FOLDER / "learning.yaml"
 BEST_SINGLE = "best_single"
 RANDOM = "random_same_depth"
 
@@ -44,35 +45,47 @@ class Study:
     Attributes:
         methods: Keys of the methods there are, in the order in which a report lists them.
         cost_weight: λ_c of the utility in every row, so that rows can be compared.
-        collapsed_entropy: In nats; below it the choice of a backbone counts as settled.
-        single: The method whose cells are the single backbones.
-        trained: The router whose shares of backbones are shown after training.
+        contrasts: The questions.
+        own_utility: What the methods maximise, in words; a reader of their own utilities needs them.
+        collapsed_entropy: In nats; below it the choice of a backbone counts as settled. ``None`` asks nothing of it.
+        single: The method whose cells are the single backbones, if these are references.
+        trained: The router whose shares of backbones are shown after training, if any are.
         untrained: The same router before.
-        random: Routers that choose uniformly, each with a fixed depth.
+        random: Routers that choose uniformly, each with a fixed depth; may be none.
     """
 
     methods: tuple[str, ...]
     cost_weight: float
-    collapsed_entropy: float
-    single: str
-    trained: str
-    untrained: str
-    random: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
+    own_utility: str = ""
+    collapsed_entropy: float | None = None
+    single: str | None = None
+    trained: str | None = None
+    untrained: str | None = None
+    random: tuple[str, ...] = ()
+
+
+def path_of(preset: str) -> Path:
+    """The declaration for a preset: its own, or the common one."""
+    own = FOLDER / f"{preset}.yaml"
+    return own if own.is_file() else PATH
 
 
 def load(path: Path = PATH) -> Study:
-    """Read the declaration.
+    """Read a declaration.
 
     Raises:
-        UserError: It breaks its schema, names a method or a measure that does not exist, or a contrast twice.
+        UserError: It breaks its schema, names a method or a measure that does not exist, or a contrast twice, or a
+            contrast needs what the declaration leaves out.
     """
     document = parse(path)
     check(document, "learning", path)
     contrasts = tuple(_contrast(entry) for entry in document.pop("contrasts"))
-    fields = {**document, "random": tuple(document["random"])}
+    fields = {**document, "random": tuple(document.get("random", ()))}
     study = Study(methods=tuple(config.methods()), contrasts=contrasts, **fields)
     _check_names(study, path)
+    for one in study.contrasts:
+        _check_given(one, study, path)
     return study
 
 
@@ -82,7 +95,7 @@ def _contrast(entry: Mapping[str, Any]) -> Contrast:
 
 
 def _check_names(study: Study, path: Path) -> None:
-    own = [study.single, study.trained, study.untrained, *study.random]
+    own = [method for method in (study.single, study.trained, study.untrained, *study.random) if method is not None]
     for method in [*own, *(one.a for one in study.contrasts)]:
         if method not in study.methods:
             raise unknown("method", method, study.methods, f"config/methods.yaml; named in {path}")
@@ -95,3 +108,15 @@ def _check_names(study: Study, path: Path) -> None:
     twice = [name for name, times in Counter(one.name for one in study.contrasts).items() if times > 1]
     if twice:
         raise UserError(f"{path}: the contrast {twice[0]!r} stands there twice; give each a name of its own")
+
+
+def _check_given(contrast: Contrast, study: Study, path: Path) -> None:
+    """A contrast that nothing could ever answer is a slip in the declaration, not a gap in the results."""
+    needs = {
+        "single": study.single is None and contrast.b == BEST_SINGLE,
+        "random": not study.random and contrast.b == RANDOM,
+        "collapsed_entropy": study.collapsed_entropy is None and "collapse" in contrast.measures,
+    }
+    missing = [field for field, is_missing in needs.items() if is_missing]
+    if missing:
+        raise UserError(f"{path}: the contrast {contrast.name!r} needs `{missing[0]}`, which is not given; add it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,91 +18,50 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from harness import config
+from harness.config import POOL
 from harness.errors import UserError
-from harness.results import DECISIONS, ITEMS
-from harness.training import UPDATES
+from harness.results import DECISIONS
 from paper.learning import measures
 from paper.learning.contrasts import at_depth, interval
 from paper.learning.files import write
 from paper.learning.markdown import render
 from paper.learning.report import Report, build
-from paper.learning.study import PATH, load
+from paper.learning.results import Row
+from paper.learning.study import FOLDER, PATH, load, path_of
+from tests.paper import learned
+from tests.paper.learned import WriteCell, table
 
-Row = tuple[int, str, int, str, int, float]
+Draw = tuple[int, str, int, str, int, float]
 MakeCell = Callable[..., Path]
 LN2 = math.log(2)
+PICTURES = (".png", ".pdf")
 
 
-def decisions(question: int, *rows: Row) -> list[dict[str, Any]]:
+def decisions(question: int, *rows: Draw) -> list[dict[str, Any]]:
     """Rows of step, name, slot, choice, options and log-probability."""
     return [{"item_id": f"item-{question:04d}", **dict(zip(DECISIONS.names[1:], row, strict=True))} for row in rows]
 
 
-def chosen(name: str, choice: str, log_prob: float = -0.5, step: int = 1) -> Row:
+def chosen(name: str, choice: str, log_prob: float = -0.5, step: int = 1) -> Draw:
     return (step, name, 0, choice, 5, log_prob)
 
 
-def gate(name: str, is_open: bool, step: int = 1, slot: int = 0) -> Row:
+def gate(name: str, is_open: bool, step: int = 1, slot: int = 0) -> Draw:
     return (step, name, slot, "yes" if is_open else "no", 2, -LN2)
 
 
-@pytest.fixture(scope="module")
-def titles() -> dict[str, str]:
-    return {key: entry.title for key, entry in config.methods().items()}
+@pytest.fixture
+def make(write_cell: WriteCell) -> MakeCell:
+    return functools.partial(learned.make, write_cell)
 
 
 @pytest.fixture
-def make(write_cell: Callable[..., Path], titles: Mapping[str, str]) -> MakeCell:
-    """Write a cell with given verdicts, costs, depths, decisions and training log."""
-
-    def cell(
-        method: str = "gmr",
-        seed: int = 0,
-        *,
-        backbone: str = "pool",
-        correct: Sequence[bool] = (True, True, True, False),
-        steps: float = 0.001,
-        total: float = 0.002,
-        depth: Sequence[int] = (2, 2, 2, 2),
-        made: Sequence[Mapping[str, Any]] = (),
-        updates: Sequence[Mapping[str, float]] | None = (),
-        **changes: Any,
-    ) -> Path:
-        folder = write_cell(method, backbone, seed=seed, correct=correct, **{"method_title": titles[method], **changes})
-        items = pq.read_table(folder / "items.parquet").to_pylist()
-        for item, its_depth in zip(items, depth, strict=True):
-            item |= {"cost_steps": steps, "cost_total": total, "depth": its_depth}
-        _write(items, ITEMS, folder / "items.parquet")
-        _write(made, DECISIONS, folder / "decisions.parquet")
-        if updates is not None:
-            log = [
-                {"epoch": 1, "update": number, "measure": key, "value": value}
-                for number, update in enumerate(updates, 1)
-                for key, value in update.items()
-            ]
-            _write(log, UPDATES, folder / "training.parquet")
-        return folder
-
-    return cell
-
-
-def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> None:
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
-
-
-@pytest.fixture
-def single(make: MakeCell) -> Callable[..., Path]:
-    """Write the cell of a single backbone: how many of four are right, and the cost of a question."""
-
-    def cell(backbone: str, right: int, cost: float) -> Path:
-        correct = [place < right for place in range(4)]
-        return make("single", backbone=backbone, correct=correct, steps=cost, total=cost, updates=None)
-
-    return cell
+def single(write_cell: WriteCell) -> MakeCell:
+    return functools.partial(learned.single, write_cell)
 
 
 def measured(report: Report, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> Mapping[str, float]:
-    return report.columns[benchmark].learned[method][seed].values
+    return report.columns[benchmark].learned[Row(method, POOL)][seed].values
 
 
 def answers(report: Report, name: str) -> dict[str, Any]:
@@ -115,13 +75,6 @@ def refusal(call: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
-def table(text: str, heading: str) -> dict[str, list[str]]:
-    """Rows of the first table under a heading, by their first field."""
-    lines = text.split(f"{heading}\n\n", 1)[1].split("\n\n")[0].splitlines()
-    rows = [[field.strip() for field in line.strip("|").split("|")] for line in lines]
-    return {row[0]: row[1:] for row in rows}
-
-
 def test_outcome(make: MakeCell) -> None:
     found = measured(build([make(steps=0.001, total=0.0025, depth=[1, 2, 3, 4])]))
     assert found["accuracy"] == 75
@@ -133,6 +86,15 @@ def test_outcome(make: MakeCell) -> None:
 def test_the_utility_has_one_cost_weight_whatever_a_row_was_trained_with(make: MakeCell) -> None:
     report = build([make(), make("gmr_lambda_2000")])
     assert measured(report)["utility"] == measured(report, "gmr_lambda_2000")["utility"]
+
+
+def test_own_utility_is_the_mean_of_what_the_method_maximises(make: MakeCell) -> None:
+    report = build([make(own=[1.0, 0.5, -0.25, -1.0]), make("gmr_untrained")])
+    assert measured(report)["own_utility"] == pytest.approx(0.0625)
+    assert "own_utility" not in measured(report, "gmr_untrained")
+    assert table(render(report), "### Outcome")["GMR"][2] == "0.062 (0.062)"
+    assert "λ\\_c that the row was trained with" in render(report)
+    assert "itself maximises" not in render(build([make("gmr_cosine")]))
 
 
 def test_memory(make: MakeCell) -> None:
@@ -162,14 +124,14 @@ def test_choices(make: MakeCell) -> None:
     report = build([make(made=made)])
     assert measured(report)["top_backbone"] == 75
     assert measured(report)["top_role"] == pytest.approx(100 * 2 / 3)
-    assert report.columns["gsm_hard"].learned["gmr"][0].backbones == {"b": 75, "a": 25}
+    assert report.columns["gsm_hard"].learned[Row("gmr", POOL)][0].backbones == {"b": 75, "a": 25}
 
 
 def test_a_module_that_is_off_leaves_its_measures_blank(make: MakeCell) -> None:
     uniform = [chosen("role", "x/one", -math.log(5)), chosen("backbone", "a", -math.log(5))]
     report = build([make("random_2", made=[row for question in range(4) for row in decisions(question, *uniform)])])
     assert set(measured(report, "random_2")) == {"accuracy", "utility", "cost_total", "depth"}
-    assert report.columns["gsm_hard"].learned["random_2"][0].backbones == {}
+    assert report.columns["gsm_hard"].learned[Row("random_2", POOL)][0].backbones == {}
     text = render(report)
     assert "### Outcome" in text
     assert not any(f"### {part}" in text for part in ("Memory", "Choices", "Entropies", "Training", "Most used"))
@@ -181,9 +143,11 @@ def test_one_module_off_among_others(make: MakeCell) -> None:
     assert "top_role" in found
     assert "write_rate" in found
     assert not {"top_backbone", "retrieved"} & set(found)
-    row = table(render(build([make("gmr_untrained", made=made)])), "### Memory")["GMR untrained"]
-    assert row[0] == "100.0 (100.0)"
-    assert row[1] == ""
+    seen = [*made, *decisions(0, gate("retrieve", False, 2))]
+    rows = table(render(build([make("gmr_untrained", made=made), make(seed=1, made=seen)])), "### Memory")
+    assert rows["Method"] == ["written (%)", "retrieved (%)", "retrieved, step 1 (%)", "empty at the aggregator (%)"]
+    assert rows["GMR untrained"] == ["100.0 (100.0 –)", "", "", "75.0 (75.0 –)"]
+    assert rows["GMR"][1] == "0.0 (– 0.0)"
 
 
 def updates_of(backbone: Sequence[float]) -> list[dict[str, float]]:
@@ -332,10 +296,11 @@ def test_unfinished_cells_are_counted_in_the_caption(make: MakeCell, tmp_path: P
 
 def test_simulated_cells_say_so_first_and_in_the_caption(make: MakeCell, tmp_path: Path) -> None:
     for path in write(build([make(), make("gmr_untrained")]), tmp_path / "simulated"):
-        assert "SIMULATED" in path.read_text().splitlines()[0]
+        content = path.read_bytes()
+        assert b"SIMULATED" in (content if path.suffix in PICTURES else content.splitlines()[0])
     assert "(SIMULATED backbones)" in (tmp_path / "simulated" / "learning.md").read_text()
     for path in write(build([make(simulated=False), make("gmr_untrained", simulated=False)]), tmp_path / "real"):
-        assert "SIMULATED" not in path.read_text()
+        assert b"SIMULATED" not in path.read_bytes()
 
 
 def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
@@ -351,6 +316,7 @@ def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[.
     assert by["gmr", "pool", "collapse"].tolist() == [math.inf, math.inf]
     assert by["single", "good", "utility"].item() == pytest.approx(67)
     contrasts = pd.read_csv(tmp_path / "learning_contrasts.csv", comment="#").query("contrast == 'training'")
+    assert set(contrasts["backbone"]) == {"pool"}
     found = contrasts[contrasts["measure"] == "accuracy"].set_index("statistic")["value"]
     assert found["difference"].tolist() == [75, -25]
     expected = stats.ttest_1samp([75, -25], 0).confidence_interval(0.95)
@@ -398,20 +364,39 @@ def test_a_damaged_table_is_named(make: MakeCell, name: str) -> None:
         ({"name": "training"}, "twice"),
         ({"asks": ""}, "asks"),
         ({"cost_weight": -1}, "cost_weight"),
+        ({"single": None}, "'best_single' needs `single`"),
+        ({"random": None}, "'random' needs `random`"),
+        ({"collapsed_entropy": None, "measures": ["collapse"]}, "'best_single' needs `collapsed_entropy`"),
+        ({"own_utility": ""}, "own_utility"),
     ],
 )
 def test_a_slip_in_the_declaration(tmp_path: Path, change: Mapping[str, Any], named: str) -> None:
     document = yaml.safe_load(PATH.read_text())
     entry = document["contrasts"][1]
-    (entry if set(change) <= set(entry) else document).update(change)
+    for key, value in change.items():
+        (entry if key in entry else document)[key] = value
     path = tmp_path / "learning.yaml"
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(yaml.safe_dump({key: value for key, value in document.items() if value is not None}))
     assert named in refusal(lambda: load(path))
 
 
-def test_the_preset_runs_whatever_the_study_compares() -> None:
-    study, preset = load(), config.preset("learning")
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("learning*.yaml")), ids=lambda path: path.stem)
+def test_the_preset_runs_whatever_its_study_compares(path: Path) -> None:
+    study, preset = load(path), config.preset(path.stem)
     sides = {side for one in study.contrasts for side in (one.a, one.b)} - {"best_single", "random_same_depth"}
-    assert {study.single, study.trained, study.untrained, *study.random, *sides} == set(preset.methods)
+    named = {study.single, study.trained, study.untrained, *study.random, *sides} - {None}
+    assert named == set(preset.methods)
     assert {key for one in study.contrasts for key in one.benchmarks} == set(preset.benchmarks)
+
+
+def test_a_preset_without_a_study_of_its_own_has_the_common_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paper.learning.study.FOLDER", tmp_path)
+    (tmp_path / "mine.yaml").touch()
+    assert path_of("mine") == tmp_path / "mine.yaml"
+    assert path_of("smoke") == PATH
+
+
+def test_no_measure_stands_in_two_sections() -> None:
     assert len(measures.MEASURES) == sum(map(len, measures.SECTIONS.values()))

@@ -90,7 +90,7 @@ rule published_copy:
     log:
         "results/logs/copy/{name}.log",
     wildcard_constraints:
-        name=r"[^/]+\.(tex|csv|md|html|pdf)",
+        name=r"[^/]+\.(tex|csv|md|html|pdf|png)",
     conda:
         "../../environment.yml"
     shell:

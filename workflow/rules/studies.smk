@@ -1,4 +1,9 @@
-LEARNING = ["learning.md", "learning.csv", "learning_contrasts.csv"]
+LEARNING = [
+    "learning.md",
+    "learning.csv",
+    "learning_contrasts.csv",
+    *(f"learning_curves.{kind}" for kind in ("csv", "png", "pdf")),
+]
 
 
 rule learning:
