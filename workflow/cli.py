@@ -232,7 +232,7 @@ def route(
     benchmark: Annotated[
         str | None, typer.Option(help="The benchmark it was trained on; may be left out where there is only one.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="A learning method; gmr unless given.")] = None,
+    method: Annotated[str | None, typer.Option(help="GMR or a variant of it; gmr unless given.")] = None,
     seed: Annotated[int | None, typer.Option(help="Training seed; 0 unless given.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="The router's file, instead of benchmark, method and seed.")
@@ -247,7 +247,7 @@ def route(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Show what a trained router does with a question: its next decision, or with --run the whole trajectory."""
+    """Show what a trained router of GMR does with a question: its next decision, or with --run the whole trajectory."""
     if (question is None) == (item is None):
         raise UserError("give either a question in quotes or --item with the id of a prepared one")
     if greedy and not walk:

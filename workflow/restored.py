@@ -18,6 +18,7 @@ from harness.files import ROOT
 from harness.method import Setting, build
 from harness.training import CHECKPOINT
 
+_MODULE = "gmr"
 _OF_THE_CELL = {"method", "module", "config", "preset", "benchmark", "backbone", "seed", "training_seed", "simulated"}
 _FACTS = _OF_THE_CELL | {"epoch", "encoder", "roles", "backbones"}
 
@@ -37,7 +38,7 @@ def find(preset: Preset, method: str, benchmark: str | None, seed: int) -> Path:
 
     Args:
         preset: Whose cell.
-        method: Key of a method that learns.
+        method: Key of GMR or of a variant of it.
         benchmark: Key of the benchmark; ``None`` takes the only trained one there is.
         seed: Training seed.
 
@@ -45,9 +46,9 @@ def find(preset: Preset, method: str, benchmark: str | None, seed: int) -> Path:
         UserError: There is none, or more than one to choose from; the message names the command that makes it, or the
             choices.
     """
-    learners = [key for key, entry in config.methods().items() if entry.trained]
-    if method not in learners:
-        raise unknown("learning method", method, learners, "config/methods.yaml, `trained: true`")
+    routers = [key for key, entry in config.methods().items() if entry.module == _MODULE]
+    if method not in routers:
+        raise unknown("variant of GMR", method, routers, f"config/methods.yaml, `module: {_MODULE}`")
     if benchmark is not None:
         config.check_benchmark(preset, benchmark)
     candidates = preset.benchmarks if benchmark is None else (benchmark,)
@@ -71,7 +72,7 @@ def restore(path: Path, *, greedy: bool = False) -> Restored:
     """
     found = checkpoint.load(path)
     facts = found.facts
-    if facts.get("module") != "gmr" or not facts.keys() >= _FACTS:
+    if facts.get("module") != _MODULE or not facts.keys() >= _FACTS:
         holds = facts.get("method", "something else")
         raise UserError(f"{path} holds no router of Gated-Memory Routing but {holds}; name a checkpoint of gmr")
     _refuse_other_encoder(facts["encoder"])
