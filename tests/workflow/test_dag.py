@@ -44,6 +44,16 @@ def test_the_main_table_is_one_job_a_cell(checkout: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("methods", "searched"), [("[single, aflow]", 1), ("[single]", None)])
+def test_everything_has_the_report_on_searches_where_there_are_any(
+    checkout: Path, methods: str, searched: int | None
+) -> None:
+    planned = snakemake("-n", "--config", f"methods={methods}", folder=checkout)
+    assert planned.returncode == 0, planned.stderr
+    found = jobs(planned.stdout + planned.stderr)
+    assert (found["costs"], found.get("search_history")) == (1, searched)
+
+
 @pytest.mark.parametrize("file", ["trained.safetensors", "training_calls.parquet", "run.json"])
 def test_a_cell_that_learns_leaves_its_checkpoint_and_its_training(checkout: Path, file: str) -> None:
     planned = snakemake("-n", f"results/smoke/cells/gmr/gsm_hard/pool/seed0/{file}", folder=checkout)
