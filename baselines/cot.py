@@ -54,4 +54,4 @@ class ChainOfThought:
 
 def build(setting: Setting, config: Config) -> ChainOfThought:
     """The method for one backbone."""
-    return ChainOfThought(setting.backbone, INSTRUCTIONS[config.style])
+    return ChainOfThought(setting.one_backbone, INSTRUCTIONS[config.style])

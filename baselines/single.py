@@ -31,4 +31,4 @@ class SingleLLM:
 
 def build(setting: Setting, config: Config) -> SingleLLM:
     """The method for one backbone."""
-    return SingleLLM(setting.backbone)
+    return SingleLLM(setting.one_backbone)

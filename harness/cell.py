@@ -47,7 +47,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         attempts = AttemptLog(plan.folder / "attempts.jsonl")
         stack.callback(attempts.close)
         workplace, served = await open_workplace(plan, log, attempts, stack)
-        method = build(plan.method.module, plan.setting, plan.method.config)
+        method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         used, trained, seconds = await _train(plan, method, workplace, served, log)
         answered = await evaluate(
             method,

@@ -55,13 +55,27 @@ def check_epochs(epochs: Mapping[str, int]) -> None:
     Raises:
         ValueError: One is no whole number, or there is no default.
     """
-    if "default" not in epochs or not all(is_whole(count) and count >= 0 for count in epochs.values()):
+    if not _by_benchmark(epochs) or not all(is_whole(count) and count >= 0 for count in epochs.values()):
         raise ValueError(f"epochs is {epochs!r}; expected whole numbers by benchmark, and one as default")
+
+
+def check_weights(name: str, weights: Mapping[str, float]) -> None:
+    """Weights by benchmark.
+
+    Raises:
+        ValueError: One is no number of at least 0, or there is no default.
+    """
+    if not _by_benchmark(weights) or not all(is_number(weight) and weight >= 0 for weight in weights.values()):
+        raise ValueError(f"{name} is {weights!r}; expected numbers of at least 0 by benchmark, and one as default")
 
 
 def is_number(value: object) -> bool:
     """Whether a value is a finite number, which true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _by_benchmark(values: object) -> bool:
+    return isinstance(values, Mapping) and "default" in values
 
 
 def is_whole(value: object) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.training import Training
 
 T = TypeVar("T")
+_LEARNERS = ("fit", "load", "utility")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,20 @@ class Setting:
     domain: str
     seed: int
     max_epochs: int | None
+
+    @property
+    def one_backbone(self) -> str:
+        """The backbone of the row, for a method that works with one.
+
+        Raises:
+            UserError: The row is the pool.
+        """
+        if self.backbone not in self.pool:
+            raise UserError(
+                f"the row {self.backbone!r} is no backbone, and this method works with one; name backbones under "
+                "`rows` of its entry in config/methods.yaml"
+            )
+        return self.backbone
 
     def of_benchmark(self, values: Mapping[str, T]) -> T:
         """What a configuration gives for the benchmark, or its ``default``."""
@@ -74,7 +89,7 @@ class Learner(Method, Protocol):
         """
 
 
-def build(module: str, setting: Setting, config: Mapping[str, Any]) -> Any:
+def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
     """Make the method a configuration entry describes.
 
     The module provides ``Config``, a frozen dataclass of the entry's ``config``, and ``build(setting, config)``.
@@ -83,7 +98,8 @@ def build(module: str, setting: Setting, config: Mapping[str, Any]) -> Any:
         A :class:`Method`; where the entry says ``trained``, a :class:`Learner`.
 
     Raises:
-        UserError: The module does not exist, or the entry has a field its ``Config`` does not know.
+        UserError: The module does not exist, the entry has a field its ``Config`` does not know, or it says ``trained``
+            of a method that is no :class:`Learner`.
     """
     try:
         room = importlib.import_module(module)
@@ -93,4 +109,11 @@ def build(module: str, setting: Setting, config: Mapping[str, Any]) -> Any:
         settings = room.Config(**config)
     except (TypeError, ValueError) as error:
         raise UserError(f"config/methods.yaml, config of {module}: {error}") from error
-    return room.build(setting, settings)
+    method = room.build(setting, settings)
+    missing = [name for name in _LEARNERS if trained and not hasattr(method, name)]
+    if missing:
+        raise UserError(
+            f"config/methods.yaml says `trained` of {module}, whose method has no {', '.join(missing)}; add what is "
+            "missing (docs/adding-a-method.md), or remove `trained`"
+        )
+    return method

@@ -43,7 +43,8 @@ _MACHINES_OWN = frozenset(
 # How chance, the clock and the machine get into a program; a word too many costs no more than executing again.
 _DOORS = (
     "random secrets uuid time timeit datetime tempfile os io pathlib glob shutil platform socket http urllib resource "
-    "signal gc threading _thread concurrent asyncio multiprocessing subprocess"
+    "signal gc threading _thread concurrent asyncio multiprocessing subprocess "
+    "gzip zipfile tarfile email ssl statistics logging importlib __import__"
 )
 _OPEN_DOOR = re.compile(rf"\b(?:{'|'.join(_DOORS.split())})\b|\b(?:id|open)\(")
 # Where they stand in a line; the check sum is between them.

@@ -46,9 +46,14 @@ def find(preset: Preset, method: str, benchmark: str | None, seed: int) -> Path:
         UserError: There is none, or more than one to choose from; the message names the command that makes it, or the
             choices.
     """
-    routers = [key for key, entry in config.methods().items() if entry.module == _MODULE]
-    if method not in routers:
-        raise unknown("variant of GMR", method, routers, f"config/methods.yaml, `module: {_MODULE}`")
+    entries = config.methods()
+    if method not in entries:
+        raise unknown("method", method, entries, "config/methods.yaml")
+    if entries[method].module != _MODULE:
+        raise UserError(
+            f"{method} is neither gmr nor a variant of it, and only their routers are shown here; the decisions of "
+            "every method stand in decisions.parquet of its cells"
+        )
     if benchmark is not None:
         config.check_benchmark(preset, benchmark)
     candidates = preset.benchmarks if benchmark is None else (benchmark,)

@@ -69,11 +69,11 @@ def build(setting: Setting, config: Config) -> MacNet:
     """The method for one backbone.
 
     Raises:
-        UserError: The benchmark is of a domain that critics have no rules for.
+        UserError: The benchmark is of a domain that critics have no rules for, or the row is the pool.
     """
     if setting.domain not in CHECKS:
         raise unknown("domain of critics", setting.domain, CHECKS, "baselines/macnet/prompts.py")
     graph = graph_of(config.topology, config.agents)
     if config.schedule == "official":
         graph = between_terminals(graph)
-    return MacNet(setting.backbone, graph, config.schedule, CHECKS[setting.domain])
+    return MacNet(setting.one_backbone, graph, config.schedule, CHECKS[setting.domain])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.checks import check_choice, check_epochs, check_number, check_whole, is_number
+from harness.checks import check_choice, check_epochs, check_number, check_weights, check_whole
 
 VisibleTests = Literal["first", "all"]
 # Agents are told apart by letters.
@@ -40,10 +40,7 @@ class Config:
 
     def __post_init__(self) -> None:
         check_epochs(self.epochs)
-        if "default" not in self.kappa or not all(is_number(weight) and weight >= 0 for weight in self.kappa.values()):
-            raise ValueError(
-                f"kappa is {self.kappa!r}; expected numbers of at least 0 by benchmark, and one as default"
-            )
+        check_weights("kappa", self.kappa)
         for name in ("batch", "max_agents"):
             check_whole(name, getattr(self, name), 1)
         if self.max_agents > MOST_AGENTS:

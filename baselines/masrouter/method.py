@@ -91,7 +91,8 @@ class MASRouter:
         return learning
 
     def _save(self, training: Training, epoch: int, learning: Learning[Router]) -> None:
-        training.save(epoch, learning.learned(), learning.moments(), self.pool.to_facts())
+        facts = {**self.pool.to_facts(), "max_agents": self.config.max_agents}
+        training.save(epoch, learning.learned(), learning.moments(), facts)
 
     async def _update(
         self, learning: Learning[Router], training: Training, questions: Sequence[Item], place: Place

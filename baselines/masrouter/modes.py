@@ -8,8 +8,8 @@ from typing import Literal
 Edges = Literal["none", "chain", "complete"]
 
 _REFLECT = (
-    "Search your own answer for errors, revise it where you find one, and give it once more in the same format. Where "
-    "you find none, repeat it as it is."
+    "Search your own answer for errors, mend those you find, and give it once more in the same format. Where you find "
+    "none, repeat it as it is."
 )
 
 

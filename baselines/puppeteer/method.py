@@ -14,7 +14,6 @@ from baselines.puppeteer.rollout import Rollout
 from baselines.puppeteer.trace import Trace
 from baselines.puppeteer.update import learn
 from harness.checkpoint import Checkpoint
-from harness.errors import UserError
 from harness.items import Item
 from harness.learning import Learning, refuse_other_choices, seeded, updates
 from harness.method import Setting
@@ -38,14 +37,9 @@ class Puppeteer:
     def __init__(self, setting: Setting, config: Config) -> None:
         # How a sum is divided among threads shows in its last digits, so their number would show in every result.
         torch.set_num_threads(1)
-        if setting.backbone not in setting.pool:
-            raise UserError(
-                f"puppeteer runs all agents on one backbone, and its row is {setting.backbone!r}; name one of "
-                f"{', '.join(setting.pool)} under rows in config/methods.yaml"
-            )
         self.config = config
         self._setting = setting
-        self._parameters_b = setting.pool[setting.backbone].parameters_b
+        self._parameters_b = setting.pool[setting.one_backbone].parameters_b
         self._policy: Snapshot | None = None
 
     @property

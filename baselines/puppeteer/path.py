@@ -76,10 +76,12 @@ class Path:
     def after(self, action: Action, one: Contribution, embedding: Vector) -> Path:
         """The path with one contribution more.
 
-        A program that takes the place of another takes its outcome along; an outcome alone is that of an attempt
-        without a program.
+        A program that takes the place of another brings its own outcome, or none. An attempt that brought no program
+        has an outcome to show only as long as there is no program beside which it could be misread.
         """
-        outcome = one.outcome if one.program is not None or one.outcome else self.outcome
+        outcome = self.outcome
+        if one.program is not None or (self.program is None and one.outcome):
+            outcome = one.outcome
         return replace(
             self,
             speakers=(*self.speakers, action.name),

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from harness.checks import check_choice, check_epochs, check_flag, check_number, check_whole
+from harness.checks import check_choice, check_epochs, check_flag, check_number, check_weights, check_whole
 
 Colour = Literal["red", "green"]
 
@@ -26,6 +26,13 @@ Colour = Literal["red", "green"]
         (lambda: check_number("rate", "0.1"), "rate is '0.1'; expected a number"),
         (lambda: check_flag("on", "yes"), "on is 'yes'; expected true or false"),
         (lambda: check_epochs({"math": 3}), "expected whole numbers by benchmark, and one as default"),
+        (lambda: check_epochs(3), "epochs is 3; expected whole numbers by benchmark, and one as default"),  # type: ignore[arg-type]
+        (lambda: check_weights("kappa", 20), "kappa is 20; expected numbers of at least 0 by benchmark"),  # type: ignore[arg-type]
+        (
+            lambda: check_weights("kappa", {"math": 1.0}),
+            "expected numbers of at least 0 by benchmark, and one as default",
+        ),
+        (lambda: check_weights("kappa", {"default": -1.0}), "expected numbers of at least 0 by benchmark"),
         (lambda: check_epochs({"default": 1, "math": -1}), "expected whole numbers by benchmark"),
     ],
 )
@@ -42,3 +49,4 @@ def test_what_is_right_passes() -> None:
     check_number("rate", 0, 0)
     check_flag("on", False)
     check_epochs({"default": 0, "math": 5})
+    check_weights("kappa", {"default": 0, "math": 2.5})

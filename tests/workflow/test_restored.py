@@ -49,7 +49,7 @@ def test_several_routers_are_named(trained: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "key", "message"),
     [
-        ("cot", None, "unknown variant of GMR 'cot'"),
+        ("cot", None, "cot is neither gmr nor a variant"),
         ("gmr_no_haltin", None, "did you mean 'gmr_no_halting'"),
         ("gmr", "gsm_hart", "did you mean 'gsm_hard'"),
     ],

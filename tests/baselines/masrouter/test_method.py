@@ -284,3 +284,9 @@ async def test_a_router_does_not_fit_other_modes_or_tasks(tmp_path: Path, kind: 
     found.facts[kind][0][0] = "Swarm"  # type: ignore[index]
     with pytest.raises(UserError, match=f"trained with 'Swarm' where its {kind} now have"):
         method(**TINY).load(found)
+
+
+async def test_a_router_does_not_fit_another_size_of_teams(tmp_path: Path) -> None:
+    await fitted(tmp_path, Client(), epochs={"default": 0})
+    with pytest.raises(UserError, match="trained with max_agents 6 and is given 5"):
+        method(**{**TINY, "max_agents": 5}).load(checkpoint.load(tmp_path / CHECKPOINT))

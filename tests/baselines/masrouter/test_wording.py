@@ -58,7 +58,7 @@ async def test_every_turn_is_taken_for_what_it_is(key: str, mode: Mode) -> None:
                 assert reading.kind == FIRST.get(its.output, "solve")
                 assert [one.own for one in reading.contributions] == [False] * others
             else:
-                assert reading.kind == ("finish" if its.second_call else "revise")
+                assert reading.kind == ("finish" if its.second_call else FIRST.get(its.output, "solve"))
                 assert [one.own for one in reading.contributions] == [False] * others + [True]
             if mode.name == "CoT":
                 assert reading.style == "step_by_step"

@@ -53,6 +53,6 @@ def test_the_entries_can_be_built(key: str) -> None:
 
 
 def test_the_row_has_to_be_a_backbone() -> None:
-    with pytest.raises(UserError, match="its row is 'pool'; name one of small, large") as caught:
+    with pytest.raises(UserError, match="the row 'pool' is no backbone") as caught:
         build(setting("pool"), Config(epochs={"default": 1}))
     assert "\n" not in str(caught.value)

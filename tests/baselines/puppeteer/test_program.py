@@ -198,6 +198,12 @@ async def test_a_programmer_without_a_program_says_so(workbench: Workbench) -> N
     assert trajectory.answer == ""
 
 
+async def test_an_attempt_without_a_program_is_not_shown_beside_the_program_of_another(workbench: Workbench) -> None:
+    client = replying(fenced(RIGHT), "Nothing to run.", "Fine.")
+    await planned("reasoning", "python", "critique", "terminate", client=client, item=CODE, workbench=workbench)
+    assert client.users[2].endswith(f"[1] Current program:\n{fenced(RIGHT)}")
+
+
 async def test_where_the_question_states_no_example_nothing_is_told(workbench: Workbench) -> None:
     item = Item("c1", "toy", "Write double(x), please.", "", code=CodeTask("double", "", "", ()))
     client = replying(fenced(RIGHT), "Fine.")
