@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from harness import checkpoint
 from harness.checkpoint import Checkpoint
 from harness.files import write_atomically
-from harness.items import Item
+from harness.items import Item, Status
 from harness.results import CALLS, DECISIONS, Answered, parquet, rows
 from harness.trajectory import Desk, Episode, Trajectory
 from harness.workplace import Solve, Workplace
@@ -116,18 +116,26 @@ class Training:
     async def consult(self, purpose: str, episode: Episode, work: Callable[[Desk], Awaitable[T]]) -> T:
         """Let the method ask models something that is no attempt at a question.
 
-        The calls stand in the ledger of the training, where ``purpose`` takes the place of the question's id.
+        The calls stand in the ledger of the training, where ``purpose`` takes the place of the question's id. Together
+        they count as one attempt, which has failed where the last of them (by step, then slot) has.
 
         Args:
             purpose: What it is about, such as ``optimizer``.
             episode: When.
             work: Gets a desk, and returns what it found out.
+
+        Raises:
+            UserError: Too many attempts have failed, or an endpoint is gone.
         """
         desk = self._workplace.desk(
             Item(id=purpose, benchmark=self._workplace.benchmark.key, question="", gold=""), episode
         )
         found = await work(desk)
-        self._record(episode, desk.close(""))
+        trajectory = desk.close("")
+        self._record(episode, trajectory)
+        last = trajectory.final_call
+        failed = last is not None and last.error is not None
+        self._workplace.errors.note(Status.CALL_FAILED if failed else Status.GRADED)
         return found
 
     def resume(self) -> Checkpoint | None:

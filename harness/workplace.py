@@ -45,7 +45,7 @@ class ErrorShare:
         self.failed += status is Status.CALL_FAILED
         if self.failed > self.limit * max(self.attempts, MIN_FOR_ERROR_SHARE):
             raise UserError(
-                f"{self.failed} of {self.attempts} questions failed (limit {self.limit:.0%}); calls.jsonl holds what "
+                f"{self.failed} of {self.attempts} attempts failed (limit {self.limit:.0%}); calls.jsonl holds what "
                 "the servers said. Mend the cause, then `gmr retry-errors --preset ...` and the same command again"
             )
 

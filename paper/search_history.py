@@ -220,16 +220,9 @@ def _round_row(one: Mapping[str, Any], best: int | None) -> list[str]:
 
 def _edit(one: Mapping[str, Any]) -> str:
     """What a round tried, or why there was nothing to score."""
-    match one["status"]:
-        case "no_proposal":
-            return f"*no edit to try*: {escape(_line(one['reason']))}"
-        case "crashed":
-            return f"{_words(one)} *(broke down: {escape(_line(one['reason']))})*"
-    return _words(one) if one["edit"] else "start workflow"
-
-
-def _words(one: Mapping[str, Any]) -> str:
-    return escape(f"{one['edit']}: {_line(one['modification'])}")
+    if one["status"] == "no_proposal":
+        return f"*no edit to try*: {escape(_line(one['reason']))}"
+    return escape(f"{one['edit']}: {_line(one['modification'])}") if one["edit"] else "start workflow"
 
 
 def _score(one: Mapping[str, Any] | None) -> str:

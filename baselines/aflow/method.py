@@ -40,11 +40,12 @@ class AFlow:
         config: How it searches.
 
     Raises:
-        UserError: The optimizer is no backbone that this method may ask.
+        UserError: The row is the pool, or the optimizer is no backbone that this method may ask.
     """
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        optimizer = config.optimizer or setting.backbone
+        self._executor = setting.one_backbone
+        optimizer = config.optimizer or self._executor
         if optimizer not in setting.pool:
             raise UserError(
                 f"optimizer is {optimizer!r}; expected one of {', '.join(setting.pool)}; name further backbones under "
@@ -57,7 +58,7 @@ class AFlow:
 
     async def solve(self, item: Item, desk: Desk) -> str:
         """Run the workflow on a question."""
-        return await Interpreter(self.workflow, self._setting.backbone).solve(item, desk)
+        return await Interpreter(self.workflow, self._executor).solve(item, desk)
 
     def utility(self, answered: Answered) -> float:
         """What the search maximises of one question: whether it is right, whatever it costs."""
@@ -154,22 +155,11 @@ class AFlow:
         return sum(backbone.cost(reply.prompt_tokens, reply.completion_tokens) for reply in proposal.replies)
 
     async def _scored(self, begun: Round, rounds: Sequence[Round], training: Training) -> Round:
-        """Run a workflow once on every training question (D-AF-6); a round that breaks down is skipped.
-
-        The first round is not skipped: without it there is nothing to search from.
-        """
-        solve = Interpreter(begun.tried, self._setting.backbone).solve
+        """Run a workflow once on every training question (D-AF-6)."""
+        solve = Interpreter(begun.tried, self._executor).solve
         episode = Episode(begun.number, 0)
-        try:
-            with training.timed("validation"):
-                attempts = await together(training.attempt(solve, item, episode) for item in training.items)
-        except UserError:
-            raise
-        except Exception as error:
-            if begun.number == 1:
-                raise
-            logger.exception("%s, round %d broke down and is skipped", self._setting.benchmark, begun.number)
-            return replace(begun, status="crashed", reason=f"{type(error).__name__}: {' '.join(str(error).split())}")
+        with training.timed("validation"):
+            attempts = await together(training.attempt(solve, item, episode) for item in training.items)
         done = _graded(begun, rounds, attempts, training.seed)
         self._note(done, rounds, attempts, training)
         return done

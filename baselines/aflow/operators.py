@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from baselines.aflow import catalogue
-from baselines.aflow.workflow import Status
+from baselines.aflow.workflow import MOST_REPEATS, Status
 from harness.agents import appended
 from harness.llm.request import Message, Reply
 from harness.prompts import Record, question_prompt, team_prompt
@@ -68,7 +68,7 @@ class Turn(NamedTuple):
     repetition: int
 
     async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0) -> Reply:
-        """Ask the executor: greedily in the first run of a node, with an independent draw in each other (D-AF-2)."""
+        """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
         return await self.desk.ask(
             self.backbone,
             messages,
@@ -76,8 +76,13 @@ class Turn(NamedTuple):
             purpose=purpose,
             slot=self.slot + attempt,
             temperature=OTHERS_TEMPERATURE if self.repetition else 0.0,
-            draw=self.repetition,
+            draw=self.draw,
         )
+
+    @property
+    def draw(self) -> int:
+        """0 for the greedy run; for another, a number that no other run of any node has, whatever their prompts."""
+        return (self.step - 1) * MOST_REPEATS + self.repetition if self.repetition else 0
 
     @property
     def slot(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -16,11 +18,15 @@ from harness.llm.request import Reply
 from harness.training import Training
 from harness.trajectory import Desk, Episode
 
+logger = logging.getLogger(__name__)
+
 PURPOSE = "optimizer"
 TEMPERATURE = 0.7
 MOST_ASKS = 3
-MOST_UNREADABLE = 2
+MOST_UNUSABLE = 2
 LONGEST_MODIFICATION = 500
+FAILED = "the optimizer's call failed, with a response format and without one"
+_LOGGED = 200
 _FIELDS = {"modification", "edit"}
 
 
@@ -31,7 +37,7 @@ class Proposal(NamedTuple):
         edit: The edit in short; empty where there is none.
         modification: The edit in the optimizer's words.
         workflow: The parent after it, ``None`` where no proposal could be taken.
-        replies: What the optimizer said, in order.
+        replies: What came of every call, failed ones among them, in order.
         reason: Why there is no workflow.
     """
 
@@ -55,7 +61,9 @@ class Optimizer:
         self._domain = domain
 
     async def propose(self, number: int, situation: Situation, training: Training) -> Proposal:
-        """Ask for an edit, again where it cannot be read or applied (once) or was tried before (three asks in all).
+        """Ask for an edit: three attempts at most, of which two may fail or give nothing that can be applied.
+
+        The next prompt says why a proposal was refused. A failed attempt leaves no trace in it: nothing was proposed.
 
         Args:
             number: The round that is to try the edit.
@@ -63,49 +71,65 @@ class Optimizer:
             training: Where the optimizer is asked.
 
         Raises:
-            UserError: An endpoint is gone.
+            UserError: An endpoint is gone, or too many attempts have failed.
         """
         replies: list[Reply] = []
         refused: list[str] = []
-        unreadable = 0
-        while len(replies) < MOST_ASKS and unreadable < MOST_UNREADABLE:
-            replies.append(await self._ask(Episode(number, len(replies)), situation, refused, training))
+        reason, unusable, attempt = "", 0, 0
+        while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
+            replies += await self._ask(Episode(number, attempt), situation, refused, training)
+            attempt += 1
+            if replies[-1].error is not None:
+                reason, unusable = FAILED, unusable + 1
+                continue
             try:
-                modification, edit = _read(replies[-1])
+                modification, edit = _read(replies[-1].text)
                 child = apply(edit, situation.parent.tried, self._domain)
             except InvalidWorkflowError as error:
-                unreadable += 1
-                refused.append(str(error))
-                continue
-            repeated = _repeated(modification, child, situation)
-            if not repeated:
-                return Proposal(in_short(edit, child), modification, child, tuple(replies))
-            refused.append(repeated)
-        return Proposal("", "", None, tuple(replies), refused[-1])
+                reason, unusable = str(error), unusable + 1
+            else:
+                reason = _repeated(modification, child, situation)
+                if not reason:
+                    return Proposal(in_short(edit, child), modification, child, tuple(replies))
+            refused.append(reason)
+        return Proposal("", "", None, tuple(replies), reason)
 
-    async def _ask(self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training) -> Reply:
-        """One call; its draw follows from seed, round and attempt (D-AF-2)."""
+    async def _ask(
+        self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training
+    ) -> tuple[Reply, ...]:
+        """One attempt: a call with a response format and, where that fails, the same without one (D-AF-3).
+
+        The draw follows from seed, round and attempt (D-AF-2).
+
+        Returns:
+            What came of the calls, one or two; the last counts.
+        """
         fits = schema(situation.parent.tried, self._domain)
         draw = draws.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
 
-        async def ask(desk: Desk) -> Reply:
-            return await desk.ask(
-                self.backbone,
-                optimizer_prompt(situation, fits, self._domain, desk.rules, refused),
-                purpose="propose",
-                temperature=TEMPERATURE,
-                draw=draw,
-                response_format=_response_format(fits),
-            )
+        async def ask(desk: Desk) -> tuple[Reply, ...]:
+            prompt = optimizer_prompt(situation, fits, self._domain, desk.rules, refused)
+            call = partial(desk.ask, self.backbone, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw)
+            first = await call(response_format=_response_format(fits))
+            self._log_failure(first, episode, "with a response format")
+            if first.error is None:
+                return (first,)
+            second = await call(slot=1)
+            self._log_failure(second, episode, "without a response format")
+            return first, second
 
         return await training.consult(PURPOSE, episode, ask)
 
+    def _log_failure(self, reply: Reply, episode: Episode, how: str) -> None:
+        """Show what a server said, which may differ from run to run and so is no reason that a round keeps."""
+        if reply.error is not None:
+            said = " ".join(reply.error.split())[:_LOGGED]
+            logger.warning("optimizer %s, round %d: the call %s failed: %s", self.backbone, episode.epoch, how, said)
 
-def _read(reply: Reply) -> tuple[str, Edit]:
+
+def _read(text: str) -> tuple[str, Edit]:
     """The description of an edit and the edit."""
-    if reply.error is not None:
-        raise InvalidWorkflowError(f"the call failed ({' '.join(reply.error.split())[:200]})")
-    document = parsed(reply.text)
+    document = parsed(text)
     if set(document) != _FIELDS or not isinstance(document["modification"], str):
         raise InvalidWorkflowError("the object has a text modification and an edit, and nothing else")
     modification = " ".join(document["modification"].split())

@@ -107,8 +107,6 @@ def _experience(parent: Round, children: Sequence[Round]) -> Iterator[str]:
 
 
 def _result(parent: Round, child: Round) -> str:
-    if child.score is None:
-        return f"score {parent.score:.2f} % before, broke down"
     verdict = "better" if child.success else "no better"
     return f"score {parent.score:.2f} % before, {child.score:.2f} % after, {verdict}"
 

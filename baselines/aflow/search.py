@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from baselines.aflow.workflow import Workflow, workflow_of
 
-Outcome = Literal["scored", "no_proposal", "crashed"]
+Outcome = Literal["scored", "no_proposal"]
 TOP = 3
 
 
@@ -31,7 +31,7 @@ class Round:
     Attributes:
         number: Counted from 1, the round of the start workflow.
         parent: The round whose workflow was edited, ``None`` for the first.
-        status: Whether its workflow was scored, none was proposed, or its evaluation broke down.
+        status: Whether a workflow was scored or none was proposed.
         edit: The edit in short.
         modification: The edit in the optimizer's words.
         workflow: What was tried, ``None`` where nothing was proposed.
@@ -39,9 +39,9 @@ class Round:
         success: Whether the score is strictly better than the parent's.
         calls: Calls of the workflow.
         cost: Their cost in the paper's unit.
-        proposals: Calls of the optimizer.
+        proposals: Calls of the optimizer, failed ones among them.
         proposal_cost: Their cost.
-        reason: What went wrong, in a line.
+        reason: Why no workflow was proposed, in a line.
         failures: Some of the questions it got wrong, in an order drawn at random.
     """
 

@@ -48,8 +48,8 @@ def facts(**changes: Any) -> dict[str, Any]:
         {"revision": "other"},
         {"encoder": "other"},
         {"sandbox": "rlimit"},
-        {"preset": {"limit": Limit(train=7, test=16, epochs=1)}},
-        {"preset": {"limit": Limit(train=8, test=16, epochs=2)}},
+        {"preset": {"limit": Limit(train=7, test=16, epochs=2)}},
+        {"preset": {"limit": Limit(train=8, test=16, epochs=1)}},
         {"preset": {"length_scale": 0.3}},
         {"preset": {"backbones": ("qwen-2.5-32B", "qwen-2.5-14B")}},
     ],
@@ -67,7 +67,7 @@ def test_other_code_is_another_training(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     "changes",
     [
-        {"preset": {"limit": Limit(train=8, test=3, epochs=1)}},
+        {"preset": {"limit": Limit(train=8, test=3, epochs=2)}},
         {"preset": {"in_flight": 3}},
         {"preset": {"max_error_share": 0.5}},
         {"preset": {"methods": ("gmr",)}},

@@ -108,7 +108,7 @@ async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monk
 
 async def test_too_many_errors_stop_the_run_with_one_line() -> None:
     replies = {str(number): Reply.failed("m", "down") for number in range(20)}
-    with pytest.raises(UserError, match="questions failed") as caught:
+    with pytest.raises(UserError, match="attempts failed") as caught:
         await run(Echo(replies=replies))
     assert "\n" not in str(caught.value)
 

@@ -13,7 +13,7 @@ from harness.method import build
 from tests.scripted import setting
 
 
-@pytest.mark.parametrize("key", ["single", "cot", "macnet_chain", "puppeteer"])
+@pytest.mark.parametrize("key", ["single", "cot", "macnet_chain", "aflow", "puppeteer"])
 def test_a_method_of_one_backbone_refuses_the_pool_in_one_line(key: str) -> None:
     entry = methods()[key]
     with pytest.raises(UserError, match="the row 'pool' is no backbone") as caught:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +85,9 @@ class Counter:
         training.save(epoch, {"seen": self.seen}, {"momentum": self.momentum}, {"method": "overruled", "own": "fact"})
 
 
-def training(folder: Path, client: Any, identity: str = "one", has_call: bool = True) -> Training:
+def training(folder: Path, client: Any, identity: str = "one", has_call: bool = True, limit: float = 1.0) -> Training:
     parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": None, "embeddings": Embeddings()}
-    place = Workplace(client=client, backbones=backbones(), seed=7, errors=ErrorShare(1.0), **parts)
+    place = Workplace(client=client, backbones=backbones(), seed=7, errors=ErrorShare(limit), **parts)
     return Training(ITEMS, place, folder, {"identity": identity, "method": "counter"}, "toy cell", lambda key: has_call)
 
 
@@ -160,6 +162,46 @@ async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path:
     ]
     assert drawn[0]["choice"] != drawn[1]["choice"]
     assert checkpoint.load(tmp_path / CHECKPOINT).tensors == {}
+
+
+async def asking_thrice(desk: Desk) -> None:
+    for slot in range(3):
+        await desk.ask("small", (Message("user", "What next?"),), slot=slot)
+
+
+async def asking_nobody(desk: Desk) -> None:
+    pass
+
+
+FAILED = Reply.failed("m", "down")
+
+
+@pytest.mark.parametrize(
+    ("work", "replies", "fails"),
+    [
+        (asking_thrice, ["yes", "yes", FAILED], True),
+        (asking_thrice, [FAILED, FAILED, FAILED], True),
+        (asking_thrice, [FAILED, FAILED, "yes"], False),
+        (asking_thrice, ["yes", "yes", "yes"], False),
+        (asking_nobody, ["never"], False),
+    ],
+)
+async def test_a_consultation_is_one_attempt_that_failed_where_its_last_call_did(
+    tmp_path: Path, work: Callable[[Desk], Awaitable[None]], replies: list[str | Reply], fails: bool
+) -> None:
+    its = training(tmp_path, ScriptedClient(*replies), limit=0.0)
+    with pytest.raises(UserError, match=r"1 of 1 attempts failed") if fails else nullcontext():
+        await its.consult("optimizer", Episode(1, 0), work)
+
+
+async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: Path) -> None:
+    its = training(tmp_path, ScriptedClient(*["right"] * 5, FAILED), limit=0.1)
+    await its.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
+    await its.consult("optimizer", Episode(1, 0), asking_thrice)
+    for attempt in range(2):
+        await its.consult("optimizer", Episode(2, attempt), asking_thrice)
+    with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*retry-errors"):
+        await its.consult("optimizer", Episode(2, 2), asking_thrice)
 
 
 async def test_without_an_epoch_there_are_empty_tables_and_a_checkpoint(tmp_path: Path) -> None:

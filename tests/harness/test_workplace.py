@@ -81,7 +81,7 @@ async def test_attempts_that_fail_are_counted_and_stop_the_run() -> None:
     for _ in range(2):
         answered = await place.attempt(ask, ITEM)
         assert answered.verdict.status is Status.CALL_FAILED
-    with pytest.raises(UserError, match=r"3 of 3 questions failed \(limit 10%\)") as caught:
+    with pytest.raises(UserError, match=r"3 of 3 attempts failed \(limit 10%\)") as caught:
         await place.attempt(ask, ITEM)
     assert "\n" not in str(caught.value)
 
@@ -93,7 +93,7 @@ def test_the_share_is_taken_over_at_least_twenty(limit: float, attempts: int, al
         share.note(Status.GRADED)
     for _ in range(allowed):
         share.note(Status.CALL_FAILED)
-    with pytest.raises(UserError, match=f"{allowed + 1} of {attempts + 1} questions failed"):
+    with pytest.raises(UserError, match=f"{allowed + 1} of {attempts + 1} attempts failed"):
         share.note(Status.CALL_FAILED)
 
 

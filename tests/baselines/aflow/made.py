@@ -82,7 +82,7 @@ def text_of(request: Request) -> str:
 
 
 def is_proposal(request: Request) -> bool:
-    return request.response_format is not None
+    return request.messages[0].content.startswith("You improve, edit by edit, a workflow")
 
 
 def proposal(modification: str, **edit: Any) -> str:
@@ -115,9 +115,9 @@ def questions(count: int) -> list[Item]:
     ]
 
 
-def training(folder: Path, client: Any, items: Sequence[Item], seed: int = 7) -> Training:
+def training(folder: Path, client: Any, items: Sequence[Item], seed: int = 7, limit: float = 1.0) -> Training:
     parts: dict[str, Any] = {"benchmark": Graded(), "tools": None, "workbench": Bench(), "embeddings": None}
-    place = Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(1.0), **parts)
+    place = Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
     return Training(items, place, folder, {"identity": "one", "method": "aflow"}, "a cell", lambda key: True)
 
 

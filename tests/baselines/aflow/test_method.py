@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from baselines.aflow import interpreter
 from baselines.aflow.config import Config
 from baselines.aflow.method import AFlow, build
+from baselines.aflow.optimizer import FAILED
 from harness import checkpoint
 from harness.checkpoint import Checkpoint
 from harness.errors import UserError
@@ -64,9 +66,11 @@ def levels(*wanted: int) -> list[str]:
     return [told(f"{word} {number}") for word, number in zip(TOLD, wanted, strict=False)]
 
 
-async def searched(folder: Path, model: Model, max_epochs: int | None = None, seed: int = 7, **config: Any) -> AFlow:
+async def searched(
+    folder: Path, model: Model, max_epochs: int | None = None, seed: int = 7, limit: float = 1.0, **config: Any
+) -> AFlow:
     method = build(setting(max_epochs=max_epochs), Config(**config))
-    its = training(folder, model, QUESTIONS, seed)
+    its = training(folder, model, QUESTIONS, seed, limit)
     await method.fit(its)
     its.finish()
     return method
@@ -214,32 +218,76 @@ async def test_a_duplicate_edit_costs_the_round_after_three_asks(tmp_path: Path)
     assert again["reason"] == "round 2 tried an edit of this description"
 
 
-async def test_a_round_that_crashes_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("error", [UserError("endpoint gone"), ZeroDivisionError("by zero")])
+async def test_a_round_that_breaks_down_ends_the_search_and_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: Exception
 ) -> None:
-    whole = interpreter.Interpreter.solve
+    """Whatever it was: nothing of the round is saved, and resumed the search ends in the same bytes."""
+    whole, broken = interpreter.Interpreter.solve, ("'instruction': ''", "count 4")[number - 1]
 
     async def solve(self: Any, item: Any, desk: Any) -> str:
-        if "count" in str(self._workflow) and item.id == "q5":
-            raise ZeroDivisionError("by\nzero")
+        if item.id == "q5" and broken in str(self._workflow.to_json()):
+            raise error
         return await whole(self, item, desk)
 
-    monkeypatch.setattr(interpreter.Interpreter, "solve", solve)
-    await searched(tmp_path, searching(*levels(8, 6)), max_rounds=2)
-    _, crashed, scored = facts(tmp_path)["search"]
-    assert (crashed["status"], crashed["score"], crashed["reason"]) == ("crashed", None, "ZeroDivisionError: by zero")
-    assert crashed["workflow"][0]["instruction"] == "count 8"
-    assert (scored["parent"], scored["status"], facts(tmp_path)["best"]) == (1, "scored", 3)
-    assert "round 2 broke down and is skipped" in caplog.text
+    with monkeypatch.context() as patched:
+        patched.setattr(interpreter.Interpreter, "solve", solve)
+        with pytest.raises(type(error), match=str(error)):
+            await searched(tmp_path / "parts", searching(*levels(4, 6)), max_rounds=2)
+    assert sorted({name.partition(".")[0] for name in content(tmp_path / "parts")}) == [
+        f"checkpoints/epoch-{done:02d}" for done in range(number)
+    ]
+    await searched(tmp_path / "parts", searching(*levels(4, 6)), max_rounds=2)
+    await searched(tmp_path / "whole", searching(*levels(4, 6)), max_rounds=2)
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
 
 
-async def test_a_crash_of_the_first_round_is_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def solve(self: Any, item: Any, desk: Any) -> str:
-        raise ZeroDivisionError
+def refusing(model: Model, refused: Callable[[Request], bool], said: str = "no") -> Model:
+    """A model whose server refuses some requests for good."""
 
-    monkeypatch.setattr(interpreter.Interpreter, "solve", solve)
-    with pytest.raises(ZeroDivisionError):
-        await searched(tmp_path, searching(*levels(8)), max_rounds=2)
+    def rule(request: Request) -> str | Reply:
+        if refused(request):
+            return Reply.failed(request.model, said)
+        return inner(request)
+
+    inner, model.rule = model.rule, rule
+    return model
+
+
+async def test_a_server_without_response_formats_searches_all_the_same(tmp_path: Path) -> None:
+    strict = refusing(searching(*levels(4, 6)), lambda request: request.response_format is not None)
+    await searched(tmp_path / "strict", strict, limit=0.0, max_rounds=2)
+    await searched(tmp_path / "able", searching(*levels(4, 6)), max_rounds=2)
+    found, expected = (facts(tmp_path / name)["search"] for name in ("strict", "able"))
+    assert [one["proposals"] for one in found] == [0, 2, 2]
+    assert [{**one, "proposals": 0} for one in found] == [{**one, "proposals": 0} for one in expected]
+    calls = pq.read_table(tmp_path / "strict" / "training_calls.parquet").to_pylist()
+    assert [row["error"] is None for row in calls if row["item_id"] == "optimizer"] == [False, True] * 2
+
+
+async def test_an_optimizer_that_always_fails_stops_the_cell(tmp_path: Path) -> None:
+    """Eight questions, then two attempts of round 2, of which the limit allows one."""
+    model = refusing(searching(*levels(4)), is_proposal)
+    with pytest.raises(UserError, match=r"2 of 10 attempts failed \(limit 5%\).*retry-errors"):
+        await searched(tmp_path, model, limit=0.05)
+    assert len(model.asked) == 8 + 2 * 2
+    assert not (tmp_path / "checkpoints" / "epoch-02.safetensors").exists()
+
+
+async def test_a_round_without_a_reply_says_so_whatever_the_server_said(tmp_path: Path) -> None:
+    kept = []
+    for said in ("no room, req-1", "overloaded, req-2"):
+        await searched(tmp_path / said, refusing(searching(*levels(4)), is_proposal, said), max_rounds=1)
+        kept.append(facts(tmp_path / said)["search"])
+    assert kept[0] == kept[1]
+    assert {name: kept[0][1][name] for name in ("status", "reason", "proposals", "proposal_cost", "calls")} == {
+        "status": "no_proposal",
+        "reason": FAILED,
+        "proposals": 4,
+        "proposal_cost": 0.0,
+        "calls": 0,
+    }
 
 
 @pytest.mark.parametrize("at", [0, 5, 8, 9, 12, 17])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from baselines.aflow.interpreter import Interpreter
-from baselines.aflow.operators import CANDIDATES, HEADER
-from baselines.aflow.workflow import Workflow, check, start
+from baselines.aflow.operators import CANDIDATES, HEADER, Turn
+from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, Workflow, check, start
 from harness.benchmarks import benchmark
 from harness.items import Item
 from harness.llm.request import Message, Reply
@@ -113,6 +114,28 @@ async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
     assert sampling(client) == [(0.0, 0), (0.0, 0), (0.7, 1), (0.7, 2)]
     assert calls(found) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]
     assert user(client).endswith("[1] Result of a:\none\n\n[2] Result of a:\ntwo\n\n[3] Result of a:\nthree")
+
+
+async def test_samples_of_two_nodes_with_one_prompt_are_independent_and_their_greedy_runs_one_call() -> None:
+    client = ScriptedClient("one", "two", "three", "four", "five", "six", "Candidate A")
+    twins = [node(name, "Custom", repeat=3, instruction="Solve.") for name in "ab"]
+    found = await run(flow(*twins, node("e", "ScEnsemble", "a", "b")), client)
+    solving = [request for _, request in client.asked[:6]]
+    assert len({request.messages for request in solving}) == 1
+    uses = Counter(call.key for call in found.calls if call.purpose == "custom")
+    assert sorted(uses.values()) == [1, 1, 1, 1, 2]
+    [shared] = [key for key, count in uses.items() if count == 2]
+    assert [(one.temperature, one.draw) for one in solving if one.key == shared] == [(0.0, 0)] * 2
+    assert all(one.temperature == 0.7 for one in solving if one.key != shared)
+
+
+def test_no_two_samples_of_a_workflow_have_the_same_draw() -> None:
+    desk: Any = None
+    turns = [Turn(desk, "m", step, run) for step in range(1, MOST_NODES + 1) for run in range(MOST_REPEATS)]
+    assert {turn.draw for turn in turns if turn.repetition == 0} == {0}
+    sampled = [turn.draw for turn in turns if turn.repetition]
+    assert len(set(sampled)) == len(sampled) == 40
+    assert min(sampled) > 0
 
 
 @pytest.mark.parametrize(("outcome", "asked"), [("failed", 1), ("passed", 2)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import orjson
 import pytest
 
 from baselines.aflow.edits import schema
-from baselines.aflow.optimizer import Optimizer, Proposal, parsed
+from baselines.aflow.optimizer import FAILED, Optimizer, Proposal, parsed
 from baselines.aflow.prompt import Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.items import Item
 from harness.llm.request import Reply
+from tests import scripted
 from tests.baselines.aflow.made import RULES, Model, flow, node, proposal, questions, text_of, told, training
 
 PARENT = Round(1, None, "scored", workflow=start("Math"), score=62.5)
@@ -53,9 +55,8 @@ async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> N
     wrong = Item(id="q", benchmark="gsm_hard", question="How many hens?", gold="77.0")
     better = child(2, "Tell it to be brief.", score=70.0, success=True)
     worse = child(3, "Tell it to be long.", score=50.0)
-    crashed = Round(4, 1, "crashed", "add Custom at 1", "Think twice.", flow(node("y", "Custom", instruction="y")))
     failures = [(wrong, Failure("q", "It must be 78.", "78")), (wrong, Failure("q", "", None))]
-    _, model = await propose(tmp_path, PROGRAM, children=[better, worse, crashed], failures=failures)
+    _, model = await propose(tmp_path, PROGRAM, children=[better, worse], failures=failures)
     system, user = (message.content for message in model.requests[0].messages)
     assert "mathematical questions" in system
     for operator in (
@@ -73,7 +74,6 @@ async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> N
     assert "each of them forbidden" in user
     assert "replace node_1 by Custom: Tell it to be brief. (score 62.50 % before, 70.00 % after, better)" in user
     assert "Tell it to be long. (score 62.50 % before, 50.00 % after, no better)" in user
-    assert "add Custom at 1: Think twice. (score 62.50 % before, broke down)" in user
     assert "(1 of 2):\nQuestion:\nHow many hens?\nRight answer:\n77.0\nOutput of the workflow:\nIt must be 78." in user
     assert "Answer found in it:\n78" in user
     assert "Output of the workflow:\n(empty)\nAnswer found in it:\n(none)" in user
@@ -135,7 +135,6 @@ INVALID = {
     "no operator 'Review'": proposal(
         "x", kind="add", at=1, node={"id": "b", "operator": "Review", "inputs": ["node_1"]}
     ),
-    "the call failed (no room)": Reply.failed("m", "no\nroom"),
 }
 
 
@@ -154,6 +153,81 @@ async def test_a_second_invalid_proposal_ends_the_round(tmp_path: Path, reason: 
     assert found.workflow is None
     assert reason in found.reason
     assert found.modification == found.edit == ""
+
+
+# Calls that fail
+
+REFUSED = Reply.failed("m", "Error code: 400 - response_format is\nnot supported, req-7f3a")
+TOO_LONG = Reply.failed("m", "Error code: 400 - 40000 tokens are too many, req-91bc")
+
+
+def said_by_a_server(text: str) -> list[str]:
+    return re.findall(r"Error code|not supported|too many|req-\w+", text)
+
+
+async def test_a_refused_response_format_is_left_out_once(tmp_path: Path) -> None:
+    found, model = await propose(tmp_path, REFUSED, PROGRAM)
+    assert found.workflow == flow(node("node_1", "Programmer"))
+    assert (found.reason, found.replies[0]) == ("", REFUSED)
+    first, second = model.requests
+    assert json.loads(first.response_format or "")["type"] == "json_schema"
+    assert second.response_format is None
+    assert (second.messages, second.draw, second.temperature) == (first.messages, first.draw, first.temperature)
+
+
+async def test_a_proposal_without_a_response_format_may_be_unreadable_like_any_other(tmp_path: Path) -> None:
+    found, model = await propose(tmp_path, REFUSED, "Hm.", REFUSED, PROGRAM)
+    assert found.workflow is not None
+    assert [request.response_format is None for request in model.requests] == [False, True, False, True]
+    assert "the reply is no JSON object" in text_of(model.requests[2])
+    assert not any(said_by_a_server(text_of(request)) for request in model.requests)
+
+
+async def test_an_attempt_whose_calls_both_fail_is_repeated_with_the_same_prompt(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found, model = await propose(tmp_path, REFUSED, TOO_LONG, PROGRAM)
+    assert found.modification == "Compute it."
+    first, second, third = model.requests
+    assert first.messages == second.messages == third.messages
+    assert third.response_format == first.response_format
+    assert third.draw != first.draw
+    logged = [record.getMessage().partition(" failed: ") for record in caplog.records]
+    assert [(before, said) for before, _, said in logged] == [
+        ("optimizer large, round 5: the call with a response format", " ".join((REFUSED.error or "").split())),
+        ("optimizer large, round 5: the call without a response format", TOO_LONG.error),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("replies", "reason"),
+    [
+        ([REFUSED, TOO_LONG, REFUSED, TOO_LONG], FAILED),
+        (["Hm.", REFUSED, TOO_LONG], FAILED),
+        ([REFUSED, TOO_LONG, "Hm."], "the reply is no JSON object"),
+    ],
+)
+async def test_two_attempts_that_fail_or_are_unusable_end_the_round(
+    tmp_path: Path, replies: list[str | Reply], reason: str
+) -> None:
+    found, model = await propose(tmp_path, *replies)
+    assert (found.workflow, found.reason) == (None, reason)
+    assert not any(said_by_a_server(text) for text in (reason, *map(text_of, model.requests)))
+
+
+async def test_the_second_call_is_the_last_of_its_attempt(tmp_path: Path) -> None:
+    """Where it stands decides whether the attempt counts as failed."""
+    desk = scripted.desk(questions(1)[0], Model(lambda request: REFUSED if request.response_format else PROGRAM))
+
+    class Consulting:
+        seed = 7
+
+        async def consult(self, purpose: str, episode: Any, work: Any) -> Any:
+            return await work(desk)
+
+    its: Any = Consulting()
+    await Optimizer("large", "Math").propose(5, Situation(PARENT, (), ()), its)
+    assert [call.error is None for call in desk.close("").calls] == [False, True]
 
 
 # What was tried before

@@ -18,7 +18,7 @@ from tests.baselines.aflow.made import flow, node
 
 def rounds(*scores: float | None) -> list[Round]:
     return [
-        Round(number, 1 if number > 1 else None, "scored" if score is not None else "crashed", score=score)
+        Round(number, 1 if number > 1 else None, "scored" if score is not None else "no_proposal", score=score)
         for number, score in enumerate(scores, 1)
     ]
 
@@ -91,7 +91,7 @@ def test_children_are_the_edits_of_one_parent_that_came_to_a_workflow() -> None:
         Round(2, 1, "scored", workflow=workflow, score=1.0),
         Round(3, 2, "scored", workflow=workflow, score=1.0),
         Round(4, 1, "no_proposal"),
-        Round(5, 1, "crashed", workflow=workflow),
+        Round(5, 1, "scored", workflow=workflow, score=1.0),
     ]
     assert [one.number for one in children(tried, tried[0])] == [2, 5]
 
