@@ -9,10 +9,11 @@ from harness import layout
 from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
-from workflow import jobs
+from workflow import jobs, searches
 
 TABLES = [f"main_table.{kind}" for kind in ("tex", "csv", "md", "html")]
 COSTS = [f"costs.{kind}" for kind in ("tex", "csv", "md", "html")]
+SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
 LEAKS = [f"leak_report.{kind}" for kind in ("csv", "md")]
 OVERRIDES = suite.typed(
     {key: value for key, value in config.items() if key != "preset"}
@@ -79,6 +80,11 @@ def cell_inputs(wildcards):
     simulated = [*data_of(chosen.name, chosen.benchmarks), layout.world(chosen.name)]
     own = data_of(chosen.name, [cell.benchmark])
     return [*(simulated if chosen.simulated else own), *seals]
+
+
+def wanted_searches():
+    """The report on searches, where the preset that reports are copied from has any."""
+    return SEARCHES if searches.folders(PRESETS[config["preset"]]) else []
 
 
 def all_runs(wildcards):

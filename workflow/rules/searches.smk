@@ -1,13 +1,3 @@
-from workflow import searches
-
-SEARCHES = ["search_history.md", "search_history.csv"]
-
-
-def wanted_searches():
-    """The report on searches, where the preset that reports are copied from has any."""
-    return SEARCHES if searches.folders(PRESETS[config["preset"]]) else []
-
-
 rule search_history:
     input:
         lambda wildcards: [
