@@ -138,7 +138,8 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None, root: Path = R
         "backbones": ("backbone", parse(root / "config" / "backbones.yaml"), "config/backbones.yaml"),
     }
     for key, (kind, choices, file) in known.items():
-        _check_names(kind, entry[key], choices, f"{file}; named in {path.relative_to(root)}")
+        named = "given for this run" if key in changed else f"named in {path.relative_to(root)}"
+        _check_names(kind, entry[key], choices, f"{file}; {named}")
     limit = Limit(**(entry.pop("limit", None) or {}))
     return Preset(name=name, limit=limit, **_tuples(entry))
 

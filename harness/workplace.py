@@ -95,7 +95,13 @@ class Workplace:
             UserError: Too many attempts have failed, the sandbox is broken, or an endpoint is gone.
         """
         desk = self.desk(item, episode)
-        trajectory = desk.close(await solve(item, desk))
+        answer = await solve(item, desk)
+        if not isinstance(answer, str):
+            raise UserError(
+                f"{solve.__qualname__} of {solve.__module__} returned a {type(answer).__name__}; expected the answer's "
+                "text, such as the text of a reply"
+            )
+        trajectory = desk.close(answer)
         verdict = await grade(self.benchmark, trajectory, self.tools)
         self.errors.note(verdict.status)
         return Answered(trajectory, verdict)

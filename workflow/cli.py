@@ -219,6 +219,12 @@ def print_ledger(preset: PresetName, overrides: Overrides = None) -> None:
     warning = "SIMULATED BACKBONES. " if simulated(folders) else ""
     typer.echo(f"{warning}Preset {preset}, {finished} of {len(folders)} cells finished.")
     typer.echo(ledger(folders).to_string(float_format="{:.4f}".format))
+    others = [path.parent for path in layout.RESULTS.glob(f"{preset}/cells/*/*/*/*/run.json")]
+    left = sorted({folder.parents[2].name for folder in others if folder not in folders})
+    if left:
+        typer.echo(
+            f"Finished cells that this preset does not have as it stands: {', '.join(left)} (name them by --set)."
+        )
     typer.echo(
         "uses: calls as charged. calls: distinct within a cell. alike: of these, asked by another cell too. "
         "cost: in the paper's unit, over uses."

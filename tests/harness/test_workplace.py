@@ -65,6 +65,15 @@ async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:
     assert all(0 < number < 1 for number in numbers)
 
 
+async def test_what_is_no_text_is_told_in_one_line() -> None:
+    async def forgetful(item: Item, desk: Desk) -> Any:
+        return await desk.ask("small", (Message("user", "one"),))
+
+    with pytest.raises(UserError, match=r"forgetful of \S+ returned a Reply; expected the answer's text") as caught:
+        await workplace("right").attempt(forgetful, ITEM)
+    assert "\n" not in str(caught.value)
+
+
 async def test_an_answer_that_outlived_a_failed_last_call_is_graded() -> None:
     async def keep_the_first(item: Item, desk: Desk) -> str:
         first = await desk.ask("small", (Message("user", "one"),))

@@ -18,8 +18,8 @@ from harness.files import ROOT
 
 PAGE = (ROOT / "docs" / "adding-a-method.md").read_text()
 MODULES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-ENTRIES = {"majority": MODULES[0], "best_backbone": MODULES[1]}
-ROWS = {"majority": "qwen-2.5-14B", "best_backbone": "pool"}
+ENTRIES = dict(zip(("majority", "second_opinion", "best_backbone"), MODULES, strict=True))
+ROWS = {"majority": "qwen-2.5-14B", "second_opinion": "qwen-2.5-14B", "best_backbone": "pool"}
 FEW = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 4, test: 6}"]
 
 
@@ -34,7 +34,7 @@ def entry(name: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the suite with two more entries, and the modules beside it."""
+    """A copy of the suite with more entries, and the modules beside it."""
     folder = tmp_path_factory.mktemp("suite")
     for room in ("harness", "baselines", "gmr", "paper", "workflow", "config"):
         shutil.copytree(ROOT / room, folder / "suite" / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -76,6 +76,8 @@ def test_a_method_from_outside_is_one_file_and_one_entry(checkout: Path, name: s
     if name == "majority":
         assert [item["utility"] for item in items] == [None] * 6
         assert [call["slot"] for call in calls] == [0, 1, 2] * 6
+    elif name == "second_opinion":
+        assert [(call["step"], call["role"]) for call in calls] == [(1, ""), (2, "Commonsense/Critic"), (3, "")] * 6
     else:
         log = pq.read_table(cell / "training.parquet").to_pylist()
         accuracy = [row["value"] for row in log if row["measure"] == "accuracy"]
@@ -84,5 +86,6 @@ def test_a_method_from_outside_is_one_file_and_one_entry(checkout: Path, name: s
         assert [item["utility"] for item in items] == [float(item["correct"]) for item in items]
 
 
-def test_the_method_that_only_answers_is_short() -> None:
-    assert len(ENTRIES["majority"].splitlines()) < 40
+@pytest.mark.parametrize("name", ["majority", "second_opinion"])
+def test_a_method_that_only_answers_is_short(name: str) -> None:
+    assert len([line for line in ENTRIES[name].splitlines() if line.strip()]) < 40
