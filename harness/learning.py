@@ -5,12 +5,12 @@ Of torch, only what the caller's network needs: a method that learns without gra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from harness import draws
@@ -22,6 +22,7 @@ Network = TypeVar("Network", bound=nn.Module)
 Tensors = Mapping[str, NDArray[np.generic]]
 _ADAM = ("exp_avg", "exp_avg_sq", "step")
 _NETWORK = "network."
+LOG_PROB_TOLERANCE = 1e-5
 
 
 class Learning(Generic[Network]):
@@ -125,6 +126,24 @@ def refuse_other_choices(trained: Mapping[str, Any], now: Mapping[str, list[list
                 f"the checkpoint was trained with {len(trained[kind])} {kind} and is given {len(choices)}; train it "
                 f"again, or give the same {kind}"
             )
+
+
+def check_on_policy(again: ArrayLike, sampled: Sequence[float]) -> None:
+    """Refuse to learn from draws that another policy made.
+
+    Args:
+        again: Log-probabilities of the draws, computed for the update.
+        sampled: The same as they were when the draws were made.
+
+    Raises:
+        RuntimeError: A difference above 1e-5, or one that is no number.
+    """
+    worst = float(np.abs(np.asarray(again) - np.asarray(sampled)).max())
+    if not worst <= LOG_PROB_TOLERANCE:
+        raise RuntimeError(
+            f"log-probabilities computed again differ from the sampled ones by {worst:.2e} (limit "
+            f"{LOG_PROB_TOLERANCE:.0e}): the update is not on-policy"
+        )
 
 
 class Update(NamedTuple):

@@ -13,11 +13,9 @@ from baselines.puppeteer.actions import KEYS, TERMINATE
 from baselines.puppeteer.config import Config
 from baselines.puppeteer.policy import Evaluation, Policy
 from baselines.puppeteer.rewards import returns, utility
-from baselines.puppeteer.trace import Choice, Trace
-from harness.learning import Learning
+from baselines.puppeteer.trace import Trace
+from harness.learning import Learning, check_on_policy
 from harness.results import Answered
-
-LOG_PROB_TOLERANCE = 1e-5
 
 Array = NDArray[np.float64]
 
@@ -48,7 +46,7 @@ def learn(
     gains = [returns(trace, one.verdict.correct, parameters_b, config) for one, trace in pairs]
     choices = list(chain.from_iterable(traces))
     evaluation = learning.network.evaluate(choices)
-    check_log_probs(evaluation.log_prob.detach().numpy(), choices)
+    check_on_policy(evaluation.log_prob.detach().numpy(), [choice.log_prob for choice in choices])
     total = loss(evaluation, gains, config)
     learning.step(total)
     return {
@@ -71,24 +69,6 @@ def loss(evaluation: Evaluation, gains: Sequence[Array], config: Config) -> torc
     policy = -(evaluation.log_prob * torch.from_numpy(np.concatenate(gains))).sum()
     entropies = evaluation.entropy.split([len(of_one) for of_one in gains])
     return policy - config.entropy_weight * torch.stack([entropy.mean() for entropy in entropies]).sum()
-
-
-def check_log_probs(again: Array, choices: Sequence[Choice]) -> None:
-    """Refuse to learn from choices that another policy made.
-
-    Args:
-        again: Log-probabilities, computed for all choices at once.
-        choices: The choices, with their log-probabilities as sampled.
-
-    Raises:
-        RuntimeError: A difference above 1e-5.
-    """
-    worst = float(np.abs(again - [choice.log_prob for choice in choices]).max())
-    if not worst <= LOG_PROB_TOLERANCE:
-        raise RuntimeError(
-            f"log-probabilities computed again differ from the sampled ones by {worst:.2e} (limit "
-            f"{LOG_PROB_TOLERANCE:.0e}): the update is not on-policy"
-        )
 
 
 def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:

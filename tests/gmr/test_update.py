@@ -15,7 +15,7 @@ from gmr.learning import new_router
 from gmr.padded import evaluate
 from gmr.router import Router
 from gmr.trace import Trace
-from gmr.update import check_log_probs, learn
+from gmr.update import learn
 from harness.items import Status, Verdict
 from harness.learning import Learning
 from harness.results import Answered
@@ -93,11 +93,6 @@ async def test_a_policy_that_has_moved_on_is_refused() -> None:
     learn(made, answered, traces, settings, (0, 1))
     with pytest.raises(RuntimeError, match=r"differ from the sampled ones by \d"):
         learn(made, answered, traces, settings, (0, 2))
-
-
-def test_a_log_probability_that_is_no_number_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="not on-policy"):
-        check_log_probs(np.array([math.nan]), [Trace(embedding("q"), ())])
 
 
 async def test_every_parameter_learns_and_the_profiles_stay() -> None:

@@ -14,7 +14,7 @@ from torch import nn
 
 from harness.errors import UserError
 from harness.items import Item
-from harness.learning import Learning, network_of, refuse_other_choices, seeded, updates
+from harness.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded, updates
 
 ITEMS = [Item(id=f"q{number}", benchmark="toy", question="?", gold="") for number in range(37)]
 
@@ -75,6 +75,13 @@ def test_other_choices_are_refused_by_the_first_difference() -> None:
     ):
         with pytest.raises(UserError, match=message):
             refuse_other_choices(trained, {"actions": now})
+
+
+@pytest.mark.parametrize("again", [-1.0 + 2e-5, -1.0 - 2e-5, float("nan"), float("inf")])
+def test_draws_of_another_policy_are_refused(again: float) -> None:
+    check_on_policy([-1.0 + 5e-6, -2.0], [-1.0, -2.0])
+    with pytest.raises(RuntimeError, match="the update is not on-policy"):
+        check_on_policy([again, -2.0], [-1.0, -2.0])
 
 
 @given(

@@ -13,8 +13,8 @@ import torch
 from baselines.puppeteer.actions import KEYS
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.rewards import returns, utility
-from baselines.puppeteer.trace import Choice, Trace
-from baselines.puppeteer.update import check_log_probs, learn, loss
+from baselines.puppeteer.trace import Trace
+from baselines.puppeteer.update import learn, loss
 from harness.items import Status, Verdict
 from harness.learning import Learning, seeded
 from harness.results import Answered
@@ -120,11 +120,6 @@ async def test_a_policy_that_has_moved_on_is_refused() -> None:
     learn(made, answered, traces, N, SETTINGS)
     with pytest.raises(RuntimeError, match=r"differ from the sampled ones by \d"):
         learn(made, answered, traces, N, SETTINGS)
-
-
-def test_a_log_probability_that_is_no_number_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="not on-policy"):
-        check_log_probs(np.array([math.nan]), [Choice(None, 0, np.zeros(1152), (), 0, -1.0)])
 
 
 async def test_the_gradient_reaches_every_parameter() -> None:
