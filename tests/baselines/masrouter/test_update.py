@@ -143,7 +143,7 @@ async def test_a_policy_that_has_moved_on_is_refused() -> None:
     made = Learning(router(), 0.01)
     answered, traces = await rollouts(made.network)
     update(made, answered, traces)
-    with pytest.raises(RuntimeError, match="computed again.* the update is not on-policy"):
+    with pytest.raises(RuntimeError, match=r"computed again.* the update is not on-policy"):
         update(made, answered, traces)
 
 
