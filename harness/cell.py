@@ -93,7 +93,6 @@ async def _train(
 
 
 def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:
-    settings = config.identity(plan.preset, plan.cell)
     simulated = any(one.simulated for one in served.values())
     return {
         "preset": plan.preset.name,
@@ -113,7 +112,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
             "split_checksum": plan.data.split_checksum,
             "n_test": len(plan.test),
         },
-        "config_hash": hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        "config_hash": plan.config_hash,
         "code": code_of(plan.method.module),
         "backbones": {
             key: {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import yaml
 
 from harness.errors import UserError, unknown
 from harness.files import ROOT, source_of
-from harness.yaml_files import check, parse, read_yaml
+from harness.yaml_files import changed_at, check, parse, read_yaml
 
 POOL = "pool"
 
@@ -45,6 +45,7 @@ class Preset:
     share_logs: bool = True
     max_error_share: float = 0.05
     in_flight: int = 256
+    simulator: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:
@@ -83,6 +84,12 @@ class Cell:
 
 def methods(root: Path = ROOT) -> dict[str, MethodEntry]:
     """Every method, by key."""
+    return dict(_methods(root, *(changed_at(root / "config" / name) for name in ("methods.yaml", "backbones.yaml"))))
+
+
+@lru_cache
+def _methods(root: Path, *_changed_at: int) -> dict[str, MethodEntry]:
+    """Read once for every state of the files: a DAG asks thousands of times."""
     entries = _extended(read_yaml(root / "config" / "methods.yaml", _schema("methods")))
     rows = [*parse(root / "config" / "backbones.yaml"), POOL]
     for entry in entries.values():
@@ -118,17 +125,24 @@ def check_presets(names: Iterable[str], root: Path = ROOT) -> None:
     Raises:
         UserError: Names the first unknown one and the nearest that is known.
     """
-    _check_names("preset", names, preset_names(root), "config/presets/")
+    _check_names("preset", [name.partition("@")[0] for name in names], preset_names(root), "config/presets/")
 
 
 def preset(name: str, overrides: Mapping[str, Any] | None = None, root: Path = ROOT) -> Preset:
     """Read a preset, apply overrides, and check every name it uses.
 
+    Args:
+        name: A file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same in a simulated world with one parameter
+            changed, such as ``embedded@slope=4.0``.
+        overrides: Keys that hold instead of the preset's own values.
+        root: The checkout.
+
     Raises:
         UserError: Unknown preset, key, benchmark, method or backbone.
     """
-    check_presets([name], root)
-    path = root / "config" / "presets" / f"{name}.yaml"
+    base, _, change = name.partition("@")
+    check_presets([base], root)
+    path = root / "config" / "presets" / f"{base}.yaml"
     changed = overrides or {}
     entry = {**(parse(path) or {}), **changed}
     check(entry, _schema("preset"), f"{path}{' with ' + ', '.join(changed) + ' overridden' if changed else ''}")
@@ -141,7 +155,20 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None, root: Path = R
         named = "given for this run" if key in changed else f"named in {path.relative_to(root)}"
         _check_names(kind, entry[key], choices, f"{file}; {named}")
     limit = Limit(**(entry.pop("limit", None) or {}))
-    return Preset(name=name, limit=limit, **_tuples(entry))
+    found = Preset(name=name, limit=limit, **_tuples(entry))
+    return dataclasses.replace(found, simulator=_changed_world(found, change)) if change else found
+
+
+def _changed_world(chosen: Preset, change: str) -> dict[str, float]:
+    """The change that the name of a preset carries; building the world checks whether there is such a parameter."""
+    parameter, _, value = change.partition("=")
+    number = from_text(value)
+    if not chosen.simulated or isinstance(number, bool) or not isinstance(number, int | float):
+        raise UserError(
+            f"{chosen.name!r} is no preset: behind @ stands one parameter of config/simulator.yaml and its value, such "
+            "as embedded@slope=4.0, and the backbones have to be simulated"
+        )
+    return {parameter: float(number)}
 
 
 def cells(chosen: Preset, root: Path = ROOT) -> list[Cell]:
@@ -167,19 +194,17 @@ def check_benchmark(chosen: Preset, benchmark: str) -> None:
 
 
 def check_cell(chosen: Preset, cell: Cell, root: Path = ROOT) -> None:
-    """Refuse a cell that the preset does not have.
+    """Refuse a cell that cannot be run under a preset: any method may, on the benchmarks and backbones it has.
 
     Raises:
         UserError: Names the first part that is unknown.
     """
-    its = cells(chosen, root)
+    entries = methods(root)
     where = f"preset {chosen.name}"
-    _check_names("method", [cell.method], chosen.methods, where)
+    _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)
-    rows = dict.fromkeys(one.backbone for one in its if one.method == cell.method)
+    rows = [row for row in entries[cell.method].rows if row == POOL or row in chosen.backbones]
     _check_names("backbone", [cell.backbone], rows, f"{where}, rows of {cell.method}")
-    seeds = dict.fromkeys(str(one.seed) for one in its if one.method == cell.method)
-    _check_names("seed", [str(cell.seed)], seeds, where)
 
 
 def backbones_of(chosen: Preset, cell: Cell, root: Path = ROOT) -> tuple[str, ...]:
@@ -211,6 +236,7 @@ def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
     served = {
         "endpoints": chosen.endpoints,
         **({"length_scale": chosen.length_scale} if chosen.simulated else {}),
+        **({"simulator": dict(chosen.simulator)} if chosen.simulator else {}),
     }
     return {
         "cell": dataclasses.asdict(cell),

@@ -11,14 +11,19 @@ REPORTS = Path("reports")
 CALL_LOG = "calls.jsonl"
 
 
+def base(preset: str) -> str:
+    """The preset whose questions a preset uses: itself, or the one whose simulated world it changes."""
+    return preset.partition("@")[0]
+
+
 def manifest(preset: str, benchmark: str) -> Path:
     """The small file that identifies a benchmark's data and splits."""
-    return RESULTS / preset / "data" / f"{benchmark}.json"
+    return RESULTS / base(preset) / "data" / f"{benchmark}.json"
 
 
 def items(preset: str, benchmark: str) -> Path:
     """The normalised questions."""
-    return RESULTS / preset / "data" / f"{benchmark}.items.jsonl"
+    return RESULTS / base(preset) / "data" / f"{benchmark}.items.jsonl"
 
 
 def world(preset: str) -> Path:
@@ -39,6 +44,11 @@ def call_log(preset: str, of: Cell) -> Path:
 def seal(preset: str, of: Cell) -> Path:
     """What the log of a finished cell is known by."""
     return cell(preset, of) / "calls.seal.json"
+
+
+def timing(preset: str, of: Cell) -> Path:
+    """The folder of the timing job of one cell."""
+    return RESULTS / preset / "timings" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
 
 
 def embeddings(encoder: str, benchmark: str) -> Path:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import orjson
 
 from harness import config, layout
 from harness.backbones import Backbone, load
@@ -48,6 +51,12 @@ class Plan:
     def seed(self) -> int:
         """What all chance of this cell follows from."""
         return self.cell.seed + self.method.seed_offset
+
+    @property
+    def config_hash(self) -> str:
+        """What the configuration of this cell is known by in its results."""
+        settings = config.identity(self.preset, self.cell)
+        return hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     @property
     def setting(self) -> Setting:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Hashable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,17 @@ def check(document: Any, schema: Mapping[str, Any], where: str) -> None:
 
 def parse(path: Path) -> Any:
     """The content of a YAML file, whatever it is; raises :class:`UserError` where it is not YAML."""
+    return copy.deepcopy(_parsed(path, changed_at(path)))
+
+
+def changed_at(path: Path) -> int:
+    """When a file was changed last, in nanoseconds; 0 where there is none."""
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+@lru_cache
+def _parsed(path: Path, _changed_at: int) -> Any:
+    """Read once for every state of the file: planning a DAG asks thousands of times."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
     except OSError as error:

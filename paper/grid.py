@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from paper.measures import Key, Measurement, measure
 from paper.published import Published, PublishedRow
@@ -60,16 +61,34 @@ class Grid:
         """What was measured, ``None`` where nothing was run."""
         return self.measurements.get(Key(line.method, line.backbone, benchmark))
 
-    def average(self, line: Line) -> Estimate | None:
-        """The measured average over the paper's benchmarks, ``None`` unless all of them were run."""
+    def row(self, line: Line) -> list[Measurement]:
+        """What was measured on the paper's benchmarks."""
         row = [self.at(line, benchmark) for benchmark in self.published.benchmarks]
-        found = [measurement.accuracy for measurement in row if measurement is not None]
-        return macro_average(found) if len(found) == len(row) else None
+        return [measurement for measurement in row if measurement is not None]
+
+    def has_equal_seeds(self, line: Line) -> bool:
+        """Whether every benchmark of the row that the average is over was run with the same seeds."""
+        return len({measurement.seeds for measurement in self.row(line)}) <= 1
+
+    def average(self, line: Line) -> Estimate | None:
+        """The measured average over the paper's benchmarks.
+
+        ``None`` unless all of them were run, and with the same seeds: an average that weighs a training on one
+        benchmark more than on another is of no method.
+        """
+        row = self.row(line)
+        if len(row) < len(self.published.benchmarks) or not self.has_equal_seeds(line):
+            return None
+        return macro_average([measurement.accuracy for measurement in row])
+
+    def average_of_seed_0(self, line: Line) -> float | None:
+        """The same of seed 0 alone, where it was run on all of them."""
+        found = [measurement.seed_0 for measurement in self.row(line) if measurement.seed_0 is not None]
+        return fmean(found) if len(found) == len(self.published.benchmarks) else None
 
     def is_calibrated(self, line: Line) -> bool:
         """Whether any number of the row was fitted to the paper, so that its average was, too."""
-        row = [self.at(line, benchmark) for benchmark in self.published.benchmarks]
-        return any(measurement.calibrated for measurement in row if measurement is not None)
+        return any(measurement.calibrated for measurement in self.row(line))
 
 
 def build_grid(cells: Sequence[Cell], published: Published) -> Grid:

@@ -10,6 +10,9 @@ from harness.items import Status
 from paper.results import Cell
 from paper.statistics import Estimate, accuracy
 
+# The log that learning leaves in the folder of a cell.
+TRAINING = "training.parquet"
+
 
 class Key(NamedTuple):
     """What a measurement is of."""
@@ -59,6 +62,17 @@ class Measurement:
     def calibrated(self) -> bool:
         """Whether any seed was fitted to the paper."""
         return any(cell.run.calibrated for cell in self.cells)
+
+    @property
+    def seed_0(self) -> float | None:
+        """Accuracy of seed 0 alone, what a table of single runs shows; ``None`` where that seed was not run."""
+        verdicts = [cell.items.correct for cell in self.cells if cell.run.seed == 0]
+        return sum(verdicts[0]) / len(verdicts[0]) if verdicts else None
+
+    @property
+    def learned(self) -> bool:
+        """Whether something was learned from training questions, so that another seed is another method to measure."""
+        return len(self.cells) > 1 or (self.cells[0].folder / TRAINING).is_file()
 
 
 def measure(cells: Iterable[Cell]) -> dict[Key, Measurement]:

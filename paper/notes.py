@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from harness.items import Status
 from paper import tables
-from paper.grid import Grid
+from paper.grid import Grid, Line
 from paper.measures import Measurement
 
 _WITHOUT_VERDICT = {
@@ -21,7 +21,14 @@ _WITHOUT_VERDICT = {
 
 def notes(grid: Grid) -> tuple[str, ...]:
     """Every note that applies, legend first."""
-    return (*_legend(grid), *_protocol(grid), *_without_verdict(grid), *_math_verify(grid))
+    return (
+        *_legend(grid),
+        *protocol(grid),
+        *seeds(grid),
+        *_without_average(grid),
+        *_without_verdict(grid),
+        *_math_verify(grid),
+    )
 
 
 def conditions(grid: Grid) -> str:
@@ -56,11 +63,47 @@ def _legend(grid: Grid) -> Iterator[str]:
 
 def _interval(grid: Grid) -> str:
     several = any(len(measurement.seeds) > 1 for measurement in grid.measurements.values())
-    seeds = "; values are means over the seeds, with a normal interval over items" if several else ""
-    return f"Wilson{seeds}{'; averages: normal' if grid.has_average else ''}"
+    means = "; of a mean over several seeds, bootstrap over items and seeds, with seed 0 alone beside it"
+    return f"Wilson{means if several else ''}{'; averages: normal' if grid.has_average else ''}"
 
 
-def _protocol(grid: Grid) -> Iterator[str]:
+def seeds(grid: Grid) -> Iterator[str]:
+    """Rows that were trained with other seeds than the rest.
+
+    The seeds that most measurements of learned methods have count as the usual ones, of equally frequent ones the more
+    numerous.
+    """
+    times = Counter(one.seeds for one in grid.measurements.values() if one.learned)
+    if len(times) > 1:
+        usual = max(times, key=lambda found: (times[found], len(found), found))
+        others = [text for line in grid.lines if (text := _other_seeds(grid, line, usual))]
+        yield f"Seeds of the learned rows: {_listed(usual)}, except {'; '.join(others)}."
+
+
+def _without_average(grid: Grid) -> Iterator[str]:
+    uneven = [line.name for line in grid.lines if not grid.has_equal_seeds(line)] if grid.has_average else []
+    if uneven:
+        yield f"No average over benchmarks with different seeds: {', '.join(uneven)}."
+
+
+def _other_seeds(grid: Grid, line: Line, usual: tuple[int, ...]) -> str:
+    """What a row has instead, by benchmark; empty for the usual row, and for one that does not learn."""
+    found: dict[tuple[int, ...], list[str]] = {}
+    for key, title in grid.benchmarks.items():
+        measured = grid.at(line, key)
+        if measured is not None and measured.learned and measured.seeds != usual:
+            found.setdefault(measured.seeds, []).append(title)
+    parts = [
+        _listed(own) + (f" on {', '.join(on)}" if len(on) < len(grid.benchmarks) else "") for own, on in found.items()
+    ]
+    return f"{line.name}: {' and '.join(parts)}" if parts else ""
+
+
+def _listed(found: tuple[int, ...]) -> str:
+    return "/".join(map(str, found))
+
+
+def protocol(grid: Grid) -> Iterator[str]:
     """The question format moves accuracies by many points, so a table must name it."""
     asserts = "; MBPP questions show one assert" if "mbpp" in grid.benchmarks else ""
     yield f"Prompts: zero-shot; temperature 0 unless a method prescribes another{asserts}."

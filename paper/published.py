@@ -87,6 +87,15 @@ class PublishedCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """Size of a backbone in billions of parameters, and its prices for a million tokens in the paper's unit."""
+
+    size: float
+    input: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """Everything this project takes from the paper's result tables.
 
@@ -96,6 +105,8 @@ class Published:
         methods: By key, in the order of the rows.
         rows: The main table from top to bottom.
         costs: The rows of a cost table by benchmark key.
+        further: The other tables: by table, method, benchmark (or ``overall``) and measure.
+        prices: The price table, by backbone.
     """
 
     benchmarks: Mapping[str, str]
@@ -103,6 +114,16 @@ class Published:
     methods: Mapping[str, PublishedMethod]
     rows: tuple[PublishedRow, ...]
     costs: Mapping[str, tuple[PublishedCost, ...]]
+    further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+    prices: Mapping[str, Price]
+
+    def at(self, table: str, method: str, benchmark: str, measure: str) -> float | None:
+        """A number of one of the further tables, ``None`` where it prints none.
+
+        Raises:
+            KeyError: There is no such table.
+        """
+        return self.further[table].get(method, {}).get(benchmark, {}).get(measure)
 
 
 def load(path: Path = PATH) -> Published:
@@ -119,6 +140,8 @@ def load(path: Path = PATH) -> Published:
         methods={key: PublishedMethod(**method) for key, method in document["methods"].items()},
         rows=tuple(_row(row) for row in document["main"]),
         costs={key: tuple(PublishedCost(**row) for row in rows) for key, rows in document["costs"].items()},
+        further=document["further"],
+        prices={key: Price(**price) for key, price in document["prices"].items()},
     )
     _check_names(published, path)
     return published

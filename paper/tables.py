@@ -98,7 +98,12 @@ class Table:
     @property
     def warning(self) -> str:
         """The sentence about simulated backbones, or nothing for a run on real ones."""
-        return SIMULATED if self.simulated else ""
+        return warning(self.simulated)
+
+
+def warning(simulated: bool) -> str:
+    """The sentence about simulated backbones, or nothing for a run on real ones."""
+    return SIMULATED if simulated else ""
 
 
 def marks(values: Sequence[float | None]) -> list[Mark]:

@@ -1,11 +1,12 @@
-"""The main table as data: one record a method, backbone and benchmark, all values as text."""
+"""Tables as data: what every record of a measurement says, and the records of the main table; all values are text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.items import Status
 from paper import tables
+from paper.costs import Cost
 from paper.grid import Grid, Line
 from paper.measures import Measurement
 from paper.published import PublishedAccuracy
@@ -16,12 +17,116 @@ def records(grid: Grid) -> tuple[Mapping[str, str], ...]:
     """Every row and benchmark of the main table, the places where nothing was run included.
 
     Accuracies, interval ends, differences and the shares of answers without a verdict are in percent; costs, in the
-    paper's unit, and tokens are totals over the test set, as means over the seeds. Several seeds, run ids and hashes
-    are joined by a space in the order of the seeds. A field is empty where there is nothing to say.
+    paper's unit, and tokens are totals over the test set, as means over the seeds. A field is empty where there is
+    nothing to say.
     """
     found = [_record(grid, line, benchmark) for line in grid.lines for benchmark in grid.benchmarks]
-    columns = max(found, key=len)
-    return tuple({column: record.get(column, "") for column in columns} for record in found)
+    return even(found)
+
+
+def measured(measurement: Measurement) -> dict[str, str]:
+    """What was measured, as fields of a record: accuracy with its interval, shares, costs, tokens.
+
+    Accuracies and shares are in percent; costs, in the paper's unit, and tokens are means over the seeds. ``seed0`` is
+    the accuracy of that seed alone, empty where it was not run.
+    """
+    estimate, shares, verify = measurement.accuracy, measurement.shares, measurement.math_verify
+    return {
+        "measured": in_percent(estimate.mean),
+        "seed0": "" if measurement.seed_0 is None else in_percent(measurement.seed_0),
+        "n": str(measurement.n),
+        "low": in_percent(estimate.low),
+        "high": in_percent(estimate.high),
+        "calibrated": str(measurement.calibrated).lower(),
+        "math_verify": "" if verify is None else in_percent(verify.mean),
+        "unparsable": in_percent(shares[Status.UNPARSABLE]),
+        "empty": in_percent(shares[Status.EMPTY]),
+        "truncated": in_percent(shares[Status.TRUNCATED]),
+        "failed": in_percent(shares[Status.CALL_FAILED] + shares[Status.SANDBOX_ERROR]),
+        "cost_total": exact(measurement.cost_total),
+        "cost_steps": exact(measurement.cost_steps),
+        "cost_per_query": exact(measurement.cost_total / measurement.n),
+        "prompt_tokens": exact(measurement.prompt_tokens),
+        "completion_tokens": exact(measurement.completion_tokens),
+    }
+
+
+def identity(measurement: Measurement) -> dict[str, str]:
+    """What identifies the runs behind a number, as fields of a record.
+
+    Several seeds are joined by a space in their order, and so is what differs between them; the backbones are
+    ``key=model by served_by``, joined by a semicolon.
+    """
+    return {
+        "seeds": " ".join(map(str, measurement.seeds)),
+        "run_id": _of_seeds(measurement, lambda run: run.run_id),
+        "config_hash": _of_seeds(measurement, lambda run: run.config_hash),
+        "code": _of_seeds(measurement, lambda run: run.code),
+        "data_checksum": _of_seeds(measurement, lambda run: run.data.checksum),
+        "backbones": _backbones(measurement),
+    }
+
+
+def place(printed: float | None, measurement: Measurement | None, cost: Cost) -> dict[str, str]:
+    """Everything a record says of one place of a table of accuracy and cost.
+
+    Args:
+        printed: The published accuracy in percent.
+        measurement: ``None`` where nothing was run: the record is then shorter.
+        cost: Of the same place.
+    """
+    published = {"published": "" if printed is None else f"{printed:.2f}"}
+    if measurement is None:
+        return {**published, **costs(cost)}
+    difference = accuracy_difference(measurement, printed)
+    return {**published, **costs(cost), **measured(measurement), "difference": difference, **identity(measurement)}
+
+
+def costs(cost: Cost) -> dict[str, str]:
+    """Published and measured cost as fields of a record: of one question, and over the paper's test set."""
+    found = cost.measured
+    return {
+        "published_total": _optional(cost.total),
+        "published_questions": _optional(cost.questions),
+        "published_cost_per_query": _optional(cost.printed),
+        "cost_low": _optional(found.low if found else None),
+        "cost_high": _optional(found.high if found else None),
+        "cost_ratio": _optional(cost.ratio),
+        "cost_seed0": _optional(cost.seed_0),
+        "total_scaled": _optional(cost.scaled),
+    }
+
+
+def even(records: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+    """Records with the same keys, those of the longest, empty where a record had nothing to say."""
+    columns = max(records, key=len)
+    return tuple({column: record.get(column, "") for column in columns} for record in records)
+
+
+def accuracy_difference(measurement: Measurement, printed: float | None) -> str:
+    """Measured minus printed in points; empty without a printed value, and where the measured one was fitted to it."""
+    if measurement.calibrated or printed is None:
+        return ""
+    return plain(tables.difference(tables.percent(measurement.accuracy.mean), printed))
+
+
+def in_percent(fraction: float) -> str:
+    """A fraction in percent, as printed."""
+    return f"{tables.percent(fraction):.2f}"
+
+
+def _optional(value: float | None) -> str:
+    return "" if value is None else exact(value)
+
+
+def exact(value: float) -> str:
+    """A number with more digits than any table prints."""
+    return f"{value:.10g}"
+
+
+def plain(text: str) -> str:
+    """A printed number with the minus sign that programs read."""
+    return text.replace("−", "-")
 
 
 def _record(grid: Grid, line: Line, benchmark: str) -> dict[str, str]:
@@ -33,7 +138,7 @@ def _record(grid: Grid, line: Line, benchmark: str) -> dict[str, str]:
         "benchmark": benchmark,
         "benchmark_title": grid.benchmarks[benchmark],
         **_published(printed),
-        **(_measured(measurement, printed) if measurement else {}),
+        **(_run(measurement, printed) if measurement else {}),
     }
 
 
@@ -44,38 +149,9 @@ def _published(printed: PublishedAccuracy | None) -> dict[str, str]:
     return {"published": f"{printed.percent:.2f}", "published_fit": printed.fit, "published_counts": counts}
 
 
-def _measured(measurement: Measurement, printed: PublishedAccuracy | None) -> dict[str, str]:
-    estimate, shares = measurement.accuracy, measurement.shares
-    verify = measurement.math_verify
-    return {
-        "measured": _percent(estimate.mean),
-        "n": str(measurement.n),
-        "low": _percent(estimate.low),
-        "high": _percent(estimate.high),
-        "difference": _difference(measurement, printed),
-        "calibrated": str(measurement.calibrated).lower(),
-        "seeds": " ".join(map(str, measurement.seeds)),
-        "math_verify": "" if verify is None else _percent(verify.mean),
-        "unparsable": _percent(shares[Status.UNPARSABLE]),
-        "empty": _percent(shares[Status.EMPTY]),
-        "truncated": _percent(shares[Status.TRUNCATED]),
-        "failed": _percent(shares[Status.CALL_FAILED] + shares[Status.SANDBOX_ERROR]),
-        "cost_total": _exact(measurement.cost_total),
-        "cost_steps": _exact(measurement.cost_steps),
-        "cost_per_query": _exact(measurement.cost_total / measurement.n),
-        "prompt_tokens": _exact(measurement.prompt_tokens),
-        "completion_tokens": _exact(measurement.completion_tokens),
-        "run_id": _of_seeds(measurement, lambda run: run.run_id),
-        "config_hash": _of_seeds(measurement, lambda run: run.config_hash),
-        "code": _of_seeds(measurement, lambda run: run.code),
-        "data_checksum": _of_seeds(measurement, lambda run: run.data.checksum),
-    }
-
-
-def _difference(measurement: Measurement, printed: PublishedAccuracy | None) -> str:
-    if measurement.calibrated or printed is None:
-        return ""
-    return tables.difference(tables.percent(measurement.accuracy.mean), printed.percent).replace("−", "-")
+def _run(measurement: Measurement, printed: PublishedAccuracy | None) -> dict[str, str]:
+    difference = accuracy_difference(measurement, printed.percent if printed else None)
+    return {**measured(measurement), "difference": difference, **identity(measurement)}
 
 
 def _of_seeds(measurement: Measurement, of: Callable[[Run], str]) -> str:
@@ -84,9 +160,11 @@ def _of_seeds(measurement: Measurement, of: Callable[[Run], str]) -> str:
     return values[0] if len(set(values)) == 1 else " ".join(values)
 
 
-def _percent(fraction: float) -> str:
-    return f"{tables.percent(fraction):.2f}"
-
-
-def _exact(value: float) -> str:
-    return f"{value:.10g}"
+def _backbones(measurement: Measurement) -> str:
+    """Every identity once: seeds that were answered by different servers show all of them."""
+    found = {
+        f"{key}={backbone['model']} by {backbone['served_by']}"
+        for cell in measurement.cells
+        for key, backbone in cell.run.backbones.items()
+    }
+    return "; ".join(sorted(found))

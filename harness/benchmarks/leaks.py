@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -101,35 +99,3 @@ def _at_least(matrix: csr_matrix, threshold: float) -> Iterator[tuple[int, int, 
 
 def _plain(text: str) -> str:
     return " ".join(text.lower().split())
-
-
-def to_csv(reports: Sequence[LeakReport]) -> str:
-    """All pairs as CSV; the first line says which data they are about."""
-    out = io.StringIO()
-    out.write(f"# {_headline(reports)}\n")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["benchmark", "train", "test", "kind", "similarity"])
-    for report in reports:
-        for leak in report.leaks:
-            writer.writerow([report.title, leak.train, leak.test, leak.kind, f"{leak.similarity:.4f}"])
-    return out.getvalue()
-
-
-def to_markdown(reports: Sequence[LeakReport]) -> str:
-    """Counts per benchmark as a Markdown table; the first line says which data they are about."""
-    rows = [
-        f"| {report.title} | {report.n_train} | {report.n_test} | {report.affected('exact')} | "
-        f"{report.affected('near')} |"
-        for report in reports
-    ]
-    head = ["| benchmark | training | test | exact duplicates | near duplicates |", "|---|---:|---:|---:|---:|"]
-    note = (
-        "Counted are test questions that a training question repeats: exactly, up to case and white space, or nearly, "
-        f"with a tf-idf cosine of at least {NEAR} over runs of {NGRAM_LENGTH} characters."
-    )
-    return "\n".join([_headline(reports), "", *head, *rows, "", note, ""])
-
-
-def _headline(reports: Sequence[LeakReport]) -> str:
-    described = ", ".join(f"{report.title} ({report.data} data)" for report in reports)
-    return f"Training questions found again in the test: {described}"

@@ -37,14 +37,22 @@ _TRIAL_S = 5
 async def build_world_file(preset: Preset) -> None:
     """Calibrate the simulated backbones to a preset's questions and write its world file.
 
+    A preset that changes a parameter takes the wrong programs of the world it changes: no parameter bears on them, and
+    trying them is what takes time.
+
     Raises:
-        UserError: The questions are missing, or the parameters do not cover them.
+        UserError: The questions or the world to change are missing, or the parameters do not cover the questions.
     """
     pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
+    settings = load_settings(overrides=preset.simulator)
     # Every backbone there is: with the preset's own alone, a narrower choice would change the others' world.
     backbones = load_backbones(ROOT / "config" / "backbones.yaml")
+    if preset.simulator:
+        stated = World.load(layout.world(layout.base(preset.name)), pools)
+        changed_world(layout.world(preset.name), pools, settings, backbones, stated)
+        return
     async with Sandbox(Limits(cpu_s=_TRIAL_S)) as sandbox:
-        await build_world(layout.world(preset.name), pools, load_settings(), backbones, sandbox)
+        await build_world(layout.world(preset.name), pools, settings, backbones, sandbox)
 
 
 async def build_world(
@@ -63,7 +71,37 @@ async def build_world(
         UserError: The settings lack a number for a benchmark or backbone.
     """
     logger.info("calibrating the simulated backbones; questions that ask for programs take the longest")
-    worlds = {key: await _benchmark_world(key, pools[key], settings, backbones, sandbox) for key in sorted(pools)}
+    programs = {key: await _programs(pools[key].pool, find_benchmark(key), sandbox) for key in sorted(pools)}
+    return _written(path, pools, settings, backbones, programs)
+
+
+def changed_world(
+    path: Path, pools: Mapping[str, Pool], settings: Settings, backbones: Mapping[str, Backbone], stated: World
+) -> World:
+    """Calibrate a world under other parameters and write its file, with the programs of a world that is there already.
+
+    Args:
+        path: Where the file goes.
+        pools: The prepared questions by benchmark.
+        settings: The parameters as changed.
+        backbones: The pool to simulate.
+        stated: A world of the same questions.
+
+    Raises:
+        UserError: The settings lack a number for a benchmark or backbone.
+    """
+    programs = {key: _programs_of(stated.benchmarks[key]) for key in pools}
+    return _written(path, pools, settings, backbones, programs)
+
+
+def _written(
+    path: Path,
+    pools: Mapping[str, Pool],
+    settings: Settings,
+    backbones: Mapping[str, Backbone],
+    programs: Mapping[str, Mapping[str, Programs]],
+) -> World:
+    worlds = {key: _benchmark_world(key, pools[key], settings, backbones, programs[key]) for key in sorted(pools)}
     known = [
         SimulatedBackbone(key, backbone.model, backbone.parameters_b, backbone.context_length)
         for key, backbone in backbones.items()
@@ -73,15 +111,13 @@ async def build_world(
     return world
 
 
-async def _benchmark_world(
-    key: str, pool: Pool, settings: Settings, backbones: Mapping[str, Backbone], sandbox: Sandbox
+def _benchmark_world(
+    key: str, pool: Pool, settings: Settings, backbones: Mapping[str, Backbone], programs: Mapping[str, Programs]
 ) -> BenchmarkWorld:
     calibration = calibrate(key, pool.test, list(backbones), settings)
-    programs = await _programs([item for item in pool.pool if item.code is not None], find_benchmark(key), sandbox)
     right = {id_: found.right for id_, found in programs.items()}
     question_tokens = fmean(tokens.count(item.question) for item in pool.pool)
-    found = f", wrong programs found for {len(right)} of {len(pool.pool)}" if right else ""
-    logger.info("%s: calibrated on %d test questions%s", key, len(pool.test), found)
+    logger.info("%s: calibrated on %d test questions", key, len(pool.test))
     return BenchmarkWorld(
         checksum=checksum(pool.pool),
         calibration=calibration,
@@ -96,7 +132,13 @@ def _answer_tokens(item: Item, benchmark: Benchmark, right: Mapping[str, str]) -
     return tokens.count(benchmark.present(item, right.get(item.id, item.gold)))
 
 
-async def _programs(items: Sequence[Item], benchmark: Benchmark, sandbox: Sandbox) -> dict[str, Programs]:
+def _programs_of(world: BenchmarkWorld) -> dict[str, Programs]:
+    return {id_: Programs(right, world.wrong[id_]) for id_, right in world.right.items()}
+
+
+async def _programs(pool: Sequence[Item], benchmark: Benchmark, sandbox: Sandbox) -> dict[str, Programs]:
+    """Programs for the questions that ask for one."""
+    items = [item for item in pool if item.code is not None]
     slots = asyncio.Semaphore(_IN_FLIGHT)
     done = 0
 
@@ -110,4 +152,6 @@ async def _programs(items: Sequence[Item], benchmark: Benchmark, sandbox: Sandbo
         return found
 
     made = await asyncio.gather(*map(one, items))
+    if items:
+        logger.info("%s: wrong programs found for %d of %d questions", benchmark.key, len(items), len(pool))
     return dict(zip([item.id for item in items], made, strict=True))

@@ -118,7 +118,8 @@ def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None
 
     Args:
         path: A file in the form of ``config/simulator.yaml``.
-        overrides: New values by name of parameter, such as ``{"slope": 4.0}``.
+        overrides: New values by name of parameter, such as ``{"slope": 4.0}``; a number given for a list or mapping
+            is a factor on every entry.
 
     Raises:
         UserError: An entry is unknown, missing, ill-typed or outside what the model can use.
@@ -128,7 +129,8 @@ def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None
     for name, value in (overrides or {}).items():
         if name not in document["parameters"]:
             raise unknown("parameter", name, document["parameters"], str(path))
-        document["parameters"][name]["value"] = value
+        entry = document["parameters"][name]
+        entry["value"] = _moved(entry["value"], value) if isinstance(value, int | float) else value
     return settings_from(document, str(path))
 
 
@@ -149,6 +151,19 @@ def settings_from(document: Mapping[str, Any], where: str) -> Settings:
         assumed_length=document["assumed_length"],
         document=document,
     )
+
+
+def _moved(stated: Any, change: float) -> Any:
+    """The change itself for a plain number, a factor for a list or mapping, as the ranges have it."""
+    return _scaled(stated, change) if isinstance(stated, Mapping | list) else change
+
+
+def _scaled(stated: Any, factor: float) -> Any:
+    if isinstance(stated, Mapping):
+        return {name: _scaled(part, factor) for name, part in stated.items()}
+    if isinstance(stated, list):
+        return [_scaled(part, factor) for part in stated]
+    return stated * factor
 
 
 def _values(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,104 +2,75 @@
 
 from __future__ import annotations
 
-import io
-import textwrap
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from paper import figures
+from paper.figures import Figure
 from paper.learning.curves import by_epoch, mean_of, trained
 from paper.learning.report import Report
 from paper.learning.results import Row
 from paper.provenance import short, table_run_id
-from paper.tables import SIMULATED
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
+
+    Logs = Mapping[str, Mapping[Row, Mapping[int, pd.DataFrame]]]
 
 _MEASURE = "utility"
 _PANEL_INCHES = (2.3, 1.9)
 _LEAST_INCHES = 7.0
 _HEAD_INCHES = 1.0
-_DPI = 150
-_POINTS = 72
-_SIZE = 8
-_LETTER = 0.65
 # Told apart by lightness and width alone, so that nothing depends on colour.
 _SEED: Mapping[str, Any] = {"color": "0.6", "linewidth": 0.8}
 _MEAN: Mapping[str, Any] = {"color": "0.0", "linewidth": 2.2}
-# Fonts go into a PDF as TrueType: some publishers refuse Type 3, the default.
-_STYLE: Mapping[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": _SIZE,
-    "axes.titlesize": _SIZE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.formatter.useoffset": False,
-    "text.parse_math": False,
-    "pdf.fonttype": 42,
-}
+_CAPTION = (
+    "Own utility in training; each point is the mean over one epoch. Thin: one seed. Thick: mean over seeds. The "
+    "scales of the panels differ."
+)
+_NOTHING = "Nothing was trained in the finished cells."
 
 
 def files(report: Report) -> dict[str, bytes]:
     """The picture by file ending, ``png`` and ``pdf``; the same bytes for the same report, whatever the clock says."""
-    from matplotlib import style
-
-    title = f"Training curves, run {table_run_id(report.cells)}{_warning(report, '. ')}"
-    with style.context(["default", dict(_STYLE)]):
-        figure = draw(report)
-        return {
-            "png": _saved(figure, "png", {"Title": title, "Software": None}),
-            "pdf": _saved(figure, "pdf", {"Title": title, "CreationDate": None, "Creator": None, "Producer": None}),
-        }
+    return figures.pictures(_figure(report))
 
 
-def draw(report: Report) -> Figure:
+def draw(report: Report) -> Picture:
     """The picture itself. Where nothing was trained, it has no panels and says so."""
-    from matplotlib.figure import Figure
+    return figures.picture(_figure(report))
 
+
+def _figure(report: Report) -> Figure:
+    """Its numbers are a file of their own, ``learning_curves.csv``, so that it has no records."""
     logs = {key: trained(column) for key, column in report.columns.items()}
     rows = list(dict.fromkeys(row for of_benchmark in logs.values() for row in of_benchmark))
     width = max(_PANEL_INCHES[0] * len(rows), _LEAST_INCHES)
-    figure = Figure(figsize=(width, _PANEL_INCHES[1] * len(logs) + _HEAD_INCHES), layout="constrained")
-    _label(figure, report, bool(rows))
-    if rows:
-        grid = figure.subplots(len(logs), len(rows), squeeze=False)
-        for line, (key, of_benchmark) in zip(grid, logs.items(), strict=True):
-            _line(line, of_benchmark, rows)
-            line[0].set_ylabel(f"{report.columns[key].title}\nown utility")
-        for panel, row in zip(grid[0], rows, strict=True):
-            panel.set_title(report.titles[row])
-    return figure
-
-
-def _label(figure: Figure, report: Report, is_trained: bool) -> None:
-    """What the curves are, and in the corner of which run."""
-    said = (
-        "Own utility in training; each point is the mean over one epoch. Thin: one seed. Thick: mean over seeds. The "
-        "scales of the panels differ."
-    )
-    head = [_warning(report), said if is_trained else "Nothing was trained in the finished cells."]
-    widest = int(figure.get_figwidth() * _POINTS / (_LETTER * _SIZE))
-    lines = "\n".join(_balanced(part, widest) for part in head if part)
-    figure.suptitle(lines, fontsize=_SIZE, fontweight="bold")
-    run = f"preset {report.cells[0].run.preset}, run {short(table_run_id(report.cells))}"
-    figure.supxlabel(run, x=0.99, ha="right", fontsize=_SIZE - 2)
-
-
-def _balanced(text: str, widest: int) -> str:
-    """A text in as few lines as it needs, none much shorter than the others."""
-    count = len(textwrap.wrap(text, widest))
-    return next(
-        "\n".join(lines)
-        for width in range(len(text) // count, widest + 1)
-        if len(lines := textwrap.wrap(text, width)) <= count
+    return Figure(
+        label="training-curves",
+        caption=_CAPTION if rows else _NOTHING,
+        simulated=report.cells[0].run.simulated,
+        draw=functools.partial(_panels, report, logs, rows),
+        inches=(width, _PANEL_INCHES[1] * len(logs) + _HEAD_INCHES),
+        provenance=(("preset", report.cells[0].run.preset), ("run", short(table_run_id(report.cells)))),
+        records=(),
     )
 
 
-def _warning(report: Report, before: str = "") -> str:
-    return f"{before}{SIMULATED}." if report.cells[0].run.simulated else ""
+def _panels(report: Report, logs: Logs, rows: Sequence[Row], picture: Picture) -> None:
+    if not rows:
+        return
+    grid = picture.subplots(len(logs), len(rows), squeeze=False)
+    for line, (key, of_benchmark) in zip(grid, logs.items(), strict=True):
+        _line(line, of_benchmark, rows)
+        # A panel that stays empty shows no label either.
+        first = next((panel for panel in line if panel.axison), line[0])
+        first.set_ylabel(f"{report.columns[key].title}\nown utility")
+    for panel, row in zip(grid[0], rows, strict=True):
+        panel.set_title(report.titles[row])
 
 
 def _line(panels: Sequence[Axes], logs: Mapping[Row, Mapping[int, pd.DataFrame]], rows: Sequence[Row]) -> None:
@@ -125,9 +96,3 @@ def _curves(panel: Axes, logs: Mapping[int, pd.DataFrame]) -> None:
 def _marked(line: pd.Series) -> dict[str, Any]:
     """A training of one epoch is a point, which a line would not show."""
     return {"marker": "o"} if len(line) == 1 else {}
-
-
-def _saved(figure: Figure, kind: str, metadata: Mapping[str, str | None]) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format=kind, dpi=_DPI, metadata=dict(metadata))
-    return content.getvalue()

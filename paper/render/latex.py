@@ -36,6 +36,9 @@ _ESCAPES = {
     "○": r"$\circ$",
     "·": r"$\cdot$",
     "×": r"$\times$",
+    "±": r"$\pm$",
+    "λ": r"$\lambda$",
+    "φ": r"$\phi$",
 }
 _MARKS = {Mark.NONE: "{}", Mark.BEST: r"\textbf{{{}}}", Mark.SECOND: r"\underline{{{}}}"}
 
@@ -146,7 +149,7 @@ def _has_second_line(row: Row) -> bool:
 def _number(entry: Entry, beside: float) -> str:
     text = _MARKS[entry.mark].format(escape(entry.text)) if entry.text else ""
     small = escape(entry.sign) + escape(entry.beside)
-    if not entry.below:
+    if not entry.below and not entry.beside:
         return text + small
     return rf"{text}{{\tiny\makebox[{beside:.1f}em][l]{{\,{small}}}}}"
 

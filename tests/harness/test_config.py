@@ -8,7 +8,7 @@ import orjson
 import pytest
 import yaml
 
-from harness import config
+from harness import config, layout
 from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT
@@ -149,12 +149,27 @@ def test_a_cell_that_the_preset_does_not_have_is_refused() -> None:
         config.check_cell(chosen, Cell("single", "math", "llama-3.2-3B", 0))
     with pytest.raises(UserError, match="rows of cot"):
         config.check_cell(chosen, Cell("cot", "gsm_hard", "llama-3.2-3B", 0))
-    with pytest.raises(UserError, match="unknown seed '7'"):
-        config.check_cell(chosen, Cell("cot", "gsm_hard", "qwen-2.5-14B", 7))
+    with pytest.raises(UserError, match="unknown method 'gmr_no_gate'"):
+        config.check_cell(chosen, Cell("gmr_no_gate", "gsm_hard", "pool", 0))
     narrow = config.preset("smoke", {"backbones": ["qwen-2.5-14B"]})
     with pytest.raises(UserError, match=r"unknown backbone 'llama-3\.2-3B'"):
         config.check_cell(narrow, Cell("single", "gsm_hard", "llama-3.2-3B", 0))
     config.check_cell(chosen, Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
+    config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
+
+
+def test_a_preset_may_change_one_parameter_of_its_simulated_world() -> None:
+    chosen, cell = config.preset("smoke@slope=4"), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
+    assert (chosen.name, chosen.simulator) == ("smoke@slope=4", {"slope": 4.0})
+    assert config.identity(chosen, cell) != config.identity(config.preset("smoke"), cell)
+    assert layout.manifest("smoke@slope=4", "math") == layout.manifest("smoke", "math")
+    assert layout.cell("smoke@slope=4", cell) != layout.cell("smoke", cell)
+
+
+@pytest.mark.parametrize("name", ["smoke@slope", "smoke@slope=steep", "smoke@slope=yes", "paper@slope=4"])
+def test_a_change_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="behind @ stands"):
+        config.preset(name)
 
 
 def test_logs_are_shared_only_where_method_and_preset_say_so(checkout: Path) -> None:

@@ -9,18 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paper import cost_table, render, tables
+from paper import render, tables
+from paper.artefacts import costs as cost_table
 from paper.grid import build_grid
 from paper.measures import Key
 from paper.published import load
 from paper.results import read
+from paper.source import Source
 from paper.tables import Entry
 
 WriteCell = Callable[..., Path]
 
 
 def entries(folders: list[Path], method: str) -> list[Entry]:
-    table = cost_table.build(folders)
+    table = cost_table.build(Source.of(folders))
     [row] = [row for row in table.rows if row.labels[0] == load().methods[method].title]
     return list(row.entries)
 
@@ -42,14 +44,14 @@ def test_the_mean_is_over_the_seeds_too(write_cell: WriteCell) -> None:
 def test_a_fitted_cost_is_marked_and_never_called_far(write_cell: WriteCell) -> None:
     ratio = entries([write_cell("single", calibrated=True)], "single")[-1]
     assert ratio.sign == tables.DAGGER
-    notes = " ".join(cost_table.build([write_cell("cot", calibrated=True)]).notes)
+    notes = " ".join(cost_table.build(Source.of([write_cell("cot", calibrated=True)])).notes)
     assert "no finding" in notes
-    assert "no finding" not in " ".join(cost_table.build([write_cell("macnet_tree")]).notes)
+    assert "no finding" not in " ".join(cost_table.build(Source.of([write_cell("macnet_tree")])).notes)
 
 
 def test_where_nothing_is_printed_or_run_the_place_stays_empty(write_cell: WriteCell) -> None:
     folders = [write_cell("macnet_chain"), write_cell("aflow", benchmark="mbpp"), write_cell("full_history", "pool")]
-    table = cost_table.build(folders)
+    table = cost_table.build(Source.of(folders))
     by_method = {row.labels[0]: [entry.text for entry in row.entries] for row in table.rows}
     assert by_method["AFlow"][:3] == [tables.NOT_RUN] * 3
     assert by_method["AFlow"][4] == ""
@@ -80,7 +82,7 @@ def test_far_is_half_an_order_of_magnitude_in_either_direction(ratio: float) -> 
 
 
 def test_every_format_says_that_it_is_simulated(write_cell: WriteCell, tmp_path: Path) -> None:
-    table = cost_table.build([write_cell("macnet_chain")])
+    table = cost_table.build(Source.of([write_cell("macnet_chain")]))
     for path in render.write(table, tmp_path / "reports", "costs"):
         assert tables.SIMULATED in path.read_text(), path.name
     assert {record["ratio"] for record in table.records} == {f"{0.25 / (0.629 / 1056):.10g}"}

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from paper import main_table, render
+from paper import render
+from paper.artefacts import main_table
 from paper.pdf import compile_fragment
+from paper.source import Source
 
 needs_tex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 
@@ -24,7 +26,7 @@ def overfull(log: str) -> list[float]:
 
 @needs_tex
 def test_the_full_table_fits_its_page(tmp_path, full_run):
-    files = render.write(main_table.build(full_run), tmp_path, "main_table")
+    files = render.write(main_table.build(Source.of(full_run)), tmp_path, "main_table")
     log = compile_fragment(files[0], tmp_path / "main_table.pdf")
     assert (tmp_path / "main_table.pdf").read_bytes().startswith(b"%PDF")
     assert "(1 page" in log
@@ -34,7 +36,7 @@ def test_the_full_table_fits_its_page(tmp_path, full_run):
 
 @needs_tex
 def test_a_narrow_table_keeps_its_size_and_the_pdf_its_bytes(tmp_path, write_cell):
-    files = render.write(main_table.build([write_cell()]), tmp_path, "narrow")
+    files = render.write(main_table.build(Source.of([write_cell()])), tmp_path, "narrow")
     log = compile_fragment(files[0], tmp_path / "a.pdf")
     compile_fragment(files[0], tmp_path / "b.pdf")
     assert not overfull(log)

@@ -9,17 +9,17 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paper import main_table, render
+from harness.files import ROOT
+from paper import render
+from paper.artefacts import main_table
 from paper.render import latex, markdown
+from paper.source import Source
 from paper.tables import Table
-
-ROOT = Path(main_table.__file__).parent.parent
 
 
 class Page(HTMLParser):
@@ -50,7 +50,9 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def table(write_cell) -> Table:
-    return main_table.build([write_cell("cot"), write_cell("single", calibrated=True), write_cell("gmr", "pool")])
+    return main_table.build(
+        Source.of([write_cell("cot"), write_cell("single", calibrated=True), write_cell("gmr", "pool")])
+    )
 
 
 @pytest.mark.parametrize("ending", [".tex", ".csv", ".md", ".html"])
@@ -172,8 +174,9 @@ def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
     """Two processes, two hash seeds, two orders of the cells."""
     cells = [write_cell(method, benchmark=key) for method in ("cot", "aflow") for key in ("math", "mbpp", "riddles")]
     script = (
-        "import sys; from pathlib import Path; from paper import main_table, render; "
-        "render.write(main_table.build([Path(p) for p in sys.argv[2:]]), Path(sys.argv[1]), 'table')"
+        "import sys; from pathlib import Path; from paper import render; "
+        "from paper.artefacts import main_table; from paper.source import Source; "
+        "render.write(main_table.build(Source.of([Path(p) for p in sys.argv[2:]])), Path(sys.argv[1]), 'table')"
     )
     for seed, order in (("1", cells), ("2", cells[::-1])):
         command = [sys.executable, "-c", script, str(tmp_path / seed), *map(str, order)]

@@ -181,7 +181,7 @@ def test_overrides_with_spaces_reach_the_jobs(place: Path) -> None:
 
 
 def test_an_unknown_preset_is_refused_by_every_command(place: Path) -> None:
-    for words in (["retry-errors"], ["ledger"], ["leaks"]):
+    for words in (["retry-errors"], ["ledger"], ["claims"]):
         ended = gmr(place, *words, "--preset", "smok")
         assert ended.returncode == 2
         assert "unknown preset 'smok'; did you mean 'smoke'?" in ended.stderr

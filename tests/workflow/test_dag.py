@@ -2,12 +2,16 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from harness import config, layout
 from harness.files import ROOT
 from harness.simulator.endpoint import _CODE
+from paper.registry import artefacts, cells_of
+from paper.sensitivity import plan
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 
@@ -37,21 +41,64 @@ def test_the_main_table_is_one_job_a_cell(checkout: Path) -> None:
         "world": 1,
         "cell": 75,
         "learned_cell": 30,
-        "main_table": 1,
+        "table": 1,
         "run_name": 1,
         "published_copy": 1,
         "total": 114,
     }
 
 
-@pytest.mark.parametrize(("methods", "searched"), [("[single, aflow]", 1), ("[single]", None)])
-def test_everything_has_the_report_on_searches_where_there_are_any(
-    checkout: Path, methods: str, searched: int | None
-) -> None:
-    planned = snakemake("-n", "--config", f"methods={methods}", folder=checkout)
+def test_everything_is_every_artefact_with_the_claims_and_the_searches(checkout: Path) -> None:
+    planned = snakemake("-n", folder=checkout)
     assert planned.returncode == 0, planned.stderr
     found = jobs(planned.stdout + planned.stderr)
-    assert (found["costs"], found.get("search_history")) == (1, searched)
+    kinds = Counter(one.kind for one in artefacts().values())
+    assert (found["table"], found["figure"]) == (kinds["table"], kinds["figure"])
+    assert (found["claims"], found["search_history"], found["timing"]) == (1, 1, 6)
+    distinct = {*cells_of(config.preset("embedded")), *config.cells(config.preset("embedded"))}
+    worlds = {folder for world in plan(config.preset("embedded")) for folder in world.folders}
+    assert found["cell"] + found["learned_cell"] == len({layout.cell("embedded", one) for one in distinct} | worlds)
+
+
+def test_everything_of_a_preset_without_searches_has_no_report_on_them(checkout: Path) -> None:
+    planned = snakemake("-n", "--config", "preset=smoke", "methods=[single]", folder=checkout)
+    assert planned.returncode == 0, planned.stderr
+    found = jobs(planned.stdout + planned.stderr)
+    assert "search_history" not in found
+    assert found["claims"] == 1
+
+
+def test_everything_of_a_study_is_its_own_report_and_the_tables_of_its_cells(checkout: Path) -> None:
+    planned = snakemake("-n", "--config", "preset=learning_baselines", folder=checkout)
+    found = jobs(planned.stdout + planned.stderr)
+    assert (found["table"], found["learning"], found.get("figure"), found.get("claims")) == (3, 1, None, None)
+
+
+@pytest.mark.parametrize("name", ["ablation/no_write_gate", "reports/smoke/ablation/no_write_gate"])
+def test_one_ablation_alone_touches_no_other(checkout: Path, name: str) -> None:
+    target = f"{name}.tex" if name.startswith("reports") else f"reports/{name}.tex"
+    planned = snakemake("-n", target, "--config", "preset=smoke", folder=checkout)
+    assert planned.returncode == 0, planned.stderr
+    found = jobs(planned.stdout + planned.stderr)
+    copies = {"run_name", "published_copy"} if name.startswith("ablation") else set()
+    assert found.pop("total") == sum(found.values())
+    assert found == {"data": 2, "world": 1, "learned_cell": 4, "table": 1, **dict.fromkeys(copies, 1)}
+
+
+def test_an_artefact_that_a_preset_cannot_have_is_refused_with_the_reason(checkout: Path) -> None:
+    refused = snakemake("-n", "reports/smoke/depth.png", folder=checkout)
+    assert refused.returncode != 0
+    assert (
+        "depth cannot be made of preset smoke, which has no benchmark it is made from"
+        in refused.stdout + refused.stderr
+    )
+
+
+def test_a_changed_world_takes_the_questions_of_its_preset(checkout: Path) -> None:
+    name = "results/smoke@slope=4.0/cells/single/gsm_hard/qwen-2.5-14B/seed0/run.json"
+    planned = snakemake("-n", name, folder=checkout)
+    assert planned.returncode == 0, planned.stderr
+    assert jobs(planned.stdout + planned.stderr) == {"data": 2, "world": 2, "cell": 1, "total": 5}
 
 
 @pytest.mark.parametrize("file", ["trained.safetensors", "training_calls.parquet", "run.json"])
@@ -74,7 +121,7 @@ def test_real_backbones_need_no_simulated_world(checkout: Path) -> None:
         "data": 5,
         "cell": 75,
         "learned_cell": 90,
-        "main_table": 1,
+        "table": 1,
         "total": 171,
     }
 

@@ -9,34 +9,53 @@ from harness import layout
 from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
+from paper import registry
 from workflow import jobs, searches
 
-TABLES = [f"main_table.{kind}" for kind in ("tex", "csv", "md", "html")]
-COSTS = [f"costs.{kind}" for kind in ("tex", "csv", "md", "html")]
+
+def or_one_line(read):
+    """What is read from the configuration; a mistake in it ends here, with one line."""
+    try:
+        return read()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+ARTEFACTS = or_one_line(registry.artefacts)
+FOLDERS = registry.folders()
+CLAIMS = [f"claims.{kind}" for kind in ("html", "md", "csv")]
 SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
-LEAKS = [f"leak_report.{kind}" for kind in ("csv", "md")]
 OVERRIDES = suite.typed(
     {key: value for key, value in config.items() if key != "preset"}
 )
 jobs.prepare(OVERRIDES)
 
 
+class Presets(dict):
+    """Presets by name; one that changes a parameter of a simulated world is made when it is asked for."""
+
+    def __missing__(self, name):
+        self[name] = suite.preset(name, OVERRIDES)
+        return self[name]
+
+
 def presets():
-    """Every preset with the overrides applied; a mistake in any ends here, with one line."""
+    """Every preset with the overrides applied."""
     targets = [
         word.split("/")
         for word in sys.argv
         if word.startswith(("reports/", "results/"))
     ]
-    asked = [parts[1] for parts in targets if len(parts) > 2]
-    try:
-        suite.check_presets([config["preset"], *asked])
-        return {name: suite.preset(name, OVERRIDES) for name in suite.preset_names()}
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    asked = [
+        parts[1] for parts in targets if len(parts) > 2 and parts[1] not in FOLDERS
+    ]
+    suite.check_presets([config["preset"], *asked])
+    return Presets(
+        {name: suite.preset(name, OVERRIDES) for name in suite.preset_names()}
+    )
 
 
-PRESETS = presets()
+PRESETS = or_one_line(presets)
 METHODS = suite.methods()
 
 
@@ -46,7 +65,7 @@ def one_of(names):
 
 
 wildcard_constraints:
-    preset="|".join(PRESETS),
+    preset=rf"({one_of(PRESETS)})(@\w+=[\d.]+)?",
     benchmark="[^/]+",
     method="[^/]+",
     backbone="[^/]+",
@@ -82,13 +101,60 @@ def cell_inputs(wildcards):
     return [*(simulated if chosen.simulated else own), *seals]
 
 
-def wanted_searches():
-    """The report on searches, where the preset that reports are copied from has any."""
-    return SEARCHES if searches.folders(PRESETS[config["preset"]]) else []
+def world_inputs(wildcards):
+    """The questions, and of a changed world the one it changes."""
+    chosen = PRESETS[wildcards.preset]
+    base = [layout.world(layout.base(chosen.name))] if chosen.simulator else []
+    return [*data_of(chosen.name, chosen.benchmarks), *base]
+
+
+def artefacts_of(kind):
+    """A wildcard constraint that admits the names of the tables, or of the figures."""
+    return one_of(key for key, artefact in ARTEFACTS.items() if artefact.kind == kind)
+
+
+def artefact_inputs(wildcards):
+    """What a table or figure is made from."""
+    artefact, chosen = ARTEFACTS[wildcards.name], PRESETS[wildcards.preset]
+    try:
+        artefact.check(chosen)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+    return artefact.inputs(chosen)
+
+
+def artefact_choice(wildcards):
+    """What decides, besides its inputs, what a table or figure shows."""
+    artefact, chosen = ARTEFACTS[wildcards.name], PRESETS[wildcards.preset]
+    cells = [str(cell) for cell in artefact.cells_of(chosen)]
+    return as_text({"cells": cells, "options": dict(artefact.options)})
+
+
+def claims_inputs(wildcards):
+    """Every cell and timing of a preset that a claim may be about."""
+    chosen = PRESETS[wildcards.preset]
+    made = [one for one in ARTEFACTS.values() if one.applies_to(chosen)]
+    files = [path for one in made if not one.worlds for path in one.inputs(chosen)]
+    return sorted(set(files))
+
+
+def everything():
+    """Every report of the preset that reports are copied from; of a study, its own and the tables of its cells."""
+    chosen = PRESETS[config["preset"]]
+    is_study = (ROOT / "config" / "studies" / f"{chosen.name}.yaml").exists()
+    shown = ["main_table", "costs", "leak_report"] if is_study else ARTEFACTS
+    files = [
+        file
+        for name in shown
+        if ARTEFACTS[name].applies_to(chosen)
+        for file in ARTEFACTS[name].files
+    ]
+    own = LEARNING if is_study else CLAIMS
+    return [*files, *own, *(SEARCHES if searches.folders(chosen) else [])]
 
 
 def all_runs(wildcards):
-    """``run.json`` of every cell of a preset."""
+    """``run.json`` of every cell of a preset's main table."""
     chosen = PRESETS[wildcards.preset]
     return [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
 

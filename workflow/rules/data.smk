@@ -15,9 +15,7 @@ rule data:
 
 rule world:
     input:
-        lambda wildcards: data_of(
-            wildcards.preset, PRESETS[wildcards.preset].benchmarks
-        ),
+        world_inputs,
     output:
         "results/{preset}/world.json",
     log:
@@ -27,6 +25,7 @@ rule world:
     # All cores there are; asking for workflow.cores would make `snakemake --unlock` insist on --cores.
     threads: 1024
     params:
+        changes=lambda wildcards: as_text(dict(PRESETS[wildcards.preset].simulator)),
         code=code(
             "harness/benchmarks",
             "harness/draws.py",

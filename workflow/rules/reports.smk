@@ -1,50 +1,42 @@
-rule main_table:
+rule table:
     input:
-        all_runs,
+        artefact_inputs,
     output:
-        expand("reports/{{preset}}/{name}", name=TABLES),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["table"]),
     log:
-        "results/{preset}/logs/main_table.log",
+        "results/{preset}/logs/{name}.log",
+    wildcard_constraints:
+        name=artefacts_of("table"),
     conda:
         "../../environment.yml"
     params:
-        cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
+        choice=artefact_choice,
+        code=lambda wildcards: ARTEFACTS[wildcards.name].code(),
+    shell:
+        "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
+
+
+use rule table as figure with:
+    output:
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"]),
+    wildcard_constraints:
+        name=artefacts_of("figure"),
+
+
+rule claims:
+    input:
+        claims_inputs,
+    output:
+        expand("reports/{{preset}}/{name}", name=CLAIMS),
+    log:
+        "results/{preset}/logs/claims.log",
+    conda:
+        "../../environment.yml"
+    params:
+        files=lambda wildcards: len(claims_inputs(wildcards)),
         code=code("paper"),
     shell:
-        "gmr --log {log} main-table --preset {wildcards.preset}"
-
-
-rule costs:
-    input:
-        all_runs,
-    output:
-        expand("reports/{{preset}}/{name}", name=COSTS),
-    log:
-        "results/{preset}/logs/costs.log",
-    conda:
-        "../../environment.yml"
-    params:
-        cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
-        code=code("paper"),
-    shell:
-        "gmr --log {log} costs --preset {wildcards.preset}"
-
-
-rule leak_report:
-    input:
-        lambda wildcards: data_of(
-            wildcards.preset, PRESETS[wildcards.preset].benchmarks
-        ),
-    output:
-        expand("reports/{{preset}}/{name}", name=LEAKS),
-    log:
-        "results/{preset}/logs/leak_report.log",
-    conda:
-        "../../environment.yml"
-    params:
-        code=code("harness/benchmarks"),
-    shell:
-        "gmr --log {log} leaks --preset {wildcards.preset}"
+        "gmr --log {log} claims --preset {wildcards.preset} > /dev/null"
 
 
 rule pdf:
@@ -54,6 +46,8 @@ rule pdf:
         "reports/{preset}/{name}.pdf",
     log:
         "results/{preset}/logs/{name}.pdf.log",
+    wildcard_constraints:
+        name=artefacts_of("table"),
     conda:
         "../../environment.yml"
     params:
@@ -77,8 +71,11 @@ rule run_name:
         "../../environment.yml"
     params:
         text=lambda wildcards: f"{config['preset']}: {PRESETS[config['preset']].description}",
+        folders=[f"reports/{folder}" for folder in FOLDERS],
     shell:
-        "find reports -maxdepth 1 -type f ! -name README.md -delete 2> {log}; echo {params.text:q} > {output} 2>> {log}"
+        "rm -rf {params.folders:q} 2> {log};"
+        " find reports -maxdepth 1 -type f ! -name README.md -delete 2>> {log};"
+        " echo {params.text:q} > {output} 2>> {log}"
 
 
 rule published_copy:
@@ -90,7 +87,7 @@ rule published_copy:
     log:
         "results/logs/copy/{name}.log",
     wildcard_constraints:
-        name=r"[^/]+\.(tex|csv|md|html|pdf|png)",
+        name=rf"({one_of(FOLDERS)}/)?[^/]+\.(tex|csv|md|html|pdf|png)",
     conda:
         "../../environment.yml"
     shell:

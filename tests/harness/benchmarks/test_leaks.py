@@ -1,5 +1,3 @@
-import csv
-import io
 import math
 from collections import Counter
 
@@ -84,12 +82,3 @@ def test_a_test_question_counts_once_however_often_it_was_trained_on() -> None:
 @pytest.mark.parametrize(("train", "test"), [({}, TEST), (TRAIN, {}), ({}, {})])
 def test_an_empty_side_leaks_nothing(train: dict[str, str], test: dict[str, str]) -> None:
     assert leaks.leak_report(made(train, test)).leaks == ()
-
-
-def test_renderings_say_which_data() -> None:
-    reports = [leaks.leak_report(made(TRAIN, TEST))]
-    for text in (leaks.to_csv(reports), leaks.to_markdown(reports)):
-        assert "mini-Toy (embedded data)" in text.splitlines()[0]
-    rows = list(csv.DictReader(io.StringIO(leaks.to_csv(reports).split("\n", 1)[1])))
-    assert [rows[0][name] for name in ("train", "test", "kind")] == ["t0", "e0", "exact"]
-    assert "| mini-Toy | 3 | 4 | 2 | 1 |" in leaks.to_markdown(reports)

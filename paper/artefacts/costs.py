@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from paper import tables
-from paper.comparable import read_comparable
+from paper.costs import FAR, UNIT, is_far, published_cost
 from paper.grid import Grid, Line, build_grid
 from paper.measures import Measurement
 from paper.notes import conditions
 from paper.provenance import provenance
-from paper.published import Published, load
+from paper.published import load
+from paper.source import Source
 from paper.tables import Entry, Group, Row, Table
 
-FAR = "‡"
-# Half an order of magnitude: beyond it, the nearest power of ten is another one.
-FACTOR = 10**0.5
-_UNIT = 1e4
 _OWN = ("Calls", "Tokens", "Meas.")
 _BESIDE = ("Publ.", "Ratio")
 _HEADS = ("Method", "LLM")
 
 
-def build(cells: Sequence[Path]) -> Table:
-    """Build the table from cell folders.
+def build(source: Source) -> Table:
+    """Build the table.
 
     The rows are those that were run. Everything is a mean over the test questions, and over the seeds.
 
     Raises:
         UserError: When a cell cannot be read or the cells do not belong in one table.
     """
-    grid = build_grid(read_comparable(cells), load())
+    grid = build_grid(source.read(), load())
     lines = [line for line in grid.lines if any(grid.at(line, key) for key in grid.benchmarks)]
     return Table(
         label="costs",
@@ -44,21 +38,6 @@ def build(cells: Sequence[Path]) -> Table:
         provenance=provenance(grid.cells),
         records=tuple(_record(grid, line, key) for line in lines for key in grid.benchmarks),
     )
-
-
-def published_cost(published: Published, line: Line, benchmark: str) -> float | None:
-    """What the paper prints for a row, for one question: its total over the number of questions behind its accuracy.
-
-    Returns:
-        In the paper's unit; ``None`` where it prints none.
-    """
-    rows = published.costs.get(benchmark, ())
-    total = next((row.cost for row in rows if (row.method, row.backbone) == (line.method, line.backbone)), None)
-    if total is None or line.published is None:
-        return None
-    cell = line.published.accuracies[benchmark]
-    count = cell.counts[0] if cell.counts else cell.near
-    return total / count.n if count else None
 
 
 def _group(grid: Grid, benchmark: str) -> Group:
@@ -78,7 +57,7 @@ def _entries(grid: Grid, line: Line, benchmark: str) -> list[Entry]:
     if benchmark not in grid.published.costs:
         return own
     printed = published_cost(grid.published, line, benchmark)
-    beside = Entry("" if printed is None else f"{_UNIT * printed:.2f}")
+    beside = Entry("" if printed is None else f"{UNIT * printed:.2f}")
     if printed is None or measured is None:
         return [*own, beside, Entry()]
     ratio = measured.cost_total / measured.n / printed
@@ -86,17 +65,12 @@ def _entries(grid: Grid, line: Line, benchmark: str) -> list[Entry]:
     return [*own, beside, Entry(f"{ratio:.2f}", sign=tables.DAGGER if measured.calibrated else sign)]
 
 
-def is_far(ratio: float) -> bool:
-    """Whether two costs differ by more than half an order of magnitude."""
-    return not 1 / FACTOR < ratio < FACTOR
-
-
 def _own(measured: Measurement) -> list[Entry]:
     tokens = f"{measured.prompt_tokens / measured.n:.0f} + {measured.completion_tokens / measured.n:.0f}"
     return [
         Entry(f"{measured.calls / measured.n:.1f}"),
         Entry(tokens),
-        Entry(f"{_UNIT * measured.cost_total / measured.n:.2f}"),
+        Entry(f"{UNIT * measured.cost_total / measured.n:.2f}"),
     ]
 
 

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from paper import tables
-from paper.comparable import read_comparable
+from paper.beside import PAIR, accuracies, seed_0_of
 from paper.grid import Grid, Line, build_grid
 from paper.notes import conditions, notes
 from paper.provenance import provenance
 from paper.published import load
-from paper.statistics import Estimate
-from paper.tables import Entry, Group, Mark, Row, Table
+from paper.source import Source
+from paper.tables import Entry, Group, Row, Table
 from paper.tidy import records
 
 _CAPTION = "Test accuracy (%): the value printed in the paper beside the value measured in this run."
 _HEADS = ("Method", "LLM", "Mul.", "Rout.")
-_PAIR = ("Publ.", "Meas.")
 
 
-def build(cells: Sequence[Path]) -> Table:
-    """Build the table from cell folders.
+def build(source: Source) -> Table:
+    """Build the table.
 
     All published rows stand in it, in the paper's order; a place where nothing was run says so. Rows the paper does
     not have follow at the end.
 
-    Args:
-        cells: Folders of finished cells, in any order.
-
     Raises:
         UserError: When a cell cannot be read or the cells do not belong in one table.
     """
-    grid = build_grid(read_comparable(cells), load())
+    grid = build_grid(source.read(), load())
     columns = [_benchmark(grid, key) for key in grid.benchmarks]
     groups = [_group(grid, key) for key in grid.benchmarks]
     if grid.has_average:
         columns.append(_average(grid))
-        groups.append(Group("Avg.", "", _PAIR))
+        groups.append(Group("Avg.", "", PAIR))
     return Table(
         label="main-table",
         caption=f"{_CAPTION}{conditions(grid)}",
@@ -53,7 +48,7 @@ def build(cells: Sequence[Path]) -> Table:
 
 def _group(grid: Grid, benchmark: str) -> Group:
     n = next(measured.n for key, measured in grid.measurements.items() if key.benchmark == benchmark)
-    return Group(grid.benchmarks[benchmark], f"n = {n}", _PAIR)
+    return Group(grid.benchmarks[benchmark], f"n = {n}", PAIR)
 
 
 def _row(line: Line, pairs: Sequence[tuple[Entry, Entry]]) -> Row:
@@ -70,36 +65,15 @@ def _benchmark(grid: Grid, benchmark: str) -> list[tuple[Entry, Entry]]:
     measured = [grid.at(line, benchmark) for line in grid.lines]
     estimates = [measurement.accuracy if measurement else None for measurement in measured]
     calibrated = [measurement is not None and measurement.calibrated for measurement in measured]
-    return _column(printed, estimates, calibrated)
+    return accuracies(printed, estimates, calibrated, [seed_0_of(measurement) for measurement in measured])
 
 
 def _average(grid: Grid) -> list[tuple[Entry, Entry]]:
     printed = [line.published.average if line.published else None for line in grid.lines]
     estimates = [grid.average(line) for line in grid.lines]
-    return _column(printed, estimates, [grid.is_calibrated(line) for line in grid.lines])
+    calibrated = [grid.is_calibrated(line) for line in grid.lines]
+    return accuracies(printed, estimates, calibrated, [_seed_0(grid, line) for line in grid.lines])
 
 
-def _column(
-    printed: Sequence[float | None], estimates: Sequence[Estimate | None], calibrated: Sequence[bool]
-) -> list[tuple[Entry, Entry]]:
-    measured = [tables.percent(estimate.mean) if estimate else None for estimate in estimates]
-    left = [
-        Entry(f"{value:.2f}" if value is not None else "", mark)
-        for value, mark in zip(printed, tables.marks(printed), strict=True)
-    ]
-    right = [_measured(*place) for place in zip(printed, estimates, calibrated, tables.marks(measured), strict=True)]
-    return list(zip(left, right, strict=True))
-
-
-def _measured(printed: float | None, estimate: Estimate | None, calibrated: bool, mark: Mark) -> Entry:
-    """A calibrated value carries its sign instead of a difference: agreeing with the paper is how it was made."""
-    if estimate is None:
-        return Entry(tables.NOT_RUN)
-    value = tables.percent(estimate.mean)
-    return Entry(
-        text=f"{value:.2f}",
-        mark=mark,
-        sign=tables.DAGGER if calibrated else "",
-        beside="" if calibrated or printed is None else tables.difference(value, printed),
-        below=f"{tables.percent(estimate.low):.1f}–{tables.percent(estimate.high):.1f}",
-    )
+def _seed_0(grid: Grid, line: Line) -> float | None:
+    return grid.average_of_seed_0(line) if any(len(one.seeds) > 1 for one in grid.row(line)) else None

@@ -1,0 +1,157 @@
+"""How long a method takes for a question: the test set of a finished cell answered once more, with nothing remembered.
+
+A cell cannot tell: what its log holds it does not ask, texts and programs that another cell has met it does not look at
+again, and it trains, grades and shares the machine besides. Here the method as the cell trained it answers all test
+questions in one go, a stated number at a time. A pass that is interrupted leaves nothing behind, for half of it,
+continued later, would be another measurement.
+
+Of simulated backbones the servers are modelled (``engine`` of ``config/simulator.yaml``): what is measured is their
+modelled time and the true time of everything around them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+
+from harness import finished, layout
+from harness.anew import open_anew, servers_of
+from harness.files import write_atomically
+from harness.items import Item, Status
+from harness.llm.client import Served
+from harness.method import Method
+from harness.plan import Plan
+from harness.together import together
+from harness.trajectory import Trajectory
+from harness.workplace import Workplace
+
+logger = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 1
+FILE = "timing.json"
+# Questions worked on at the same time, one number for all methods. With far fewer, servers have nothing to batch; with
+# far more, a test set of some hundred questions takes as long as its longest one, whatever the others cost.
+CONCURRENCY = 32
+_LINES = 4
+
+
+async def run(plan: Plan) -> dict[str, Any]:
+    """Time the method of a finished cell, and write ``timing.json`` when the last question is answered.
+
+    Within the measured time is all that happens between the questions and the texts of their answers: the method's own
+    computing, embeddings, the tools of its roles, calls and their repetitions after a failure. Outside are loading the
+    method and the sentence encoder, and the grading of answers. What a server itself caches is as it was started.
+
+    Returns:
+        The content of the file.
+
+    Raises:
+        UserError: The cell is not finished, or was made by other code, of other settings, questions or backbones; an
+            endpoint is gone; too many questions failed.
+    """
+    cell = finished.identity(plan)
+    in_flight = min(plan.preset.in_flight, CONCURRENCY)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
+        servers = await stack.enter_async_context(servers_of(plan))
+        workplace, served = await open_anew(plan, servers, folder, stack)
+        finished.check_backbones(plan, cell, workplace.backbones)
+        method = finished.trained_method(plan, cell)
+        if plan.method.trained:
+            workplace.embeddings.encoder.encode("The first text loads the model.")
+        logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.test), in_flight)
+        started = time.perf_counter()
+        trajectories = await answer_all(method, plan.test, workplace, in_flight)
+        seconds = time.perf_counter() - started
+    found = {
+        **_identity(plan, cell, workplace, served),
+        **_measures(trajectories, seconds),
+        "concurrency": in_flight,
+        "engine": None if servers.engine is None else dataclasses.asdict(servers.engine),
+        "host": _host(),
+    }
+    path = layout.timing(plan.preset.name, plan.cell) / FILE
+    write_atomically(path, orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+    logger.info("%s: %.1f s, %.2f s a question", plan.cell, seconds, found["seconds_per_query"])
+    return found
+
+
+async def answer_all(method: Method, items: Sequence[Item], workplace: Workplace, in_flight: int) -> list[Trajectory]:
+    """Let a method answer every question, ``in_flight`` at a time; answers are not graded.
+
+    Raises:
+        UserError: Too many questions failed, the sandbox is broken, or an endpoint is gone.
+    """
+    slots = asyncio.Semaphore(in_flight)
+    done = 0
+
+    async def one(item: Item) -> Trajectory:
+        nonlocal done
+        async with slots:
+            desk = workplace.desk(item)
+            trajectory = desk.close(await method.solve(item, desk))
+        workplace.errors.note(_status(trajectory))
+        done += 1
+        if done % -(-len(items) // _LINES) == 0:
+            logger.info("%d of %d questions answered", done, len(items))
+        return trajectory
+
+    return await together(one(item) for item in items)
+
+
+def _status(trajectory: Trajectory) -> Status:
+    """An answer that outlived a failed last call counts as one, as in grading."""
+    final = trajectory.final_call
+    failed = final is not None and final.error is not None and not trajectory.answer.strip()
+    return Status.CALL_FAILED if failed else Status.GRADED
+
+
+def _identity(
+    plan: Plan, cell: Mapping[str, Any], workplace: Workplace, served: Mapping[str, Served]
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA_VERSION,
+        "preset": plan.preset.name,
+        **dataclasses.asdict(plan.cell),
+        "simulated": any(one.simulated for one in served.values()),
+        "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
+        "data": cell["data"],
+        "backbones": {
+            key: {"model": one.model, "served_by": one.owned_by, "revision": workplace.backbones[key].revision}
+            for key, one in served.items()
+        },
+        "sandbox": workplace.tools.sandbox.level,
+    }
+
+
+def _measures(trajectories: Sequence[Trajectory], seconds: float) -> dict[str, Any]:
+    calls = [call for trajectory in trajectories for call in trajectory.calls]
+    return {
+        "n": len(trajectories),
+        "seconds": seconds,
+        "seconds_per_query": seconds / len(trajectories),
+        "calls": len(calls),
+        "failed_calls": sum(call.error is not None for call in calls),
+        "prompt_tokens": sum(call.prompt_tokens for call in calls),
+        "completion_tokens": sum(call.completion_tokens for call in calls),
+    }
+
+
+def _host() -> dict[str, Any]:
+    return {
+        "node": platform.node(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+    }

@@ -1,0 +1,150 @@
+"""One row of the main table against every other: the pairs, what the paper prints of them, and their tidy form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from harness.errors import UserError
+from paper import tables
+from paper.costs import published_cost
+from paper.grid import Grid, Line
+from paper.measures import Measurement
+from paper.paired import Comparison, compare, holm
+from paper.statistics import Estimate
+from paper.tidy import even, exact, identity, in_percent, plain
+
+
+class Pair(NamedTuple):
+    """A row and the reference on one benchmark.
+
+    Attributes:
+        row: What the row scored and spent.
+        reference: What the reference did.
+        found: The reference against the row.
+        p: Of the exact test, adjusted after Holm over the benchmarks of the row.
+    """
+
+    row: Measurement
+    reference: Measurement
+    found: Comparison
+    p: float
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether either side was fitted to the paper."""
+        return self.row.calibrated or self.reference.calibrated
+
+
+@dataclass(frozen=True)
+class Against:
+    """Every row of a grid against one of them.
+
+    Attributes:
+        grid: The rows and benchmarks.
+        reference: The row that the others are compared with.
+    """
+
+    grid: Grid
+    reference: Line
+
+    @classmethod
+    def of(cls, grid: Grid, method: str) -> Against:
+        """Against the row of a method: the first that was run, else its first, of which only printed values are known.
+
+        Raises:
+            UserError: The grid has no row of the method.
+        """
+        found = [line for line in grid.lines if line.method == method]
+        if not found:
+            known = ", ".join(dict.fromkeys(line.method for line in grid.lines))
+            raise UserError(f"reference {method!r} is no row of this table; expected one of {known}; name one of them")
+        run = [line for line in found if any(grid.at(line, key) for key in grid.benchmarks)]
+        return cls(grid, (run or found)[0])
+
+    @property
+    def lines(self) -> list[Line]:
+        """The other rows."""
+        return [line for line in self.grid.lines if line is not self.reference]
+
+    @cached_property
+    def pairs(self) -> Mapping[tuple[str, str], Mapping[str, Pair]]:
+        """By method and backbone, then by benchmark, where both were run."""
+        return {(line.method, line.backbone): self._pairs(line) for line in self.lines}
+
+    def at(self, line: Line, benchmark: str) -> Pair | None:
+        """What was found, ``None`` unless both were run."""
+        return self.pairs[line.method, line.backbone].get(benchmark)
+
+    def published_difference(self, line: Line, benchmark: str) -> float | None:
+        """Reference minus row in points, of the printed accuracies; ``None`` without both."""
+        rows = [one.published for one in (self.reference, line)]
+        cells = [row.accuracies[benchmark].percent for row in rows if row and benchmark in row.accuracies]
+        return cells[0] - cells[1] if len(cells) == 2 else None
+
+    def published_ratio(self, line: Line, benchmark: str) -> float | None:
+        """Reference over row, of the printed costs by question; ``None`` without both."""
+        own, other = (published_cost(self.grid.published, one, benchmark) for one in (self.reference, line))
+        return None if own is None or other is None else own / other
+
+    def records(self) -> tuple[Mapping[str, str], ...]:
+        """Every row and benchmark, the pairs that were not run included.
+
+        Accuracies, their differences and the ends of their intervals are in percent or points; costs of a question are
+        in the paper's unit. What identifies the runs of the reference has its own fields.
+        """
+        return even([self._record(line, key) for line in self.lines for key in self.grid.benchmarks])
+
+    def _pairs(self, line: Line) -> dict[str, Pair]:
+        both = {key: (self.grid.at(line, key), self.grid.at(self.reference, key)) for key in self.grid.benchmarks}
+        found = {key: (own, other, compare(other, own)) for key, (own, other) in both.items() if own and other}
+        adjusted = holm([comparison.discordant.p for _, _, comparison in found.values()])
+        return {key: Pair(*parts, p) for (key, parts), p in zip(found.items(), adjusted, strict=True)}
+
+    def _record(self, line: Line, benchmark: str) -> dict[str, str]:
+        difference, ratio = self.published_difference(line, benchmark), self.published_ratio(line, benchmark)
+        pair = self.at(line, benchmark)
+        return {
+            "reference": self.reference.method,
+            "method": line.method,
+            "backbone": line.backbone,
+            "benchmark": benchmark,
+            "published_difference": "" if difference is None else plain(tables.signed(difference)),
+            "published_cost_ratio": "" if ratio is None else exact(ratio),
+            **(_measured(pair) if pair else {}),
+        }
+
+
+def _measured(pair: Pair) -> dict[str, str]:
+    found, discordant = pair.found, pair.found.discordant
+    return {
+        "n": str(found.n),
+        "reference_accuracy": in_percent(pair.reference.accuracy.mean),
+        "accuracy": in_percent(pair.row.accuracy.mean),
+        **_estimate("difference", found.accuracy, 100),
+        "difference_first_seed": exact(100 * found.first_seed),
+        "reference_right_alone": str(discordant.first),
+        "row_right_alone": str(discordant.second),
+        "p_exact": exact(discordant.p),
+        "p_holm": exact(pair.p),
+        "odds_ratio": _number(discordant.odds_ratio),
+        "cohens_g": exact(discordant.cohens_g),
+        "detectable_difference": exact(100 * found.detectable),
+        **_estimate("cost_difference", found.cost),
+        **_estimate("cost_ratio", found.cost_ratio),
+        "calibrated": str(pair.calibrated).lower(),
+        **identity(pair.row),
+        **{f"reference_{name}": value for name, value in identity(pair.reference).items()},
+    }
+
+
+def _estimate(name: str, estimate: Estimate, unit: float = 1) -> dict[str, str]:
+    ends = {name: estimate.mean, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    return {key: _number(unit * value) for key, value in ends.items()}
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else exact(value)

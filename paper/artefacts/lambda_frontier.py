@@ -1,0 +1,139 @@
+"""The trade that the cost weight λ_c makes: accuracy against cost of a question, and the frontier of the sweep."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.errors import UserError
+from paper.costs import UNIT, Cost, per_query
+from paper.figures import Figure
+from paper.frontier import Point, frontier, outline
+from paper.grid import build_grid
+from paper.measures import Measurement
+from paper.notes import conditions
+from paper.provenance import provenance
+from paper.published import load
+from paper.source import Source
+from paper.statistics import Estimate
+from paper.tidy import costs, identity, measured
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.figure import Figure as Picture
+
+#: λ_c of the methods of the sweep.
+WEIGHTS: Mapping[str, int] = {"gmr_lambda_10": 10, "gmr": 20, "gmr_lambda_50": 50}
+# Of different size, and the largest hollow, so that points at the same place are all seen.
+_LOOKS: Mapping[int, Mapping[str, Any]] = {
+    10: {"marker": "o", "color": "#0072B2", "markersize": 10, "fillstyle": "none"},
+    20: {"marker": "s", "color": "#000000", "markersize": 5},
+    50: {"marker": "^", "color": "#D55E00", "markersize": 7},
+}
+_PANEL_INCHES = (3.3, 2.6)
+_AROUND_INCHES = 1.3
+_CAPTION = (
+    "Accuracy and cost of a question (in 1e-4 of the paper's unit, all calls) with the cost weights that the paper "
+    "names; bars: 95 % intervals. Grey line: the most accuracy that a cost buys. The paper prints no result of this "
+    "sweep, nor which weight its tables have."
+)
+
+
+class _Place(NamedTuple):
+    """One weight on one benchmark."""
+
+    weight: int
+    measurement: Measurement
+    cost: Estimate
+
+    @property
+    def point(self) -> Point:
+        """Where it stands."""
+        return Point(UNIT * self.cost.mean, 100 * self.measurement.accuracy.mean)
+
+
+def build(source: Source) -> Figure:
+    """Build the figure: a panel a benchmark.
+
+    Raises:
+        UserError: A cell cannot be read or is of another method than those of the sweep.
+    """
+    grid = build_grid(source.read(), load())
+    strange = sorted({key.method for key in grid.measurements} - set(WEIGHTS))
+    if strange:
+        raise UserError(f"the sweep of cost weights was given {strange[0]}; expected only {', '.join(WEIGHTS)}")
+    places = {
+        grid.benchmarks[benchmark]: sorted(
+            (
+                _Place(WEIGHTS[key.method], one, per_query(one))
+                for key, one in grid.measurements.items()
+                if key.benchmark == benchmark
+            ),
+            key=lambda place: place.weight,
+        )
+        for benchmark in grid.benchmarks
+    }
+    return Figure(
+        label="lambda-frontier",
+        caption=f"{_CAPTION}{conditions(grid)}",
+        simulated=grid.cells[0].run.simulated,
+        draw=functools.partial(_draw, places),
+        inches=(max(2, len(places)) * _PANEL_INCHES[0], _PANEL_INCHES[1] + _AROUND_INCHES),
+        provenance=provenance(grid.cells),
+        records=tuple(record for of_benchmark in places.values() for record in _records(of_benchmark)),
+    )
+
+
+def _draw(places: Mapping[str, Sequence[_Place]], picture: Picture) -> None:
+    panels = picture.subplots(1, len(places), squeeze=False)[0]
+    handles: dict[str, Any] = {}
+    for panel, (title, of_benchmark) in zip(panels, places.items(), strict=True):
+        handles |= {f"λ_c = {place.weight}": _point(panel, place) for place in of_benchmark}
+        _frontier(panel, [place.point for place in of_benchmark])
+        panel.set_ylabel(f"accuracy on {title} (%)")
+        panel.set_xlabel("cost of a question (1e-4)")
+    names = sorted(handles, key=lambda name: int(name.split()[-1]))
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(names), "frameon": False}
+    panels[0].legend([handles[name] for name in names], names, **above)
+
+
+def _point(panel: Axes, place: _Place) -> ErrorbarContainer:
+    x, y = place.point
+    cost, accuracy = place.cost, place.measurement.accuracy
+    return panel.errorbar(
+        x,
+        y,
+        xerr=[[x - UNIT * cost.low], [UNIT * cost.high - x]],
+        yerr=[[y - 100 * accuracy.low], [100 * accuracy.high - y]],
+        **_LOOKS[place.weight],
+        linestyle="",
+        elinewidth=0.8,
+        capsize=2,
+    )
+
+
+def _frontier(panel: Axes, points: Sequence[Point]) -> None:
+    """Behind the points, to the edge of the panel, whose limits stay."""
+    low, high = panel.get_xlim()
+    corners = outline(points, high)
+    panel.plot([one.cost for one in corners], [one.accuracy for one in corners], color="0.7", linewidth=1.5, zorder=1)
+    panel.set_xlim(low, high)
+
+
+def _records(places: Sequence[_Place]) -> list[dict[str, str]]:
+    best = frontier([place.point for place in places])
+    return [
+        {
+            "method": place.measurement.cells[0].run.method,
+            "benchmark": place.measurement.cells[0].run.benchmark,
+            "lambda_c": str(place.weight),
+            "published": "",
+            **measured(place.measurement),
+            **costs(Cost.of(place.measurement, None, None)),
+            "on_frontier": str(number in best).lower(),
+            **identity(place.measurement),
+        }
+        for number, place in enumerate(places)
+    ]

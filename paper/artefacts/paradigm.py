@@ -1,0 +1,32 @@
+"""Three ways of routing: by the question alone, by the whole history, by a gated memory (methods §8.2, §8.3)."""
+
+from __future__ import annotations
+
+from paper.source import Source
+from paper.tables import Table
+from paper.variant_table import build as build_table
+from paper.variants import Design, saving
+
+_DESIGN = Design(
+    label="paradigm",
+    caption="Routing by the question alone (MASRouter), by the full history, and by a gated memory (GMR).",
+    printed=("paradigm",),
+    reference="gmr",
+    change=saving,
+    change_title="Saved (%) by",
+    change_note="Saved: how much less GMR spends on a question than the row, in percent; below zero it spends more.",
+    note=(
+        "Full-History and GMR without both memory gates are one configuration: by the paper's descriptions nothing "
+        "separates them, although it prints different numbers for them. Here they differ in the seeds of training "
+        "alone, so that the pair tells how far apart two trainings of one method end (D-GMR-8)."
+    ),
+)
+
+
+def build(source: Source) -> Table:
+    """Build the table.
+
+    Raises:
+        UserError: When a cell cannot be read or the cells do not belong in one table.
+    """
+    return build_table(source, _DESIGN)

@@ -1,0 +1,193 @@
+"""The table of a method and its variants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.config import POOL
+from paper import tables, tidy
+from paper.beside import PAIR, costs, of_measurements, totals
+from paper.costs import QUESTIONS
+from paper.grid import Grid, build_grid
+from paper.legend import legend
+from paper.notes import conditions
+from paper.paired import Comparison
+from paper.provenance import provenance
+from paper.published import load
+from paper.source import Source
+from paper.statistics import Estimate
+from paper.tables import Entry, Group, Row, Table
+from paper.variants import Design, Place, Places, places
+
+_HEADS = ("Benchmark", "Configuration", "Seeds")
+_SMALL_P = 0.001
+
+
+def build(source: Source, design: Design) -> Table:
+    """Build the table; the rows are the methods among the cells, benchmark by benchmark.
+
+    Raises:
+        UserError: When a cell cannot be read or the cells do not belong in one table.
+    """
+    grid = build_grid(source.read(), load())
+    titles = {cell.run.method: cell.run.method_title for cell in grid.cells}
+    found = places(design, grid)
+    return Table(
+        label=_label(design, titles),
+        caption=f"{design.caption}{conditions(grid)}",
+        simulated=grid.cells[0].run.simulated,
+        heads=_HEADS,
+        groups=_groups(design, grid, titles),
+        rows=tuple(row for key in grid.benchmarks for row in _rows(design, grid, key, found, titles)),
+        notes=tuple(_notes(design, grid, found, titles)),
+        provenance=provenance(grid.cells),
+        records=tidy.even([_record(design, grid, *key, place) for key, place in found.items()]),
+    )
+
+
+def _label(design: Design, titles: Mapping[str, str]) -> str:
+    """A table of a single variant may stand in one document with the table of all of them."""
+    variants = sorted(set(titles) - {design.reference})
+    return "-".join([design.label, *variants]).replace("_", "-") if len(variants) == 1 else design.label
+
+
+def _groups(design: Design, grid: Grid, titles: Mapping[str, str]) -> tuple[Group, ...]:
+    sizes = " or ".join(str(QUESTIONS[key]) for key in grid.benchmarks if key in QUESTIONS)
+    reference = titles.get(design.reference, design.reference)
+    return (
+        Group("Accuracy (%)", "", PAIR),
+        Group("Cost of a question (1e-4)", "", PAIR),
+        Group("Total cost", f"scaled to n = {sizes}" if sizes else "", PAIR),
+        Group(f"Accuracy against {reference}", "points, paired", (*PAIR, "p")),
+        Group(f"{design.change_title} {reference}", "paired", PAIR),
+    )
+
+
+def _rows(design: Design, grid: Grid, benchmark: str, found: Places, titles: Mapping[str, str]) -> Iterator[Row]:
+    """Those of one benchmark, whose best values are marked among themselves."""
+    column = {method: place for (method, key), place in found.items() if key == benchmark}
+    measured = [place.measurement for place in column.values()]
+    prices = [place.cost for place in column.values()]
+    n = next(one.n for one in measured if one)
+    parts = (
+        of_measurements([place.printed for place in column.values()], measured),
+        costs(prices),
+        totals(prices),
+        [_against(design, place, method == design.reference) for method, place in column.items()],
+    )
+    for method, one, *entries in zip(column, measured, *parts, strict=True):
+        seeds = ", ".join(map(str, one.seeds)) if one else ""
+        labels = (f"{grid.benchmarks[benchmark]}, n = {n}", titles[method], seeds)
+        yield Row(benchmark, labels, tuple(entry for part in entries for entry in part))
+
+
+def _against(design: Design, place: Place, is_reference: bool) -> tuple[Entry, ...]:
+    printed = (
+        Entry("" if place.gain is None else tables.signed(place.gain)),
+        Entry("" if place.factor is None else design.change(place.factor)),
+    )
+    if place.against is None:
+        absent = Entry("" if is_reference else tables.NOT_RUN)
+        return printed[0], absent, Entry(), printed[1], absent
+    gain, ratio = place.against.accuracy, place.against.cost_ratio
+    return (
+        printed[0],
+        Entry(_points(gain.mean), below=f"{_points(gain.low)} to {_points(gain.high)}"),
+        Entry(_p(place.against.discordant.p)),
+        printed[1],
+        _relative(design, ratio),
+    )
+
+
+def _relative(design: Design, ratio: Estimate) -> Entry:
+    """Blank where one of both cost nothing; without an interval where the questions leave it open."""
+    if not 0 < ratio.mean < math.inf:
+        return Entry()
+    is_bounded = ratio.low > 0 and ratio.high < math.inf
+    interval = f"{design.change(ratio.low)} to {design.change(ratio.high)}" if is_bounded else ""
+    return Entry(design.change(ratio.mean), below=interval)
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value >= _SMALL_P else f"< {_SMALL_P}"
+
+
+def _points(fraction: float) -> str:
+    return tables.signed(100 * fraction)
+
+
+def _notes(design: Design, grid: Grid, found: Places, titles: Mapping[str, str]) -> Iterator[str]:
+    yield from legend(grid, [place.measurement for place in found.values()], [place.cost for place in found.values()])
+    yield (
+        f"Against {titles.get(design.reference, design.reference)}: the row minus it on the same questions, with the "
+        "95 % bootstrap interval over questions; p of the exact McNemar test on the first seed, not adjusted for the "
+        f"number of rows. {design.change_note}"
+    )
+    yield from _power([place.against for place in found.values() if place.against])
+    yield from _seed_notes(design, grid, found, titles)
+    yield design.note
+
+
+def _power(found: Sequence[Comparison]) -> Iterator[str]:
+    """What the comparisons could have shown: without it, a large p would read as no difference."""
+    smallest = sorted(100 * one.detectable for one in found if one.detectable < 1)
+    ends = list(dict.fromkeys(f"{end:.1f}" for end in (smallest[:1] + smallest[-1:])))
+    if ends:
+        yield (
+            f"The smallest difference that so many questions show with 80 % power: {' to '.join(ends)} points, by row "
+            "and benchmark (the CSV has each)."
+        )
+    if len(smallest) < len(found):
+        yield (
+            f"In {len(found) - len(smallest)} of {len(found)} comparisons too few questions had different verdicts to "
+            "show any difference."
+        )
+
+
+def _seed_notes(design: Design, grid: Grid, found: Places, titles: Mapping[str, str]) -> Iterator[str]:
+    """A row of one training beside a row of three is no like for like."""
+    other = [
+        f"{titles[method]} on {grid.benchmarks[benchmark]}"
+        for (method, benchmark), place in found.items()
+        if _other_seeds(place, found.get((design.reference, benchmark)))
+    ]
+    if other:
+        yield f"Run with other seeds than the row they are compared with: {', '.join(other)}."
+
+
+def _other_seeds(place: Place, reference: Place | None) -> bool:
+    if place.measurement is None or reference is None or reference.measurement is None:
+        return False
+    return place.measurement.seeds != reference.measurement.seeds
+
+
+def _record(design: Design, grid: Grid, method: str, benchmark: str, place: Place) -> dict[str, str]:
+    return {
+        "method": method,
+        "backbone": POOL,
+        "benchmark": benchmark,
+        "benchmark_title": grid.benchmarks[benchmark],
+        "reference": design.reference,
+        "published_gain": "" if place.gain is None else tidy.exact(round(place.gain, 2)),
+        "published_cost_factor": "" if place.factor is None else tidy.exact(place.factor),
+        **tidy.place(place.printed, place.measurement, place.cost),
+        **({} if place.against is None else _comparison(place.against)),
+    }
+
+
+def _comparison(found: Comparison) -> dict[str, str]:
+    values = {
+        "gain": 100 * found.accuracy.mean,
+        "gain_low": 100 * found.accuracy.low,
+        "gain_high": 100 * found.accuracy.high,
+        "p": found.discordant.p,
+        "odds_ratio": found.discordant.odds_ratio,
+        "cohens_g": found.discordant.cohens_g,
+        "detectable": 100 * found.detectable,
+        "cost_factor": found.cost_ratio.mean,
+        "cost_factor_low": found.cost_ratio.low,
+        "cost_factor_high": found.cost_ratio.high,
+    }
+    counts = {"only_this": str(found.discordant.first), "only_reference": str(found.discordant.second)}
+    return counts | {name: tidy.exact(value) for name, value in values.items()}

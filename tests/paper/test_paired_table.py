@@ -1,0 +1,203 @@
+"""The table of paired comparisons: every place says what the cells and the paper say, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.errors import UserError
+from paper import render
+from paper.artefacts import paired
+from paper.comparable import read_comparable
+from paper.measures import Key, measure
+from paper.paired import compare, holm
+from paper.pdf import compile_fragment
+from paper.published import load
+from paper.source import Source
+from paper.tables import DAGGER, NOT_RUN, Entry, Mark, Table
+
+
+def place(table: Table, method: str, backbone: str, group: str) -> dict[str, Entry]:
+    """The entries of one row below one heading; the last ``Publ.`` is that of the costs, where there are two."""
+    row = next(row for row in table.rows if row.labels == (method, backbone))
+    entries = iter(row.entries)
+    for one in table.groups:
+        found = [(title, next(entries)) for title in one.columns]
+        if one.title == group:
+            return {title: entry for title, entry in found if title != "Publ."} | {
+                f"Publ. {place}": entry
+                for place, entry in enumerate(entry for title, entry in found if title == "Publ.")
+            }
+    raise AssertionError(group)
+
+
+def record(table: Table, **wanted: str) -> dict[str, str]:
+    found = [one for one in table.records if all(one[key] == value for key, value in wanted.items())]
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def counts(both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:
+    """The verdicts of two methods with these counts of questions."""
+    here = [True] * (both + first) + [False] * (second + neither)
+    there = [True] * both + [False] * first + [True] * second + [False] * neither
+    return here, there
+
+
+def charge(folder: Path, costs: Sequence[float]) -> Path:
+    """Give a cell other costs."""
+    items = pq.read_table(folder / "items.parquet")
+    column = items.schema.get_field_index("cost_total")
+    pq.write_table(items.set_column(column, "cost_total", pa.array(costs, pa.float64())), folder / "items.parquet")
+    return folder
+
+
+def test_a_pair(write_cell):
+    ours, theirs = counts(60, 15, 5, 20)
+    cells = [
+        charge(write_cell("gmr", "pool", correct=ours), [0.3] * 50 + [0.5] * 50),
+        charge(write_cell("masrouter", "pool", correct=theirs), [0.5] * 100),
+    ]
+    table = paired.build(Source.of(cells))
+    found = place(table, "MASRouter", "LLM Pool", "GSM-Hard")
+    assert (found["Publ. 0"].text, found["Publ. 1"].text) == ("+4.55", "0.58")
+    assert (found["Diff."].text, found["Diff."].sign) == ("+10.00", "")
+    low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
+    assert (low, high) == pytest.approx((10 - 8.5, 10 + 8.5), abs=1.1)
+    assert (found["p"].text, found["p"].below, found["p"].mark) == ("0.041", "0.041", Mark.BEST)
+    assert (found["Cost ×"].text, found["Cost ×"].sign) == ("0.80", "")
+    line = record(table, method="masrouter")
+    assert (line["reference_right_alone"], line["row_right_alone"]) == ("15", "5")
+    assert (line["reference_accuracy"], line["accuracy"], line["n"]) == ("75.00", "65.00", "100")
+    assert (float(line["odds_ratio"]), float(line["cohens_g"])) == (3, 0.25)
+    assert float(line["p_exact"]) == pytest.approx(2 * 21700 / 2**20)
+    assert float(line["cost_difference"]) == pytest.approx(-0.1)
+    assert float(line["detectable_difference"]) == pytest.approx(100 * 2.83 * math.sqrt(0.2 / 100), rel=0.01)
+    assert line["published_difference"] == "+4.55"
+
+
+def test_the_reference_is_no_row_and_every_other_row_stands_there(write_cell):
+    table = paired.build(Source.of([write_cell("gmr", "pool"), write_cell("cot", "my-7B")]))
+    assert [row.labels for row in table.rows[-2:]] == [("MASRouter", "LLM Pool"), ("CoT", "my-7B")]
+    assert len(table.rows) == len(load().rows) - 1 + 1
+    assert place(table, "CoT", "my-7B", "GSM-Hard")["Publ. 0"].text == ""
+    assert place(table, "AFlow", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
+    assert any("not both were run" in note for note in table.notes)
+    assert len(table.records) == len(table.rows)
+    assert len({tuple(one) for one in table.records}) == 1
+    assert record(table, method="aflow", backbone="qwen-2.5-14B")["difference"] == ""
+
+
+def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell):
+    sizes = {"math": (60, 15, 5, 20), "mbpp": (50, 20, 4, 26), "humaneval": (50, 9, 8, 33)}
+    cells = []
+    for benchmark, size in sizes.items():
+        ours, theirs = counts(*size)
+        cells += [
+            write_cell("gmr", "pool", benchmark, correct=ours),
+            write_cell("cot", benchmark=benchmark, correct=theirs),
+        ]
+    cells.append(write_cell("gmr", "pool", "gsm_hard"))
+    table = paired.build(Source.of(cells))
+    measured = measure(read_comparable(cells))
+    raw = [
+        compare(measured[Key("gmr", "pool", key)], measured[Key("cot", "qwen-2.5-14B", key)]).discordant.p
+        for key in sizes
+    ]
+    lines = [record(table, method="cot", backbone="qwen-2.5-14B", benchmark=key) for key in sizes]
+    assert [float(line["p_exact"]) for line in lines] == pytest.approx(raw)
+    assert [float(line["p_holm"]) for line in lines] == pytest.approx(holm(raw))
+    assert place(table, "CoT", "qwen-2.5-14B", "MATH")["p"].mark is Mark.NONE
+    assert place(table, "CoT", "qwen-2.5-14B", "MBPP")["p"].mark is Mark.BEST
+    assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
+
+
+def test_a_calibrated_row_is_compared_and_carries_the_dagger(write_cell):
+    table = paired.build(
+        Source.of([write_cell("gmr", "pool"), write_cell("cot", calibrated=True), write_cell("aflow")])
+    )
+    found = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
+    assert (found["Diff."].text, found["Diff."].sign, found["Cost ×"].sign) == ("0.00", DAGGER, DAGGER)
+    assert place(table, "AFlow", "qwen-2.5-14B", "GSM-Hard")["Diff."].sign == ""
+    assert any(note.startswith(DAGGER) for note in table.notes)
+    assert record(table, method="cot", backbone="qwen-2.5-14B")["calibrated"] == "true"
+
+
+def test_both_sides_are_identified(write_cell):
+    cells = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
+    line = record(paired.build(Source.of([*cells, write_cell("masrouter", "pool")])), method="masrouter")
+    assert (line["seeds"], line["reference_seeds"]) == ("0", "0 1")
+    assert len(line["reference_run_id"].split()) == 2
+    for name in ("run_id", "config_hash", "code", "data_checksum", "backbones"):
+        assert line[name]
+        assert line[f"reference_{name}"]
+
+
+def test_a_p_is_of_the_first_seed_and_a_difference_of_all(write_cell):
+    ours, theirs = counts(20, 10, 0, 10)
+    cells = [
+        write_cell("gmr", "pool", correct=ours),
+        write_cell("gmr", "pool", seed=1, correct=theirs),
+        write_cell("masrouter", "pool", correct=theirs),
+    ]
+    table = paired.build(Source.of(cells))
+    found = place(table, "MASRouter", "LLM Pool", "GSM-Hard")
+    assert (found["Diff."].text, found["Diff."].mark) == ("+12.50", Mark.NONE)
+    assert (found["p"].text, found["p"].mark) == ("0.002", Mark.BEST)
+    line = record(table, method="masrouter")
+    assert (float(line["difference"]), float(line["difference_first_seed"])) == (12.5, 25)
+
+
+def test_too_few_discordant_questions_are_said_to_show_nothing(write_cell):
+    ours, theirs = counts(20, 2, 1, 0)
+    cells = [
+        write_cell("gmr", "pool", correct=ours),
+        write_cell("cot", correct=theirs),
+        write_cell("aflow", correct=ours),
+    ]
+    table = paired.build(Source.of(cells))
+    (note,) = [note for note in table.notes if "80 % power" in note]
+    assert "GSM-Hard none at all for 2 of 2 rows" in note
+    assert record(table, method="cot", backbone="qwen-2.5-14B")["detectable_difference"] == "inf"
+    assert record(table, method="aflow", backbone="qwen-2.5-14B")["odds_ratio"] == ""
+
+
+def test_another_reference(write_cell):
+    cells = [write_cell("gmr", "pool"), write_cell("puppeteer", "qwen-2.5-32B")]
+    table = paired.build(Source.of(cells, reference="puppeteer"))
+    assert table.caption.startswith("Puppeteer (qwen-2.5-32B) against")
+    assert place(table, "GMR", "LLM Pool", "GSM-Hard")["Publ. 0"].text == "−1.80"
+    assert place(table, "Puppeteer", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
+    with pytest.raises(UserError, match="reference 'gmx' is no row of this table; expected one of single, cot"):
+        paired.build(Source.of(cells, reference="gmx"))
+
+
+def test_without_the_reference_only_the_paper_speaks(write_cell):
+    table = paired.build(Source.of([write_cell("cot")]))
+    entries = [entry for row in table.rows for entry in row.entries]
+    assert {entry.text for entry in entries[1::5]} == {NOT_RUN}
+    assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Publ. 0"].text == "+3.03"
+    assert not any("power" in note for note in table.notes)
+
+
+def test_the_order_of_cells_does_not_matter(write_cell):
+    cells = [write_cell(method, benchmark=key) for method in ("gmr", "cot") for key in ("math", "mbpp")]
+    assert paired.build(Source.of(cells)) == paired.build(Source.of(cells[::-1]))
+
+
+def test_every_format_can_be_written(write_cell, tmp_path):
+    ours, theirs = counts(60, 15, 5, 20)
+    cells = [write_cell("gmr", "pool", correct=ours), write_cell("masrouter", "pool", correct=theirs)]
+    table = paired.build(Source.of(cells))
+    files = render.write(table, tmp_path, "paired")
+    assert all(file.stat().st_size for file in files)
+    assert "SIMULATED" in (tmp_path / "paired.csv").read_text()
+    if shutil.which("pdflatex"):
+        compile_fragment(tmp_path / "paired.tex", tmp_path / "paired.pdf")
+        assert (tmp_path / "paired.pdf").read_bytes().startswith(b"%PDF")

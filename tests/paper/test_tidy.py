@@ -1,0 +1,45 @@
+"""What every record of a measurement says of the runs behind it."""
+
+from __future__ import annotations
+
+from paper import tidy
+from paper.artefacts import main_table
+from paper.measures import Key, measure
+from paper.results import read
+from paper.source import Source
+from tests.paper.spending import record_of
+
+KEY = Key("gmr", "pool", "gsm_hard")
+
+
+def test_what_all_seeds_share_stands_once_and_what_differs_once_a_seed(write_cell):
+    cells = [read(write_cell("gmr", "pool", seed=seed, code=f"code {seed // 2}")) for seed in (2, 0, 1)]
+    found = tidy.identity(measure(cells)[KEY])
+    assert found["seeds"] == "0 1 2"
+    assert found["code"] == "code 0 code 0 code 1"
+    assert len(found["run_id"].split()) == 3
+    assert found["config_hash"] == cells[0].run.config_hash
+
+
+def test_every_backbone_is_named_once_with_who_served_it(write_cell):
+    first = {"b": {"model": "org/B", "served_by": "one"}, "a": {"model": "org/A", "served_by": "one"}}
+    second = {"a": {"model": "org/A", "served_by": "two"}, "b": {"model": "org/B", "served_by": "one"}}
+    cells = [read(write_cell("gmr", "pool", seed=seed, backbones=one)) for seed, one in enumerate((first, second))]
+    expected = "a=org/A by one; a=org/A by two; b=org/B by one"
+    assert tidy.identity(measure(cells)[KEY])["backbones"] == expected
+
+
+def test_seed_0_is_empty_where_it_was_not_run(write_cell):
+    cells = [read(write_cell("gmr", "pool", seed=1))]
+    assert tidy.measured(measure(cells)[KEY])["seed0"] == ""
+
+
+def test_short_records_get_the_columns_of_the_longest():
+    assert tidy.even([{"a": "1"}, {"a": "2", "b": "3"}]) == ({"a": "1", "b": ""}, {"a": "2", "b": "3"})
+
+
+def test_a_program_can_read_every_difference(write_cell, verdicts):
+    table = main_table.build(Source.of([write_cell("gmr", "pool", correct=verdicts(1, 10))]))
+    record = record_of(table, method="gmr", benchmark="gsm_hard")
+    assert float(record["difference"]) == -60.55
+    assert record["backbones"] == "pool=simulated/pool by simulator 1"

@@ -1,0 +1,120 @@
+"""What a change makes run again: nothing that it cannot have changed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.files import ROOT
+
+PARTS = ("Snakefile", "workflow", "config", "profiles", "environment.yml", "harness", "gmr", "baselines", "paper")
+TARGETS = [
+    "reports/smoke/pareto_he.png",
+    "reports/smoke/ablation/no_write_gate.csv",
+    "reports/smoke/ablation/no_halting.csv",
+]
+CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
+# Stands in for the real command: a job leaves the files it has to leave, and is done.
+COMMAND = """#!/bin/sh
+case "$3" in
+  data) make="results/$5/data/$7.json results/$5/data/$7.items.jsonl" ;;
+  world) make="results/$5/world.json" ;;
+  report) make="" ; for kind in tex csv md html pdf png; do make="$make reports/$6/$4.$kind"; done ;;
+  cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json $folder/calls.seal.json"
+    for name in items calls decisions training training_calls training_decisions; do
+      make="$make $folder/$name.parquet"
+    done
+    make="$make $folder/trained.safetensors" ;;
+esac
+for file in $make; do mkdir -p "$(dirname "$file")"; echo made > "$file"; done
+"""
+SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+
+
+def snakemake(house: Path, *words: str) -> str:
+    """What Snakemake says in a checkout of its own, whose modules it imports and whose ``gmr`` it calls."""
+    given = {key: value for key, value in os.environ.items() if key not in ("PYTHONSAFEPATH", "PYTHONPATH")}
+    ended = subprocess.run(
+        [sys.executable, "-c", SNAKEMAKE, str(house / "bin" / "python"), "--cores", "1", *words, *TARGETS, *CONFIG],
+        cwd=house,
+        env={**given, "PYTHONPATH": str(house)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return ended.stdout + ended.stderr
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the targets are made, as far as Snakemake can tell."""
+    folder = tmp_path_factory.mktemp("house")
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, folder)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "gmr").write_text(COMMAND)
+    (folder / "bin" / "gmr").chmod(0o755)
+    snakemake(folder)
+    return folder
+
+
+@contextmanager
+def changed(path: Path, old: str, new: str) -> Iterator[None]:
+    """A file with one text in place of another, until the end of the block."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+def reruns(house: Path) -> set[str]:
+    """The jobs a dry run plans: the rule and what tells a job from others of the rule."""
+    # The profile keeps jobs quiet.
+    said = snakemake(house, "-n", "--workflow-profile", "none")
+    planned = re.findall(r"^rule (\w+):\n(?: .*\n)*?    wildcards: (.*)$", said, re.MULTILINE)
+    return {
+        f"{rule} {re.sub(r'(preset|backbone|seed)=[^,]+(, )?', '', values).strip(', ')}" for rule, values in planned
+    }
+
+
+def test_what_is_made_stays_made(house: Path) -> None:
+    assert reruns(house) == set()
+
+
+def test_a_changed_ablation_reruns_itself_and_what_shows_it(house: Path) -> None:
+    old = "{extends: gmr, title: GMR w/o write gate, config: {write_gate: false}}"
+    new = "{extends: gmr, title: GMR w/o write gate, config: {write_gate: false, lr: 0.02}}"
+    with changed(house / "config" / "methods.yaml", old, new):
+        assert reruns(house) == {
+            "learned_cell method=gmr_no_write_gate, benchmark=gsm_hard",
+            "learned_cell method=gmr_no_write_gate, benchmark=humaneval",
+            "table name=ablation/no_write_gate",
+        }
+
+
+def test_the_style_of_a_plot_reruns_the_plot_alone(house: Path) -> None:
+    with changed(house / "paper" / "artefacts" / "pareto.py", '"""', '"""Coloured. '):
+        assert reruns(house) == {"figure name=pareto_he"}
+
+
+def test_what_all_artefacts_share_reruns_reports_and_no_cell(house: Path) -> None:
+    with changed(house / "paper" / "figures.py", '"""', '"""Larger. '):
+        assert reruns(house) == {
+            "figure name=pareto_he",
+            "table name=ablation/no_halting",
+            "table name=ablation/no_write_gate",
+        }

@@ -1,0 +1,61 @@
+"""The application ``gmr`` and what its commands share."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from harness import config, layout
+from harness.config import Preset
+from harness.errors import UserError
+from harness.files import ROOT, writing
+from workflow.jobs import inherited_overrides
+
+app = typer.Typer(
+    help="Reproducibility suite for Gated-Memory Routing. Tables are made by `snakemake --cores all reports/NAME`; "
+    "the commands below are its jobs, each usable alone, and what helps around a run.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+PresetName = Annotated[str, typer.Option("--preset", help="A file of config/presets, without .yaml.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=YAML", help="Override a key of the preset: --set 'limit={test: 32}'."),
+]
+BenchmarkKey = Annotated[str, typer.Option("--benchmark", help="A key of config/benchmarks.yaml.")]
+
+
+@app.callback()
+def common(
+    log: Annotated[Path | None, typer.Option(help="Write progress and errors to this file too.")] = None,
+) -> None:
+    """Set up what all commands share."""
+    if not any(Path(name).exists() for name in ("Snakefile", layout.RESULTS)):
+        raise UserError(f"no Snakefile and no results here; give the command in {ROOT}")
+    if log is not None:
+        with writing(log):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            logging.getLogger().addHandler(logging.FileHandler(log, mode="w"))
+
+
+def preset_of(name: str, overrides: list[str] | None) -> Preset:
+    """The preset of a command, with the overrides given with it or inherited from Snakemake.
+
+    Raises:
+        UserError: An unknown preset or key, or an override that is not KEY=YAML.
+    """
+    given = dict(_override(text) for text in overrides) if overrides else inherited_overrides()
+    return config.preset(name, given)
+
+
+def _override(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--set {text!r} is not KEY=YAML, such as --set 'limit={{test: 32}}'")
+    return key, config.from_text(value)

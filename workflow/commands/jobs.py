@@ -1,0 +1,53 @@
+"""The jobs of the DAG that make results."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from harness import config, layout
+from harness.config import Cell
+from workflow.app import BenchmarkKey, Overrides, PresetName, app, preset_of
+
+
+@app.command()
+def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
+    """Load, normalise, check and split one benchmark."""
+    from harness.benchmarks.prepare import prepare
+
+    chosen = preset_of(preset, overrides)
+    config.check_benchmark(chosen, benchmark)
+    prepare(
+        benchmark,
+        chosen.data,
+        chosen.splits,
+        layout.items(preset, benchmark),
+        layout.manifest(preset, benchmark),
+    )
+
+
+@app.command()
+def world(preset: PresetName, overrides: Overrides = None) -> None:
+    """Calibrate the simulated backbones to a preset's questions."""
+    from harness.simulator.build import build_world_file
+
+    chosen = preset_of(preset, overrides)
+    asyncio.run(build_world_file(chosen))
+
+
+@app.command()
+def cell(
+    preset: PresetName,
+    method: Annotated[str, typer.Option(help="A key of config/methods.yaml.")],
+    benchmark: BenchmarkKey,
+    backbone: Annotated[str, typer.Option(help="A key of config/backbones.yaml, or pool.")],
+    seed: Annotated[int, typer.Option(help="Training seed.")] = 0,
+    overrides: Overrides = None,
+) -> None:
+    """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
+    from harness import cell as cells
+    from harness.plan import plan
+
+    asyncio.run(cells.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))

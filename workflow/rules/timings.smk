@@ -1,0 +1,17 @@
+rule timing:
+    input:
+        run="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/run.json",
+    output:
+        "results/{preset}/timings/{method}/{benchmark}/{backbone}/seed{seed}/timing.json",
+    log:
+        "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
+    conda:
+        "../../environment.yml"
+    # All cores there are, so that nothing else runs while a method is timed.
+    threads: 1024
+    params:
+        code=lambda wildcards: code_of(METHODS[wildcards.method].module),
+    shell:
+        "gmr --log {log} time --preset {wildcards.preset} --method {wildcards.method}"
+        " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
+        " --seed {wildcards.seed}"
