@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,8 +14,8 @@ from paper.costs import published_cost
 from paper.grid import Grid, Line
 from paper.measures import Measurement
 from paper.paired import Comparison, compare, holm
-from paper.statistics import Estimate
-from paper.tidy import even, exact, identity, in_percent, plain
+from paper.statistics import Estimate, macro_average
+from paper.tidy import AVERAGE, even, exact, identity_of, in_percent, plain
 
 
 class Pair(NamedTuple):
@@ -85,6 +85,26 @@ class Against:
         cells = [row.accuracies[benchmark].percent for row in rows if row and benchmark in row.accuracies]
         return cells[0] - cells[1] if len(cells) == 2 else None
 
+    def average(self, line: Line) -> Estimate | None:
+        """Reference minus row, a fraction, on average over the paper's benchmarks.
+
+        ``None`` unless both have an average, that is all benchmarks with the same seeds. The benchmarks share no
+        question and no training, so the variances of their differences add.
+        """
+        if self.grid.average(line) is None or self.grid.average(self.reference) is None:
+            return None
+        pairs = self.pairs[line.method, line.backbone]
+        return macro_average([pairs[key].found.accuracy for key in self.grid.published.benchmarks], lowest=-1)
+
+    def published_average(self, line: Line) -> float | None:
+        """Reference minus row in points, of the printed averages; ``None`` without both."""
+        rows = [one.published for one in (self.reference, line) if one.published]
+        return rows[0].average - rows[1].average if len(rows) == 2 else None
+
+    def is_calibrated(self, line: Line) -> bool:
+        """Whether any number behind the average was fitted to the paper."""
+        return self.grid.is_calibrated(line) or self.grid.is_calibrated(self.reference)
+
     def published_ratio(self, line: Line, benchmark: str) -> float | None:
         """Reference over row, of the printed costs by question; ``None`` without both."""
         own, other = (published_cost(self.grid.published, one, benchmark) for one in (self.reference, line))
@@ -94,9 +114,34 @@ class Against:
         """Every row and benchmark, the pairs that were not run included.
 
         Accuracies, their differences and the ends of their intervals are in percent or points; costs of a question are
-        in the paper's unit. What identifies the runs of the reference has its own fields.
+        in the paper's unit. What identifies the runs of the reference has its own fields. Where the grid has an
+        average, it follows the benchmarks of a row under their key :data:`paper.tidy.AVERAGE`.
         """
-        return even([self._record(line, key) for line in self.lines for key in self.grid.benchmarks])
+        return even([record for line in self.lines for record in self._row(line)])
+
+    def _row(self, line: Line) -> list[dict[str, str]]:
+        found = [self._record(line, key) for key in self.grid.benchmarks]
+        return [*found, self._average(line)] if self.grid.has_average else found
+
+    def _average(self, line: Line) -> dict[str, str]:
+        printed, found = self.published_average(line), self.average(line)
+        record = {
+            "reference": self.reference.method,
+            "method": line.method,
+            "backbone": line.backbone,
+            "benchmark": AVERAGE,
+            "published_difference": "" if printed is None else plain(tables.signed(printed)),
+        }
+        own, other = self.grid.average(line), self.grid.average(self.reference)
+        if found is None or own is None or other is None:
+            return record
+        return record | {
+            "reference_accuracy": in_percent(other.mean),
+            "accuracy": in_percent(own.mean),
+            **_estimate("difference", found, 100),
+            "calibrated": str(self.is_calibrated(line)).lower(),
+            **_identities(self.grid.row(line), self.grid.row(self.reference)),
+        }
 
     def _pairs(self, line: Line) -> dict[str, Pair]:
         both = {key: (self.grid.at(line, key), self.grid.at(self.reference, key)) for key in self.grid.benchmarks}
@@ -136,9 +181,13 @@ def _measured(pair: Pair) -> dict[str, str]:
         **_estimate("cost_difference", found.cost),
         **_estimate("cost_ratio", found.cost_ratio),
         "calibrated": str(pair.calibrated).lower(),
-        **identity(pair.row),
-        **{f"reference_{name}": value for name, value in identity(pair.reference).items()},
+        **_identities([pair.row], [pair.reference]),
     }
+
+
+def _identities(row: Sequence[Measurement], reference: Sequence[Measurement]) -> dict[str, str]:
+    own, other = (identity_of([cell for one in part for cell in one.cells]) for part in (row, reference))
+    return {**own, **{f"reference_{name}": value for name, value in other.items()}}
 
 
 def _estimate(name: str, estimate: Estimate, unit: float = 1) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from harness.errors import UserError
+from paper.provenance import answered, short
 from paper.results import Cell, read
 
 
@@ -27,18 +29,46 @@ def read_comparable(folders: Iterable[Path]) -> tuple[Cell, ...]:
 
 
 def check_comparable(cells: Sequence[Cell]) -> None:
-    """Refuse cells of different kinds, presets or questions, and the same cell twice.
+    """Refuse cells of different kinds, presets, simulated worlds or questions, and the same cell twice.
+
+    The seeds of one measurement must also agree in their conditions and in what answered under the name of each
+    backbone: a mean over them would be of nothing that was ever run.
 
     Raises:
         UserError: Naming two cells that do not go together.
     """
     _agree(cells, lambda cell: "simulated" if cell.run.simulated else "real", "kinds of backbones")
     _agree(cells, lambda cell: cell.run.preset, "presets")
+    _agree(cells, _worlds, "simulated worlds")
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
         _agree(column, lambda cell: cell.run.data.checksum, f"data checksums of {benchmark}")
         _agree(column, _test_items, f"test items of {benchmark}")
     _refuse_twice(cells)
+    _check_seeds(cells)
+
+
+def _check_seeds(cells: Sequence[Cell]) -> None:
+    measurements: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in cells:
+        measurements.setdefault(_identity(cell)[:3], []).append(cell)
+    for (benchmark, method, backbone), seeds in sorted(measurements.items()):
+        where = f"between the seeds of {method} ({backbone}) on {benchmark}"
+        _agree(seeds, lambda cell: "; ".join(cell.run.notes) or "none", f"conditions {where}")
+        for key in sorted({key for cell in seeds for key in cell.run.backbones}):
+            asked = [cell for cell in seeds if key in cell.run.backbones]
+            _agree(asked, functools.partial(_answered, key), f"revisions of {key} {where}")
+
+
+def _answered(key: str, cell: Cell) -> str:
+    """A server that tells no revision is as good as another that does not."""
+    return answered(cell.run.backbones[key])
+
+
+def _worlds(cell: Cell) -> str:
+    """The worlds that a cell's simulated backbones live in; real ones have none."""
+    found = {short(backbone["world"]) for backbone in cell.run.backbones.values() if "world" in backbone}
+    return ", ".join(sorted(found)) or "none"
 
 
 def _identity(cell: Cell) -> tuple[str, str, str, int, str]:

@@ -95,6 +95,11 @@ class Cost:
         return self.measured.mean / self.printed
 
     @property
+    def is_far(self) -> bool:
+        """Whether the ratio asks for an explanation."""
+        return self.ratio is not None and is_far(self.ratio)
+
+    @property
     def scaled(self) -> float | None:
         """What as many questions as the paper's would have cost at the measured mean."""
         return None if self.measured is None or self.questions is None else self.measured.mean * self.questions

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.items import Status
 from paper import tables
 from paper.grid import Grid, Line
-from paper.measures import Measurement
+from paper.measures import Key, Measurement
+from paper.provenance import answered
+from paper.results import Cell
 
+# A caption names so many rows; of more it says how many cells they are.
+_FEW = 3
 _WITHOUT_VERDICT = {
     Status.UNPARSABLE: "no answer found",
     Status.EMPTY: "empty reply",
@@ -32,11 +36,66 @@ def notes(grid: Grid) -> tuple[str, ...]:
 
 
 def conditions(grid: Grid) -> str:
-    """What a run changed about its questions or replies, as one sentence for the caption; empty if nothing."""
-    times = Counter(note for cell in grid.cells for note in dict.fromkeys(cell.run.notes))
-    total = len(grid.cells)
-    scopes = [note + (f" ({times[note]} of {total} cells)" if times[note] < total else "") for note in sorted(times)]
-    return f" Conditions of this run: {'; '.join(scopes)}." if scopes else ""
+    """What a run changed about its questions or replies, and backbones that were not the same all along.
+
+    One sentence for the caption, empty if there is nothing to say.
+    """
+    found = [*_changes(grid), *_revisions(grid)]
+    return f" Conditions of this run: {'; '.join(found)}." if found else ""
+
+
+def _changes(grid: Grid) -> Iterator[str]:
+    for note in sorted({note for cell in grid.cells for note in cell.run.notes}):
+        yield note + _scope(grid, [cell for cell in grid.cells if note in cell.run.notes])
+
+
+def _revisions(grid: Grid) -> Iterator[str]:
+    """Backbones under whose name not every cell was answered by the same weights."""
+    for key in sorted({key for cell in grid.cells for key in cell.run.backbones}):
+        found: dict[str, list[Cell]] = {}
+        for cell in grid.cells:
+            if key in cell.run.backbones:
+                found.setdefault(answered(cell.run.backbones[key]), []).append(cell)
+        if len(found) > 1:
+            scopes = [f"{name}{_scope(grid, found[name])}" for name in sorted(found)]
+            yield f"{key} is not the same in all rows: {', '.join(scopes)}"
+
+
+def _scope(grid: Grid, cells: Sequence[Cell]) -> str:
+    """Which rows some cells belong to, in brackets; empty where they are all."""
+    if len(cells) == len(grid.cells):
+        return ""
+    rows = _rows(grid, [Key(cell.run.method, cell.run.backbone, cell.run.benchmark) for cell in cells])
+    if len(rows) > _FEW:
+        return f" ({len(cells)} of {len(grid.cells)} cells)"
+    return f" (only {', '.join(rows)})"
+
+
+def _rows(grid: Grid, places: Iterable[Key]) -> list[str]:
+    """The rows that some places are in, each with those of its benchmarks that are meant unless they are all."""
+    meant, found = set(places), []
+    for line in grid.lines:
+        run = [key for key in grid.benchmarks if grid.at(line, key)]
+        on = [grid.benchmarks[key] for key in run if Key(line.method, line.backbone, key) in meant]
+        if on:
+            found.append(line.name if len(on) == len(run) else f"{line.name} on {' and '.join(on)}")
+    return found
+
+
+def first_seeds(grid: Grid) -> str:
+    """The seeds whose verdicts the McNemar test is about: seed 0, or the lowest of a row that was run without it."""
+    found: dict[int, list[Key]] = {}
+    for key, one in grid.measurements.items():
+        found.setdefault(one.seeds[0], []).append(key)
+    if len(found) == 1:
+        (seed,) = found
+        return f"seed {seed}{', the lowest that was run' if seed else ''}"
+    others = [f"seed {seed} of {_few(_rows(grid, found[seed]))}" for seed in sorted(set(found) - {0})]
+    return f"seed 0, or the lowest where that was not run ({'; '.join(others)})"
+
+
+def _few(rows: Sequence[str]) -> str:
+    return ", ".join(rows) if len(rows) <= _FEW else f"{len(rows)} rows"
 
 
 def _legend(grid: Grid) -> Iterator[str]:

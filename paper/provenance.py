@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from paper.results import Cell
 
 _SHORT = 12
+# A commit of a repository of weights; other revisions, such as that of the simulator, are names.
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def short(digest: str) -> str:
     """The leading characters of a hash, enough to find it again."""
     return digest[:_SHORT]
+
+
+def answered(backbone: Mapping[str, Any]) -> str:
+    """What answered under the name of a backbone: its weights, and their revision where one is known.
+
+    The revision is in its short form; that of the simulator names its world, its code and its ``length_scale``.
+
+    Args:
+        backbone: Its identity in ``run.json``.
+    """
+    return f"{backbone['model']}{_revision(backbone)}"
+
+
+def served(backbone: Mapping[str, Any]) -> str:
+    """The same with the server; a revision that the configuration states and no server confirmed says so."""
+    return f"{backbone['model']}{_served(backbone)}"
 
 
 def table_run_id(cells: Iterable[Cell]) -> str:
@@ -35,16 +55,30 @@ def provenance(cells: Sequence[Cell]) -> tuple[tuple[str, str], ...]:
         ("code", _listed(short(run.code) for run in runs)),
         ("rules", _listed(f"{run.benchmark} {run.rule_version}" for run in runs)),
         ("sandbox", _listed(run.sandbox for run in runs)),
-        ("backbones", _listed(_backbones(cells))),
+        ("backbones", _backbones(cells)),
     )
 
 
-def _backbones(cells: Iterable[Cell]) -> list[str]:
-    return [
-        f"{key} = {identity['model']} by {identity['served_by']}"
-        for cell in cells
-        for key, identity in cell.run.backbones.items()
-    ]
+def _revision(backbone: Mapping[str, Any]) -> str:
+    revision = backbone.get("revision")
+    if not revision:
+        return ""
+    return f" at {short(revision) if _COMMIT.fullmatch(revision) else revision}"
+
+
+def _served(backbone: Mapping[str, Any]) -> str:
+    revision = _revision(backbone)
+    doubt = " (not confirmed)" if revision and not backbone.get("revision_confirmed") else ""
+    return f"{revision}{doubt} by {backbone['served_by']}"
+
+
+def _backbones(cells: Iterable[Cell]) -> str:
+    """Those that one server answered in one revision, as the simulator does, share what follows their names."""
+    found: dict[str, set[str]] = {}
+    for cell in cells:
+        for key, backbone in cell.run.backbones.items():
+            found.setdefault(_served(backbone), set()).add(f"{key} = {backbone['model']}")
+    return "; ".join(sorted(f"{', '.join(sorted(names))}{server}" for server, names in found.items()))
 
 
 def _listed(values: Iterable[str]) -> str:

@@ -9,11 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from paper.statistics import CONFIDENCE, Estimate, wilson
+from paper.statistics import CONFIDENCE, RESAMPLES, SEED, Estimate, wilson
 
-RESAMPLES = 9999
 _BATCH = 1000
-_SEED = 0
 
 Array = NDArray[np.float64]
 Resampled = Callable[..., Array]
@@ -109,7 +107,7 @@ def _distribution(numerators: Array, denominators: Array) -> Array:
             vectorized=True,
             paired=False,
             method="percentile",
-            rng=np.random.default_rng(_SEED),
+            rng=np.random.default_rng(SEED),
         )
     return np.asarray(made.bootstrap_distribution)
 

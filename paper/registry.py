@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from harness import config, layout
 from harness.config import POOL, Cell, Preset
 from harness.errors import UserError, unknown
-from harness.files import ROOT, fingerprint, source_of
+from harness.files import ROOT, source_of
 from harness.yaml_files import parse, read_yaml
+from paper.code import code_of_report
 from paper.sensitivity import plan
 from paper.source import Source
 
@@ -112,6 +113,18 @@ class Artefact:
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"
             )
 
+    def choice(self, preset: Preset) -> dict[str, Any]:
+        """What of the configuration decides, besides the inputs, what it shows."""
+        cells = self.cells_of(preset)
+        entries = config.methods()
+        asked = {"backbones": preset.backbones, "benchmarks": preset.benchmarks, "endpoints": preset.endpoints}
+        return {
+            "cells": [str(cell) for cell in cells],
+            "titles": {cell.method: entries[cell.method].title for cell in cells},
+            "options": dict(self.options),
+            **({} if cells else asked),
+        }
+
     def inputs(self, preset: Preset) -> list[Path]:
         """The files it is made from, which the DAG makes first."""
         cells = [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
@@ -121,19 +134,15 @@ class Artefact:
         return [*cells, *timings, *prepared, *worlds]
 
     def code(self) -> str:
-        """Fingerprint of the code that can change its files, given the cells."""
-        own = source_of(self.module)
-        shared = [ROOT / "paper" / name for name in ("render", "schemas", "published.yaml")]
-        shared += [ROOT / name for name in self._reads()]
-        return fingerprint([*(ROOT / "paper").glob("*.py"), *shared, *([own] if own else [])])
+        """Fingerprint of the code that can change its files, given what it is made from."""
+        writer = {"table": "paper.render", "figure": "paper.figures"}[self.kind]
+        return code_of_report([self.module, writer], "paper/published.yaml", "paper/schemas", *self._reads())
 
     def _reads(self) -> list[str]:
-        """What it reads beside its cells."""
+        """What it reads of the configuration beside its cells."""
         if self.worlds:
             return ["config/sensitivity.yaml"]
-        if self.data:
-            return ["harness/benchmarks/leaks.py"]
-        return [] if self.cells else ["config/backbones.yaml"]
+        return [] if self.cells or self.data else ["config/backbones.yaml"]
 
     def build(self, preset: Preset) -> Table | Figure:
         """Make it from the finished cells of a preset.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
+from harness.config import methods
 from harness.errors import UserError
 from harness.items import Status
 from paper.schema import check
@@ -52,9 +53,11 @@ class Run:
     """What ``run.json`` says of a cell; see ``schemas/run.schema.yaml``.
 
     Attributes:
+        method_title: As ``config/methods.yaml`` has it now; that of ``run.json`` for a method that is not in there.
         calibrated: The accuracy of this cell was fitted to the paper, so agreeing with the paper is no finding.
         notes: What a reader of a table must know, such as a reduced number of questions.
-        backbones: Identity of each backbone: ``"model"`` and ``"served_by"``.
+        backbones: Identity of each backbone: ``"model"`` and ``"served_by"``, and where known ``"revision"`` with
+            ``"revision_confirmed"`` and, of a simulated one, ``"world"``.
     """
 
     preset: str
@@ -71,7 +74,7 @@ class Run:
     config_hash: str
     code: str
     run_id: str
-    backbones: Mapping[str, Mapping[str, str]]
+    backbones: Mapping[str, Mapping[str, Any]]
     sandbox: str
     rule_version: str
 
@@ -144,6 +147,8 @@ def _read_run(path: Path) -> Run:
 def _run(document: Mapping[str, Any]) -> Run:
     """Unknown keys are dropped, and white space in the notes cannot break a line of a table."""
     known = {field.name: document[field.name] for field in dataclasses.fields(Run)}
+    entry = methods().get(document["method"])
+    known["method_title"] = entry.title if entry else document["method_title"]
     known["notes"] = tuple(" ".join(note.split()) for note in document["notes"])
     known["data"] = Data(**{field.name: document["data"][field.name] for field in dataclasses.fields(Data)})
     return Run(**known)

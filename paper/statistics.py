@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
 # The same resamples every time, so that the same verdicts have the same interval.
-_SEED = 0
+SEED = 0
 # Numbers held at once by a batch of resamples: memory stays small however long a test set is.
 _BATCH = 500_000
 
@@ -75,11 +75,15 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     return Estimate(mean, *wilson(round(mean * len(values)), len(values)), _variance_of_mean(values))
 
 
-def macro_average(estimates: Sequence[Estimate]) -> Estimate:
+def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
     """The unweighted mean of several test sets, with its normal interval.
 
     The test sets share no item and no training, so the variances of their means add. A test set on which every item
     has the same verdict contributes no variance: with few items the interval is then too narrow.
+
+    Args:
+        estimates: One a test set.
+        lowest: The smallest possible value: 0 of an accuracy, -1 of a difference of two.
 
     Raises:
         ValueError: When there is nothing to average.
@@ -88,7 +92,7 @@ def macro_average(estimates: Sequence[Estimate]) -> Estimate:
         raise ValueError("an average needs at least one estimate")
     count = len(estimates)
     mean = math.fsum(estimate.mean for estimate in estimates) / count
-    return _normal(mean, math.fsum(estimate.variance for estimate in estimates) / count**2)
+    return _normal(mean, math.fsum(estimate.variance for estimate in estimates) / count**2, lowest)
 
 
 def bootstrap(
@@ -120,7 +124,7 @@ def bootstrap(
             paired=paired,
             confidence_level=CONFIDENCE,
             method="percentile",
-            rng=np.random.default_rng(_SEED),
+            rng=np.random.default_rng(SEED),
         )
     ends = zip(*found.confidence_interval, found.standard_error, strict=True)
     points = statistic(*arrays, axis=-1)
@@ -154,6 +158,6 @@ def _variance_of_mean(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n
 
 
-def _normal(mean: float, variance: float) -> Estimate:
+def _normal(mean: float, variance: float, lowest: float) -> Estimate:
     reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
-    return Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach), variance)
+    return Estimate(mean, max(lowest, mean - reach), min(1.0, mean + reach), variance)

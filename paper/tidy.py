@@ -9,19 +9,24 @@ from paper import tables
 from paper.costs import Cost
 from paper.grid import Grid, Line
 from paper.measures import Measurement
+from paper.provenance import served
 from paper.published import PublishedAccuracy
-from paper.results import Run
+from paper.results import Cell, Run
+
+AVERAGE = "average"
 
 
 def records(grid: Grid) -> tuple[Mapping[str, str], ...]:
     """Every row and benchmark of the main table, the places where nothing was run included.
 
+    Where the table has an average, it follows the benchmarks of a row under their key :data:`AVERAGE`; it is of
+    accuracies alone and has no number of questions.
+
     Accuracies, interval ends, differences and the shares of answers without a verdict are in percent; costs, in the
     paper's unit, and tokens are totals over the test set, as means over the seeds. A field is empty where there is
     nothing to say.
     """
-    found = [_record(grid, line, benchmark) for line in grid.lines for benchmark in grid.benchmarks]
-    return even(found)
+    return even([record for line in grid.lines for record in _row(grid, line)])
 
 
 def measured(measurement: Measurement) -> dict[str, str]:
@@ -52,18 +57,23 @@ def measured(measurement: Measurement) -> dict[str, str]:
 
 
 def identity(measurement: Measurement) -> dict[str, str]:
-    """What identifies the runs behind a number, as fields of a record.
+    """What identifies the runs behind a number, as fields of a record; see :func:`identity_of`."""
+    return identity_of(measurement.cells)
 
-    Several seeds are joined by a space in their order, and so is what differs between them; the backbones are
-    ``key=model by served_by``, joined by a semicolon.
+
+def identity_of(cells: Sequence[Cell]) -> dict[str, str]:
+    """What identifies runs, as fields of a record.
+
+    Several seeds are joined by a space, ascending, and what differs between the cells is in their order; the backbones
+    are ``key=model at revision by served_by``, joined by a semicolon (:func:`paper.provenance.served`).
     """
     return {
-        "seeds": " ".join(map(str, measurement.seeds)),
-        "run_id": _of_seeds(measurement, lambda run: run.run_id),
-        "config_hash": _of_seeds(measurement, lambda run: run.config_hash),
-        "code": _of_seeds(measurement, lambda run: run.code),
-        "data_checksum": _of_seeds(measurement, lambda run: run.data.checksum),
-        "backbones": _backbones(measurement),
+        "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
+        "run_id": _of_cells(cells, lambda run: run.run_id),
+        "config_hash": _of_cells(cells, lambda run: run.config_hash),
+        "code": _of_cells(cells, lambda run: run.code),
+        "data_checksum": _of_cells(cells, lambda run: run.data.checksum),
+        "backbones": _backbones(cells),
     }
 
 
@@ -105,9 +115,7 @@ def even(records: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
 
 def accuracy_difference(measurement: Measurement, printed: float | None) -> str:
     """Measured minus printed in points; empty without a printed value, and where the measured one was fitted to it."""
-    if measurement.calibrated or printed is None:
-        return ""
-    return plain(tables.difference(tables.percent(measurement.accuracy.mean), printed))
+    return _difference(measurement.accuracy.mean, printed, measurement.calibrated)
 
 
 def in_percent(fraction: float) -> str:
@@ -127,6 +135,42 @@ def exact(value: float) -> str:
 def plain(text: str) -> str:
     """A printed number with the minus sign that programs read."""
     return text.replace("−", "-")
+
+
+def _difference(fraction: float, printed: float | None, calibrated: bool) -> str:
+    if calibrated or printed is None:
+        return ""
+    return plain(tables.difference(tables.percent(fraction), printed))
+
+
+def _row(grid: Grid, line: Line) -> list[dict[str, str]]:
+    found = [_record(grid, line, benchmark) for benchmark in grid.benchmarks]
+    return [*found, _average(grid, line)] if grid.has_average else found
+
+
+def _average(grid: Grid, line: Line) -> dict[str, str]:
+    """Identified by all cells of the row."""
+    printed = line.published.average if line.published else None
+    estimate, seed_0 = grid.average(line), grid.average_of_seed_0(line)
+    record = {
+        "method": line.method,
+        "backbone": line.backbone,
+        "benchmark": AVERAGE,
+        "benchmark_title": "Avg.",
+        "published": "" if printed is None else f"{printed:.2f}",
+    }
+    if estimate is None:
+        return record
+    calibrated = grid.is_calibrated(line)
+    return record | {
+        "measured": in_percent(estimate.mean),
+        "seed0": "" if seed_0 is None else in_percent(seed_0),
+        "low": in_percent(estimate.low),
+        "high": in_percent(estimate.high),
+        "calibrated": str(calibrated).lower(),
+        "difference": _difference(estimate.mean, printed, calibrated),
+        **identity_of([cell for measurement in grid.row(line) for cell in measurement.cells]),
+    }
 
 
 def _record(grid: Grid, line: Line, benchmark: str) -> dict[str, str]:
@@ -154,17 +198,13 @@ def _run(measurement: Measurement, printed: PublishedAccuracy | None) -> dict[st
     return {**measured(measurement), "difference": difference, **identity(measurement)}
 
 
-def _of_seeds(measurement: Measurement, of: Callable[[Run], str]) -> str:
-    """One value where all seeds agree, else one a seed."""
-    values = [of(cell.run) for cell in measurement.cells]
+def _of_cells(cells: Sequence[Cell], of: Callable[[Run], str]) -> str:
+    """One value where all cells agree, else one a cell."""
+    values = [of(cell.run) for cell in cells]
     return values[0] if len(set(values)) == 1 else " ".join(values)
 
 
-def _backbones(measurement: Measurement) -> str:
-    """Every identity once: seeds that were answered by different servers show all of them."""
-    found = {
-        f"{key}={backbone['model']} by {backbone['served_by']}"
-        for cell in measurement.cells
-        for key, backbone in cell.run.backbones.items()
-    }
+def _backbones(cells: Sequence[Cell]) -> str:
+    """Every identity once: cells that were answered by different servers show all of them."""
+    found = {f"{key}={served(backbone)}" for cell in cells for key, backbone in cell.run.backbones.items()}
     return "; ".join(sorted(found))

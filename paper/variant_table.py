@@ -11,8 +11,8 @@ from paper.beside import PAIR, costs, of_measurements, totals
 from paper.costs import QUESTIONS
 from paper.grid import Grid, build_grid
 from paper.legend import legend
-from paper.notes import conditions
-from paper.paired import Comparison
+from paper.notes import conditions, first_seeds
+from paper.paired import Comparison, compare
 from paper.provenance import provenance
 from paper.published import load
 from paper.source import Source
@@ -118,15 +118,42 @@ def _points(fraction: float) -> str:
 
 
 def _notes(design: Design, grid: Grid, found: Places, titles: Mapping[str, str]) -> Iterator[str]:
-    yield from legend(grid, [place.measurement for place in found.values()], [place.cost for place in found.values()])
+    measured = [place.measurement for place in found.values()]
+    several = any(one is not None and len(one.seeds) > 1 for one in measured)
+    yield from legend(grid, measured, [place.cost for place in found.values()])
     yield (
         f"Against {titles.get(design.reference, design.reference)}: the row minus it on the same questions, with the "
-        "95 % bootstrap interval over questions; p of the exact McNemar test on the first seed, not adjusted for the "
-        f"number of rows. {design.change_note}"
+        f"95 % bootstrap interval over questions{' and seeds' if several else ''}; p of the exact McNemar test on "
+        f"{first_seeds(grid)}, not adjusted for the number of rows. {design.change_note}"
     )
     yield from _power([place.against for place in found.values() if place.against])
     yield from _seed_notes(design, grid, found, titles)
     yield design.note
+    if design.twins:
+        yield from _twins(design.twins, grid, found, titles)
+
+
+def _twins(twins: tuple[str, str], grid: Grid, found: Places, titles: Mapping[str, str]) -> Iterator[str]:
+    """How far apart two trainings of one configuration ended, where both were run."""
+    parts = []
+    for key, title in grid.benchmarks.items():
+        own, other = (found.get((method, key)) for method in twins)
+        if own and other and own.measurement and other.measurement:
+            gain = compare(own.measurement, other.measurement).accuracy
+            parts.append(f"{title} {_printed_gain(own, other)}{_interval(gain)}")
+    if parts:
+        names = " minus ".join(titles[method] for method in twins)
+        yield f"{names}, points on the same questions with the same interval: {'; '.join(parts)}."
+
+
+def _printed_gain(own: Place, other: Place) -> str:
+    if own.printed is None or other.printed is None:
+        return ""
+    return f"published {tables.signed(own.printed - other.printed)}, measured "
+
+
+def _interval(gain: Estimate) -> str:
+    return f"{_points(gain.mean)} ({_points(gain.low)} to {_points(gain.high)})"
 
 
 def _power(found: Sequence[Comparison]) -> Iterator[str]:

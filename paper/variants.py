@@ -27,6 +27,7 @@ class Design:
         change_title: What its columns are called.
         change_note: What they say.
         note: What else a reader must know.
+        twins: Two methods that are one configuration trained twice; a note has the difference between them.
     """
 
     label: str
@@ -37,6 +38,7 @@ class Design:
     change_title: str
     change_note: str
     note: str
+    twins: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from harness.errors import UserError
 from paper import tidy
 from paper.beside import PAIR, costs, of_measurements, totals
-from paper.costs import FAR, Cost, is_far, published_questions, published_total
+from paper.costs import FAR, Cost, published_questions, published_total
 from paper.grid import Grid, Line, build_grid
 from paper.legend import legend
 from paper.measures import Measurement
@@ -82,13 +82,13 @@ def _printed(line: Line, benchmark: str) -> float | None:
 def _far(found: Sequence[Cost], pairs: Sequence[tuple[Entry, Entry]]) -> list[tuple[Entry, Entry]]:
     """The columns of costs, with a sign on the ratios that ask for an explanation."""
     return [
-        (printed, replace(own, sign=FAR) if cost.ratio is not None and is_far(cost.ratio) else own)
+        (printed, replace(own, sign=FAR) if cost.is_far else own)
         for cost, (printed, own) in zip(found, pairs, strict=True)
     ]
 
 
 def _notes(grid: Grid, measured: Sequence[Measurement | None], found: Sequence[Cost]) -> tuple[str, ...]:
-    far = any(cost.ratio is not None and is_far(cost.ratio) for cost in found)
+    far = any(cost.is_far for cost in found)
     return (
         *legend(grid, measured, found),
         *([f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."] if far else []),

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from paper import tables
-from paper.costs import FAR, UNIT, is_far, published_cost
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from paper import beside, tables, tidy
+from paper.costs import FAR, Cost, published_questions, published_total
 from paper.grid import Grid, Line, build_grid
-from paper.measures import Measurement
+from paper.measures import Key, Measurement
 from paper.notes import conditions
 from paper.provenance import provenance
 from paper.published import load
 from paper.source import Source
 from paper.tables import Entry, Group, Row, Table
 
-_OWN = ("Calls", "Tokens", "Meas.")
-_BESIDE = ("Publ.", "Ratio")
+_OWN = ("Calls", "Tokens")
+_COST = "Meas."
 _HEADS = ("Method", "LLM")
+
+# Of every row on every benchmark of the run, run or not.
+_Costs = Mapping[Key, Cost]
 
 
 def build(source: Source) -> Table:
@@ -27,88 +33,97 @@ def build(source: Source) -> Table:
     """
     grid = build_grid(source.read(), load())
     lines = [line for line in grid.lines if any(grid.at(line, key) for key in grid.benchmarks)]
+    found = {Key(line.method, line.backbone, key): _cost(grid, line, key) for line in lines for key in grid.benchmarks}
     return Table(
         label="costs",
         caption=f"Calls, tokens and cost of a test question.{conditions(grid)}",
         simulated=grid.cells[0].run.simulated,
         heads=_HEADS,
         groups=tuple(_group(grid, key) for key in grid.benchmarks),
-        rows=tuple(_row(grid, line) for line in lines),
-        notes=_notes(grid),
+        rows=tuple(_row(grid, line, found) for line in lines),
+        notes=tuple(_notes(grid, found)),
         provenance=provenance(grid.cells),
-        records=tuple(_record(grid, line, key) for line in lines for key in grid.benchmarks),
+        records=tidy.even([_record(key, grid.measurements.get(key), cost) for key, cost in found.items()]),
     )
+
+
+def _cost(grid: Grid, line: Line, benchmark: str) -> Cost:
+    total = published_total(grid.published, line, benchmark)
+    return Cost.of(grid.at(line, benchmark), total, published_questions(line, benchmark))
 
 
 def _group(grid: Grid, benchmark: str) -> Group:
     n = next(measured.n for key, measured in grid.measurements.items() if key.benchmark == benchmark)
-    columns = _OWN + (_BESIDE if benchmark in grid.published.costs else ())
-    return Group(grid.benchmarks[benchmark], f"n = {n}", columns)
+    costs = beside.PAIR if benchmark in grid.published.costs else (_COST,)
+    return Group(grid.benchmarks[benchmark], f"n = {n}", (*_OWN, *costs))
 
 
-def _row(grid: Grid, line: Line) -> Row:
-    entries = [entry for key in grid.benchmarks for entry in _entries(grid, line, key)]
+def _row(grid: Grid, line: Line, found: _Costs) -> Row:
+    places = [Key(line.method, line.backbone, key) for key in grid.benchmarks]
+    entries = [entry for key in places for entry in _entries(grid, key, found[key])]
     return Row(line.family, (line.method_title, line.backbone_title), tuple(entries))
 
 
-def _entries(grid: Grid, line: Line, benchmark: str) -> list[Entry]:
-    measured = grid.at(line, benchmark)
-    own = [Entry(tables.NOT_RUN)] * len(_OWN) if measured is None else _own(measured)
-    if benchmark not in grid.published.costs:
-        return own
-    printed = published_cost(grid.published, line, benchmark)
-    beside = Entry("" if printed is None else f"{UNIT * printed:.2f}")
-    if printed is None or measured is None:
-        return [*own, beside, Entry()]
-    ratio = measured.cost_total / measured.n / printed
-    sign = FAR if is_far(ratio) and not measured.calibrated else ""
-    return [*own, beside, Entry(f"{ratio:.2f}", sign=tables.DAGGER if measured.calibrated else sign)]
+def _entries(grid: Grid, key: Key, cost: Cost) -> list[Entry]:
+    measured = grid.measurements.get(key)
+    used = [Entry(tables.NOT_RUN)] * len(_OWN) if measured is None else _used(measured)
+    [(printed, own)] = beside.costs([cost])
+    own = replace(own, sign=_sign(cost))
+    return [*used, printed, own] if key.benchmark in grid.published.costs else [*used, own]
 
 
-def _own(measured: Measurement) -> list[Entry]:
+def _sign(cost: Cost) -> str:
+    """Where the paper prints no cost, none was fitted to it."""
+    if _is_fitted(cost):
+        return tables.DAGGER
+    return FAR if cost.is_far else ""
+
+
+def _is_fitted(cost: Cost) -> bool:
+    return cost.calibrated and cost.printed is not None
+
+
+def _used(measured: Measurement) -> list[Entry]:
     tokens = f"{measured.prompt_tokens / measured.n:.0f} + {measured.completion_tokens / measured.n:.0f}"
-    return [
-        Entry(f"{measured.calls / measured.n:.1f}"),
-        Entry(tokens),
-        Entry(f"{UNIT * measured.cost_total / measured.n:.2f}"),
-    ]
+    return [Entry(f"{measured.calls / measured.n:.1f}"), Entry(tokens)]
 
 
-def _notes(grid: Grid) -> tuple[str, ...]:
-    legend = (
+def _notes(grid: Grid, found: _Costs) -> Iterator[str]:
+    several = any(len(measured.seeds) > 1 for measured in grid.measurements.values())
+    yield (
         "Calls: of models, the final one included. Tokens: prompt + completion, as the servers report. Meas. and "
         "Publ.: cost of all calls of a question in 1e-4 of the paper's unit; the paper's is its total over the number "
-        "of questions that its accuracy implies. Ratio: measured over published."
+        "of questions that its accuracy implies. Beside the measured cost it over the published one, below it the 95 % "
+        f"bootstrap interval over questions{' and seeds, then seed 0 alone' if several else ''}."
     )
-    found = [
-        legend,
-        f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why.",
-        "Training and search are not in here: the paper charges the test questions alone.",
-    ]
-    if any(measured.calibrated for measured in grid.measurements.values()):
-        found.append(
+    if any(cost.is_far for cost in found.values()):
+        yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
+    yield "Training and search are not in here: the paper charges the test questions alone."
+    if any(map(_is_fitted, found.values())):
+        yield (
             f"{tables.DAGGER}: the lengths of simulated replies were fitted to these published costs, before any "
-            "length_scale; their ratio is no finding."
+            "length_scale; agreement is no finding, so no ratio is shown."
         )
-    return tuple(found)
+    if any(cost.measured is None for cost in found.values()):
+        yield f"{tables.NOT_RUN}: not run."
 
 
-def _record(grid: Grid, line: Line, benchmark: str) -> dict[str, str]:
-    measured, printed = grid.at(line, benchmark), published_cost(grid.published, line, benchmark)
-    record = dict.fromkeys(
-        ("calls", "prompt_tokens", "completion_tokens", "cost", "published_cost", "ratio", "calibrated"), ""
-    )
-    if printed is not None:
-        record["published_cost"] = f"{printed:.10g}"
-    if measured is not None:
-        values = {
-            "calls": measured.calls,
-            "prompt_tokens": measured.prompt_tokens,
-            "completion_tokens": measured.completion_tokens,
-            "cost": measured.cost_total,
-        }
-        record |= {name: f"{value / measured.n:.10g}" for name, value in values.items()}
-        record["calibrated"] = str(measured.calibrated).lower()
-    if printed is not None and measured is not None:
-        record["ratio"] = f"{measured.cost_total / measured.n / printed:.10g}"
-    return {"method": line.method, "backbone": line.backbone, "benchmark": benchmark, **record}
+def _record(key: Key, measured: Measurement | None, cost: Cost) -> dict[str, str]:
+    """Calls and tokens, too, are those of one question."""
+    record = key._asdict()
+    if measured is None:
+        return record | tidy.costs(cost)
+    values = {
+        "calls": measured.calls,
+        "prompt_tokens": measured.prompt_tokens,
+        "completion_tokens": measured.completion_tokens,
+        "cost_per_query": measured.cost_total,
+    }
+    return {
+        **record,
+        "n": str(measured.n),
+        **{name: tidy.exact(value / measured.n) for name, value in values.items()},
+        **tidy.costs(cost),
+        "calibrated": str(measured.calibrated).lower(),
+        **tidy.identity(measured),
+    }

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import UserError
-from paper import traces
+from paper import sweeps, traces
 from paper.costs import UNIT, Cost, per_query
 from paper.figures import Figure
 from paper.grid import build_grid
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-#: φ of the methods of the sweep.
-BUDGETS: Mapping[str, int] = {"gmr_depth_2": 2, "gmr_depth_4": 4, "gmr": 6, "gmr_depth_8": 8, "gmr_depth_10": 10}
 _INCHES = (5.4, 3.9)
 _ACCURACY: Mapping[str, Any] = {"color": "#000000", "marker": "o", "linestyle": "-", "label": "accuracy"}
 _COST: Mapping[str, Any] = {
@@ -49,7 +47,7 @@ _CAPTION = (
 class _Point(NamedTuple):
     """One budget: what was measured with it."""
 
-    phi: int
+    phi: float
     measurement: Measurement
     cost: Estimate
     depth: float
@@ -76,24 +74,30 @@ def build(source: Source) -> Figure:
 
 
 def _points(measurements: Sequence[Measurement]) -> list[_Point]:
+    budgets = _budgets()
     runs = [one.cells[0].run for one in measurements]
-    strange = [run.method for run in runs if run.method not in BUDGETS]
+    strange = [run.method for run in runs if run.method not in budgets]
     if strange or len({run.benchmark for run in runs}) > 1:
         found = f"the method {strange[0]}" if strange else "several benchmarks"
-        raise UserError(f"the sweep of depths was given {found}; expected {', '.join(BUDGETS)} on one benchmark")
-    return sorted(map(_point, measurements), key=lambda point: point.phi)
+        raise UserError(f"the sweep of depths was given {found}; expected {', '.join(budgets)} on one benchmark")
+    points = [_point(one, budgets[one.cells[0].run.method]) for one in measurements]
+    return sorted(points, key=lambda point: point.phi)
 
 
-def _point(measurement: Measurement) -> _Point:
+def _budgets() -> dict[str, float]:
+    return sweeps.values(sweeps.DEPTHS, "max_depth")
+
+
+def _point(measurement: Measurement, phi: float) -> _Point:
     depth = fmean(float(traces.read(cell).depth.mean()) for cell in measurement.cells)
-    return _Point(BUDGETS[measurement.cells[0].run.method], measurement, per_query(measurement), depth)
+    return _Point(phi, measurement, per_query(measurement), depth)
 
 
 def _found(points: Sequence[_Point]) -> str:
     """The published sentence about φ = 6 and 10 as measured, and what was not run."""
     of = {point.phi: 100 * point.measurement.accuracy.mean for point in points}
     change = f" Here: {signed(of[10] - of[6])} points." if {6, 10} <= set(of) else ""
-    missing = [str(phi) for phi in BUDGETS.values() if phi not in of]
+    missing = [f"{phi:g}" for phi in _budgets().values() if phi not in of]
     return change + (f" Not run: φ = {', '.join(missing)}." if missing else "")
 
 
@@ -105,7 +109,7 @@ def _draw(title: str, points: Sequence[_Point], picture: Picture) -> None:
     _line(right, [point.phi + _APART for point in points], [_scaled(point.cost, UNIT) for point in points], _COST)
     _first_seeds(left, right, points)
     left.set_xlabel("maximum depth φ (mean depth reached)")
-    left.set_xticks([point.phi for point in points], [f"{point.phi}\n({point.depth:.2f})" for point in points])
+    left.set_xticks([point.phi for point in points], [f"{point.phi:g}\n({point.depth:.2f})" for point in points])
     left.set_ylabel(f"accuracy on {title} (%)")
     right.set_ylabel("cost of a question (1e-4)", color=_COST["color"])
     right.set_ylim(bottom=0)
@@ -141,7 +145,7 @@ def _record(point: _Point) -> dict[str, str]:
     return {
         "method": run.method,
         "benchmark": run.benchmark,
-        "max_depth": str(point.phi),
+        "max_depth": f"{point.phi:g}",
         "published": "",
         **measured(point.measurement),
         **costs(Cost.of(point.measurement, None, None)),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import UserError
+from paper import sweeps
 from paper.costs import UNIT, Cost, per_query
 from paper.figures import Figure
 from paper.frontier import Point, frontier, outline
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
     from matplotlib.container import ErrorbarContainer
     from matplotlib.figure import Figure as Picture
 
-#: λ_c of the methods of the sweep.
-WEIGHTS: Mapping[str, int] = {"gmr_lambda_10": 10, "gmr": 20, "gmr_lambda_50": 50}
-# Of different size, and the largest hollow, so that points at the same place are all seen.
-_LOOKS: Mapping[int, Mapping[str, Any]] = {
-    10: {"marker": "o", "color": "#0072B2", "markersize": 10, "fillstyle": "none"},
-    20: {"marker": "s", "color": "#000000", "markersize": 5},
-    50: {"marker": "^", "color": "#D55E00", "markersize": 7},
-}
+# From the smallest weight on: of different size, and the largest hollow, so that points at the same place are all seen.
+_LOOKS: Sequence[Mapping[str, Any]] = (
+    {"marker": "o", "color": "#0072B2", "markersize": 10, "fillstyle": "none"},
+    {"marker": "s", "color": "#000000", "markersize": 5},
+    {"marker": "^", "color": "#D55E00", "markersize": 7},
+)
 _PANEL_INCHES = (3.3, 2.6)
 _AROUND_INCHES = 1.3
 _CAPTION = (
@@ -44,7 +43,8 @@ _CAPTION = (
 class _Place(NamedTuple):
     """One weight on one benchmark."""
 
-    weight: int
+    weight: float
+    look: Mapping[str, Any]
     measurement: Measurement
     cost: Estimate
 
@@ -61,13 +61,15 @@ def build(source: Source) -> Figure:
         UserError: A cell cannot be read or is of another method than those of the sweep.
     """
     grid = build_grid(source.read(), load())
-    strange = sorted({key.method for key in grid.measurements} - set(WEIGHTS))
+    weights = sweeps.values(sweeps.COST_WEIGHTS, "lambda_c")
+    strange = sorted({key.method for key in grid.measurements} - set(weights))
     if strange:
-        raise UserError(f"the sweep of cost weights was given {strange[0]}; expected only {', '.join(WEIGHTS)}")
+        raise UserError(f"the sweep of cost weights was given {strange[0]}; expected only {', '.join(weights)}")
+    looks = dict(zip(weights, _LOOKS, strict=True))
     places = {
         grid.benchmarks[benchmark]: sorted(
             (
-                _Place(WEIGHTS[key.method], one, per_query(one))
+                _Place(weights[key.method], looks[key.method], one, per_query(one))
                 for key, one in grid.measurements.items()
                 if key.benchmark == benchmark
             ),
@@ -90,11 +92,11 @@ def _draw(places: Mapping[str, Sequence[_Place]], picture: Picture) -> None:
     panels = picture.subplots(1, len(places), squeeze=False)[0]
     handles: dict[str, Any] = {}
     for panel, (title, of_benchmark) in zip(panels, places.items(), strict=True):
-        handles |= {f"λ_c = {place.weight}": _point(panel, place) for place in of_benchmark}
+        handles |= {f"λ_c = {place.weight:g}": _point(panel, place) for place in of_benchmark}
         _frontier(panel, [place.point for place in of_benchmark])
         panel.set_ylabel(f"accuracy on {title} (%)")
         panel.set_xlabel("cost of a question (1e-4)")
-    names = sorted(handles, key=lambda name: int(name.split()[-1]))
+    names = sorted(handles, key=lambda name: float(name.split()[-1]))
     above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(names), "frameon": False}
     panels[0].legend([handles[name] for name in names], names, **above)
 
@@ -107,7 +109,7 @@ def _point(panel: Axes, place: _Place) -> ErrorbarContainer:
         y,
         xerr=[[x - UNIT * cost.low], [UNIT * cost.high - x]],
         yerr=[[y - 100 * accuracy.low], [100 * accuracy.high - y]],
-        **_LOOKS[place.weight],
+        **place.look,
         linestyle="",
         elinewidth=0.8,
         capsize=2,
@@ -128,7 +130,7 @@ def _records(places: Sequence[_Place]) -> list[dict[str, str]]:
         {
             "method": place.measurement.cells[0].run.method,
             "benchmark": place.measurement.cells[0].run.benchmark,
-            "lambda_c": str(place.weight),
+            "lambda_c": f"{place.weight:g}",
             "published": "",
             **measured(place.measurement),
             **costs(Cost.of(place.measurement, None, None)),

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from harness.config import POOL
-from paper import tables, tidy, traces
+from paper import sweeps, tables, tidy, traces
 from paper.beside import costs, of_measurements, totals
 from paper.costs import QUESTIONS, Cost
 from paper.frontier import Point, frontier
@@ -23,7 +23,6 @@ from paper.source import Source
 from paper.statistics import Estimate
 from paper.tables import Entry, Group, Row, Table
 
-_WEIGHTS = {"gmr_lambda_10": 10, "gmr": 20, "gmr_lambda_50": 50}
 _HEADS = ("Benchmark", "Cost weight", "Seeds")
 
 
@@ -32,6 +31,7 @@ class _Place:
     """One weight on one benchmark; its utility in the last epoch of training is ``None`` without a log of that."""
 
     method: str
+    weight: float
     measurement: Measurement
     cost: Cost
     depth: Estimate
@@ -62,15 +62,16 @@ def build(source: Source) -> Table:
 
 def _column(grid: Grid, benchmark: str) -> list[_Place]:
     """The weights that were run on a benchmark, ascending."""
+    weights = sweeps.values(sweeps.COST_WEIGHTS, "lambda_c")
     found = {
         method: grid.measurements[Key(method, POOL, benchmark)]
-        for method in _WEIGHTS
+        for method in weights
         if Key(method, POOL, benchmark) in grid.measurements
     }
     prices = {method: Cost.of(one, None, QUESTIONS.get(benchmark)) for method, one in found.items()}
     best = frontier([Point(one.cost_total / one.n, one.accuracy.mean) for one in found.values()])
     return [
-        _Place(method, one, prices[method], _depth(one), _utility(one), place in best)
+        _Place(method, weights[method], one, prices[method], _depth(one), _utility(one), place in best)
         for place, (method, one) in enumerate(found.items())
     ]
 
@@ -106,7 +107,7 @@ def _rows(grid: Grid, benchmark: str, column: Sequence[_Place]) -> Iterator[Row]
     ):
         labels = (
             f"{grid.benchmarks[benchmark]}, n = {place.measurement.n}",
-            str(_WEIGHTS[place.method]),
+            f"{place.weight:g}",
             ", ".join(map(str, place.measurement.seeds)),
         )
         depth = Entry(f"{place.depth.mean:.2f}", below=f"{place.depth.low:.2f}–{place.depth.high:.2f}")
@@ -143,7 +144,7 @@ def _notes(grid: Grid, places: Sequence[_Place]) -> Iterator[str]:
 def _record(grid: Grid, benchmark: str, place: _Place) -> dict[str, str]:
     return {
         "method": place.method,
-        "lambda_c": str(_WEIGHTS[place.method]),
+        "lambda_c": f"{place.weight:g}",
         "backbone": POOL,
         "benchmark": benchmark,
         "benchmark_title": grid.benchmarks[benchmark],

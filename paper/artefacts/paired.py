@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from paper import tables
 from paper.against import Against, Pair
 from paper.grid import Line, build_grid
-from paper.notes import conditions, seeds
+from paper.notes import conditions, first_seeds, seeds
 from paper.paired import ALPHA
 from paper.provenance import provenance
 from paper.published import load
 from paper.source import Source
+from paper.statistics import Estimate
 from paper.tables import Entry, Group, Mark, Row, Table
 
 REFERENCE = "gmr"
 _HEADS = ("Against", "LLM")
 _ACCURACY = ("Publ.", "Diff.", "p")
 _COST = "Cost ×"
+_AVERAGE = Group("Avg.", "", ("Publ.", "Diff."))
 
 
 def build(source: Source) -> Table:
@@ -34,7 +36,7 @@ def build(source: Source) -> Table:
         caption=f"{against.reference.name} against every other row, on the same questions.{conditions(grid)}",
         simulated=grid.cells[0].run.simulated,
         heads=_HEADS,
-        groups=tuple(_group(against, key) for key in grid.benchmarks),
+        groups=(*(_group(against, key) for key in grid.benchmarks), *([_AVERAGE] if grid.has_average else [])),
         rows=tuple(_row(against, line) for line in against.lines),
         notes=tuple(_notes(against)),
         provenance=provenance(grid.cells),
@@ -58,7 +60,21 @@ def _row(against: Against, line: Line) -> Row:
         if key in against.grid.published.costs:
             entries.append(Entry(_ratio(against.published_ratio(line, key))))
         entries.append(ratio)
+    if against.grid.has_average:
+        entries += _average(against, line)
     return Row(line.family, (line.method_title, line.backbone_title), tuple(entries))
+
+
+def _average(against: Against, line: Line) -> tuple[Entry, Entry]:
+    printed, found = against.published_average(line), against.average(line)
+    left = Entry("" if printed is None else tables.signed(printed))
+    if found is None:
+        return left, Entry(tables.NOT_RUN)
+    return left, _difference(found, tables.DAGGER if against.is_calibrated(line) else "")
+
+
+def _difference(gain: Estimate, sign: str) -> Entry:
+    return Entry(tables.signed(100 * gain.mean), sign=sign, below=f"{_points(gain.low)}, {_points(gain.high)}")
 
 
 def _measured(pair: Pair | None) -> tuple[Entry, Entry, Entry]:
@@ -69,7 +85,7 @@ def _measured(pair: Pair | None) -> tuple[Entry, Entry, Entry]:
     sign = tables.DAGGER if pair.calibrated else ""
     clear = Mark.BEST if pair.p < ALPHA else Mark.NONE
     return (
-        Entry(tables.signed(100 * gain.mean), sign=sign, below=f"{_points(gain.low)}, {_points(gain.high)}"),
+        _difference(gain, sign),
         Entry(_probability(pair.p), clear, below=_probability(pair.found.discordant.p)),
         Entry(_ratio(ratio.mean), sign=sign, below=f"{_ratio(ratio.low)}–{_ratio(ratio.high)}"),
     )
@@ -99,10 +115,11 @@ def _notes(against: Against) -> Iterator[str]:
     several = any(len(measured.seeds) > 1 for measured in grid.measurements.values())
     yield (
         f"Diff.: accuracy of {name} minus that of the row in points, below it the 95 % interval (bootstrap over "
-        f"questions{' and, of rows with several, over seeds' if several else ''})."
+        f"questions{' and, of rows with several, over seeds' if several else ''}"
+        f"{'; of the average normal, as their variances add' if grid.has_average else ''})."
     )
     yield (
-        "p: exact McNemar test on the first seed of each side (the CSV has their difference), adjusted after Holm over "
+        f"p: exact McNemar test on {first_seeds(grid)} (the CSV has the difference there), adjusted after Holm over "
         f"the benchmarks of a row, below it unadjusted; under {ALPHA} it is bold."
     )
     yield f"{_COST}: cost of a question over that of the row, below it the 95 % interval (the same bootstrap)."

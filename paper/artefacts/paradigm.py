@@ -10,7 +10,7 @@ from paper.variants import Design, saving
 _DESIGN = Design(
     label="paradigm",
     caption="Routing by the question alone (MASRouter), by the full history, and by a gated memory (GMR).",
-    printed=("paradigm",),
+    printed=("paradigm", "ablation"),
     reference="gmr",
     change=saving,
     change_title="Saved (%) by",
@@ -20,6 +20,7 @@ _DESIGN = Design(
         "separates them, although it prints different numbers for them. Here they differ in the seeds of training "
         "alone, so that the pair tells how far apart two trainings of one method end (D-GMR-8)."
     ),
+    twins=("full_history", "gmr_no_memory_gates"),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from paper.claims.declared import ROUNDING, Bounds, Claim, Number, Variables
 from paper.claims.intervals import Interval, interval
 from paper.claims.measured import Measured, Replicates
 from paper.claims.printed import Computed, Printed, compute
-from paper.claims.readings import Readings
+from paper.claims.readings import Readings, Timed
+from paper.claims.seeds import Seeds
 from paper.claims.verdicts import Consistency, Outcome, Region, Verdict, consistency, outcome, verdict
 from paper.claims.vocabulary import AbsentError
 from paper.measures import Key
@@ -27,15 +28,20 @@ _FUZZ = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a claim can be held against: finished cells and timings, maybe none."""
+    """What a claim can be held against: finished cells and timings, maybe none.
 
-    readings: Mapping[Key, Readings]
-    timings: Mapping[Key, float]
-    simulated: bool
+    Attributes:
+        seeds: Those that there ought to be.
+    """
+
+    readings: Mapping[Key, Readings] = field(default_factory=dict)
+    timings: Mapping[Key, Timed] = field(default_factory=dict)
+    seeds: Seeds = field(default_factory=Seeds)
+    simulated: bool = False
 
     def measured(self, published: Published, replicates: Replicates | None = None) -> Measured:
         """The functions over these cells."""
-        return Measured(published, self.readings, self.timings, replicates)
+        return Measured(published, self.readings, self.timings, self.seeds, replicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +91,12 @@ class Part:
 
     @property
     def covers(self) -> bool | None:
-        """Whether the measured interval contains the paper's number; ``None`` where one of the two is missing."""
+        """Whether the measured interval contains the paper's number.
+
+        ``None`` where one of the two is missing, or the one was fitted to the other.
+        """
         printed = self.stated if self.stated is not None else self.computed and self.computed.value
-        if printed is None or self.finding.interval is None:
+        if printed is None or self.finding.interval is None or self.finding.calibrated:
             return None
         return self.finding.interval.low <= printed <= self.finding.interval.high
 

@@ -108,7 +108,7 @@ def _value_in_run(part: Part, claim: Claim) -> str:
     text = f"{number(finding.value, digits)}{_SUFFIX.get(claim.unit, '')}{sign}"
     if finding.interval is not None:
         text += f" {_interval(*finding.interval, digits)}"
-    if part.covers is not None and part.stated is not None and not finding.calibrated:
+    if part.covers is not None and part.stated is not None:
         text += f", {part.stated:.6g} {'inside' if part.covers else 'outside'}"
     return text
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.config import POOL
-from paper.claims.readings import Array, Readings
-from paper.claims.vocabulary import AVERAGE, OVERALL, OWN, AbsentError, Value, Vocabulary
+from harness.roles import by_domain
+from paper.claims.readings import Array, Readings, Timed, Trainings
+from paper.claims.seeds import Seeds, listed
+from paper.claims.vocabulary import AVERAGE, OVERALL, OWN, AbsentError, Rows, Value, Vocabulary
 from paper.measures import Key
 from paper.published import Published
 
@@ -32,7 +34,14 @@ class Replicates:
     """
 
     items: Mapping[str, Draw] = field(default_factory=dict)
-    seeds: Mapping[Key, Draw] = field(default_factory=dict)
+    seeds: Mapping[Trainings, Draw] = field(default_factory=dict)
+
+
+class _Averages(NamedTuple):
+    """The average over the benchmarks of each seed: as measured, shape (seeds,), and of the drawn items, (R, seeds)."""
+
+    measured: Array
+    drawn: Array
 
 
 class Measured(Vocabulary):
@@ -49,7 +58,8 @@ class Measured(Vocabulary):
         self,
         published: Published,
         readings: Mapping[Key, Readings],
-        timings: Mapping[Key, float],
+        timings: Mapping[Key, Timed],
+        seeds: Seeds,
         replicates: Replicates | None = None,
     ) -> None:
         """Read measured cells.
@@ -58,12 +68,13 @@ class Measured(Vocabulary):
             published: Tells the rows of the main table.
             readings: Of every key that was run.
             timings: Seconds of a question, where they were measured.
+            seeds: Those that a row ought to have: a mean over fewer is none, and over more is another one.
             replicates: What a bootstrap drew.
         """
         super().__init__(published)
-        self._readings, self._timings = readings, timings
+        self._readings, self._timings, self._seeds = readings, timings, seeds
         self._drawn = replicates or Replicates()
-        self.used: dict[Key, Readings] = {}
+        self.used: dict[Trainings, Readings] = {}
         self.missing: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
         self.fixed = False
@@ -71,29 +82,27 @@ class Measured(Vocabulary):
     def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
         """Mean over seeds and items; there is one run, whichever table of the paper is meant."""
         if benchmark == AVERAGE:
-            self._same_seeds(method, backbone)
             return self.mean(*[self.accuracy(method, column, backbone) for column in self._paper.benchmarks])
         return self._mean(method, benchmark, backbone, lambda one: one.accuracy)
 
-    def rival(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """The accuracy of the row that was measured best among the others.
+    def rival(self, method: str, benchmark: str, backbone: str = POOL, other: str = "", its: str = POOL) -> Value:
+        """The accuracy of the row that was measured best among the others."""
+        best, runs = self._placed(self._rivals(method, benchmark, backbone, other, its), benchmark, 1)
+        return self.accuracy(best, benchmark, runs)
 
-        It is the same row in every replicate. The best row of each replicate would be another one, and better than any
-        row is: the interval of a lead would lean against whoever leads.
-        """
-        self._check_names(method, benchmark, backbone)
-        rows = self._rows_but((method, backbone), (OWN, POOL))
-        plain = Measured(self._paper, self._readings, self._timings)
-        values = [float(plain.accuracy(other, benchmark, its)) for other, its in rows]
-        self.missing |= plain.missing
-        self.unknown |= plain.unknown
-        self.used |= plain.used
-        best, its = rows[int(np.argmax(values))]
-        return self.accuracy(best, benchmark, its)
+    def runner_up(self, benchmark: str, *methods: str) -> Value:
+        """The accuracy of the row that was measured second best."""
+        second, its = self._placed(self._rows_of(*methods), benchmark, 2)
+        return self.accuracy(second, benchmark, its)
 
     def cost(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
         """Mean of a test question over seeds and items."""
         return self._mean(method, benchmark, backbone, lambda one: one.cost)
+
+    def strongest_cost(self, benchmark: str) -> Value:
+        """The cost of the row that was measured best."""
+        best, its = self._placed(self._multi_agent(), benchmark, 1)
+        return self.cost(best, benchmark, its)
 
     def flops(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
         """Mean PFLOPs of a test question over seeds and items."""
@@ -135,13 +144,16 @@ class Measured(Vocabulary):
         key = Key(method, backbone, benchmark)
         if key not in self._timings:
             return self._none(f"a timing job of {_named(key)}")
-        self._find(method, benchmark, backbone)
-        return self._timings[key]
+        seconds, seed = self._timings[key]
+        self._take(key, (seed,))
+        return seconds
 
     def seed_mean(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """As the accuracy, and only where there are several seeds."""
-        self._several_seeds(method, backbone)
-        return self.accuracy(method, AVERAGE if benchmark == OVERALL else benchmark, backbone)
+        """As the accuracy, over the several seeds."""
+        columns = self._paper.benchmarks if benchmark == OVERALL else [benchmark]
+        found = [self._several(method, column, backbone) for column in columns]
+        means = [np.nan if one is None else self._over(one, one.accuracy, np.ones_like(one.accuracy)) for one in found]
+        return self.mean(*means)
 
     def seed_lowest(self, method: str, backbone: str = POOL) -> Value:
         """Over the same seeds on every benchmark, in any replicate."""
@@ -150,6 +162,33 @@ class Measured(Vocabulary):
     def seed_highest(self, method: str, backbone: str = POOL) -> Value:
         """Over the same seeds on every benchmark, in any replicate."""
         return self._of_seeds(method, backbone, np.argmax)
+
+    def seed_lead(self, method: str, backbone: str, other: str, its: str) -> Value:
+        """Under the seed with the smallest lead as measured, the same in every replicate."""
+        ours, theirs = self._averages(method, backbone), self._averages(other, its)
+        if ours is None or theirs is None:
+            return np.nan
+        if len({self._seeds.several[row] for row in ((method, backbone), (other, its))}) > 1:
+            return self._none(f"the same seeds of {method} and {other}")
+        lead: Value = (ours.drawn - theirs.drawn)[..., int(np.argmin(ours.measured - theirs.measured))]
+        return lead
+
+    def roles(self, domain: str) -> Value:
+        """Of the catalogue, which every cell was run with."""
+        self._check_domain(domain)
+        return float(len(by_domain(domain))) if self._readings else self._none("any cell")
+
+    def _placed(self, rows: Rows, benchmark: str, place: int) -> tuple[str, str]:
+        """The row that was measured in a place by accuracy, from 1.
+
+        It is the same row in every replicate. The best row of each replicate would be another one, and better than any
+        row is: the interval of a lead over it would lean against whoever leads.
+        """
+        plain = Measured(self._paper, self._readings, self._timings, self._seeds)
+        values = np.array([float(plain.accuracy(method, benchmark, its)) for method, its in rows])
+        self.missing |= plain.missing
+        self.used |= plain.used
+        return rows[int(np.argsort(-values, kind="stable")[place - 1])]
 
     def _mean(self, method: str, benchmark: str, backbone: str, of: Reading) -> Value:
         found = self._find(method, benchmark, backbone)
@@ -166,12 +205,17 @@ class Measured(Vocabulary):
             return np.nan
 
     def _over(self, found: Readings, tops: Array, bottoms: Array) -> Value:
-        """Σ tops / Σ bottoms over the drawn items of each seed, then the mean over the drawn seeds."""
+        """Σ tops / Σ bottoms over the drawn items of each seed, then the mean over the drawn seeds.
+
+        A seed without a case among the drawn items is left out, as :mod:`paper.ratios` leaves it out.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             by_seed = self._sums(found, tops) / self._sums(found, bottoms)
-        drawn = self._drawn.seeds.get(found.key)
+        drawn = self._drawn.seeds.get(found.trainings)
         chosen = by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
-        value: Value = chosen.mean(axis=-1)
+        present = ~np.isnan(chosen)
+        with np.errstate(invalid="ignore"):
+            value: Value = np.where(present, chosen, 0).sum(axis=-1) / present.sum(axis=-1)
         return value
 
     def _sums(self, found: Readings, values: Array) -> Array:
@@ -186,29 +230,18 @@ class Measured(Vocabulary):
 
         Drawing seeds again would leave some of them out, and the worst seed of each replicate would be worse than any.
         """
-        self._several_seeds(method, backbone)
-        columns = [self._find(method, column, backbone) for column in self._paper.benchmarks]
+        found = self._averages(method, backbone)
+        return np.nan if found is None else found.drawn[..., int(choose(found.measured))]
+
+    def _averages(self, method: str, backbone: str) -> _Averages | None:
+        columns = [self._several(method, column, backbone) for column in self._paper.benchmarks]
         present = [found for found in columns if found is not None]
-        if len(present) < len(columns) or not self._same_seeds(method, backbone):
-            return np.nan
-        measured = np.mean([found.accuracy.mean(axis=-1) for found in present], axis=0)
-        drawn = np.mean([self._sums(found, found.accuracy) / found.n for found in present], axis=0)
-        value: Value = drawn[..., int(choose(measured))]
-        return value
-
-    def _several_seeds(self, method: str, backbone: str) -> None:
-        for benchmark in self._paper.benchmarks:
-            found = self._readings.get(Key(method, backbone, benchmark))
-            if found is not None and len(found.seeds) < _SEVERAL:
-                self._none(f"another seed of {_named(found.key)}")
-
-    def _same_seeds(self, method: str, backbone: str) -> bool:
-        """An average over benchmarks is one of trainings only where every benchmark has the same ones."""
-        found = [self._readings.get(Key(method, backbone, column)) for column in self._paper.benchmarks]
-        seeds = {one.seeds for one in found if one is not None}
-        if len(seeds) > 1:
-            self._none(f"{method} {backbone}: the same seeds on every benchmark")
-        return len(seeds) == 1
+        if len(present) < len(columns):
+            return None
+        return _Averages(
+            measured=np.mean([found.accuracy.mean(axis=-1) for found in present], axis=0),
+            drawn=np.mean([self._sums(found, found.accuracy) / found.n for found in present], axis=0),
+        )
 
     def _training(
         self, method: str, benchmark: str, measure: str, over: Callable[..., Array], seeds: Callable[..., Array]
@@ -224,14 +257,29 @@ class Measured(Vocabulary):
             return np.nan
 
     def _find(self, method: str, benchmark: str, backbone: str) -> Readings | None:
+        """The seeds of the preset."""
         self._check_names(method, benchmark, backbone)
-        key = Key(method, backbone, benchmark)
+        return self._take(Key(method, backbone, benchmark), self._seeds.own.get((method, backbone), ()))
+
+    def _several(self, method: str, benchmark: str, backbone: str) -> Readings | None:
+        """The seeds of the table of seeds."""
+        self._check_names(method, benchmark, backbone)
+        seeds = self._seeds.several.get((method, backbone), ())
+        if len(seeds) < _SEVERAL:
+            self._none(f"several seeds of {method} {backbone}")
+            return None
+        return self._take(Key(method, backbone, benchmark), seeds)
+
+    def _take(self, key: Key, seeds: tuple[int, ...]) -> Readings | None:
+        """Exactly these seeds, or none of them."""
         found = self._readings.get(key)
-        if found is None:
-            self._none(_named(key))
-        else:
-            self.used[key] = found
-        return found
+        absent = seeds if found is None else tuple(seed for seed in seeds if seed not in found.seeds)
+        if found is None or absent or not seeds:
+            self._none(f"{_named(key)}, {f'seed {listed(absent)}' if absent else 'which the preset does not have'}")
+            return None
+        chosen = found.of(seeds)
+        self.used[chosen.trainings] = chosen
+        return chosen
 
     def _none(self, what: str) -> float:
         self.missing[what] = None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.config import POOL
-from paper.claims.vocabulary import AVERAGE, OVERALL, AbsentError, Value, Vocabulary
+from paper.claims.vocabulary import AVERAGE, OVERALL, OWN, AbsentError, Value, Vocabulary
 from paper.published import Published, PublishedCost, PublishedRow
 
 # Half a unit of the last digit that the paper prints; what is not here is exact.
@@ -95,6 +95,13 @@ class Printed(Vocabulary):
         half = _COST if value is None or round(value, 3) == value else _FINE_COST
         return self._number(f"{name}{table and f' in {table}'}", value, half)
 
+    def strongest_cost(self, benchmark: str) -> Value:
+        """Of the row with the highest accuracy as printed, whatever its rounding leaves open."""
+        self._check_names(OWN, benchmark, POOL)
+        ranked = {row: self._accuracy(row[0], benchmark, row[1], "") or 0.0 for row in self._multi_agent()}
+        method, backbone = max(ranked, key=ranked.__getitem__)
+        return self.cost(method, benchmark, backbone)
+
     def depth(self, method: str, benchmark: str) -> Value:
         """From the table of gate behaviour."""
         return self._further("gate_behaviour", method, benchmark, "depth")
@@ -144,6 +151,17 @@ class Printed(Vocabulary):
     def seed_highest(self, method: str, backbone: str = POOL) -> Value:
         """From the text on seeds."""
         return self._further("seed_variance", method, OVERALL, "highest")
+
+    def seed_lead(self, method: str, backbone: str, other: str, its: str) -> Value:
+        """The paper prints no value of a single seed but the worst and the best."""
+        for row, runs in ((method, backbone), (other, its)):
+            self._check_names(row, OVERALL, runs)
+        raise AbsentError(f"the lead of {method} over {other} seed by seed")
+
+    def roles(self, domain: str) -> Value:
+        """In no table; a claim gives what the text says."""
+        self._check_domain(domain)
+        raise AbsentError(f"the number of {domain} roles")
 
     def _accuracy(self, method: str, benchmark: str, backbone: str, table: str) -> float | None:
         if table == "costs":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,23 @@ from numpy.typing import NDArray
 from paper import traces
 from paper.claims.vocabulary import AbsentError
 from paper.measures import Key
+from paper.ratios import Ratio
 from paper.results import Cell
 
 Array = NDArray[np.float64]
+# What was measured, and by which trainings of it.
+Trainings: TypeAlias = tuple[Key, tuple[int, ...]]
+
+
+class Timed(NamedTuple):
+    """What a timing job found of a cell, and the seed of that cell."""
+
+    seconds: float
+    seed: int
 
 
 class Readings:
-    """All seeds of one method with one backbone on one benchmark.
+    """Some seeds of one method with one backbone on one benchmark.
 
     Attributes:
         key: What was measured.
@@ -27,6 +38,20 @@ class Readings:
     def __init__(self, key: Key, cells: Sequence[Cell]) -> None:
         self.key = key
         self.cells = tuple(sorted(cells, key=lambda cell: cell.run.seed))
+        self._chosen: dict[tuple[int, ...], Readings] = {}
+
+    def of(self, seeds: tuple[int, ...]) -> Readings:
+        """Those of some seeds alone; what was once read of them is kept."""
+        if seeds == self.seeds:
+            return self
+        if seeds not in self._chosen:
+            self._chosen[seeds] = Readings(self.key, [cell for cell in self.cells if cell.run.seed in seeds])
+        return self._chosen[seeds]
+
+    @property
+    def trainings(self) -> Trainings:
+        """What tells these from all others."""
+        return self.key, self.seeds
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -58,14 +83,18 @@ class Readings:
     def gate(self, name: str) -> tuple[Array, Array]:
         """Numerators and denominators of one of the ratios of :func:`paper.traces.ratios`, each of shape (seeds, n).
 
+        A seed that has no part in it, because memory never held a record at this step, has zeros.
+
         Raises:
-            AbsentError: A seed has no part in it: its gate is off, or memory never held a record at this step.
+            AbsentError: No seed has a part in it.
         """
         found = [traces.ratios(one).get(name) for one in self._traces]
-        if any(one is None for one in found):
+        if all(one is None for one in found):
             raise AbsentError(f"{name} of {self.key.method} on {self.key.benchmark}")
-        present = [one for one in found if one is not None]
-        return np.array([one.numerators for one in present]), np.array([one.denominators for one in present])
+        nothing = np.zeros(self.n)
+        blank = Ratio(nothing, nothing)
+        each = [one or blank for one in found]
+        return np.array([one.numerators for one in each]), np.array([one.denominators for one in each])
 
     @cached_property
     def depth(self) -> Array:
@@ -79,13 +108,16 @@ class Readings:
     def training(self, measure: str) -> list[Array]:
         """One measure of the training log, an array over the updates for each seed.
 
+        An update without it, such as one in which a gate was never asked, is left out.
+
         Raises:
             AbsentError: The method is not trained, or the log does not have it.
         """
-        logs = [self._log(cell) for cell in self.cells]
-        if any(measure not in log for log in logs):
+        logs = [self._log(cell).get(measure, np.empty(0)) for cell in self.cells]
+        found = [log[~np.isnan(log)] for log in logs]
+        if not all(log.size for log in found):
             raise AbsentError(f"{measure} in the training of {self.key.method} on {self.key.benchmark}")
-        return [log[measure] for log in logs]
+        return found
 
     def _log(self, cell: Cell) -> Mapping[str, Array]:
         if not (cell.folder / "training.parquet").is_file():

@@ -75,7 +75,7 @@ def _identity(finding: Finding) -> dict[str, str]:
     return {
         "cells": " ".join(_name(cell) for cell in cells),
         "run_id": cells[0].run.run_id if len(cells) == 1 else table_run_id(cells) if cells else "",
-        "seeds": _distinct(cells, lambda run: str(run.seed)),
+        "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
         "config_hash": _distinct(cells, lambda run: short(run.config_hash)),
         "code": _distinct(cells, lambda run: short(run.code)),
         "data_checksum": _distinct(cells, lambda run: short(run.data.checksum)),

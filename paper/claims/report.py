@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -12,13 +12,16 @@ from harness import config
 from paper import tables
 from paper.claims import declared
 from paper.claims.judge import Judged, Run, judge
-from paper.claims.readings import by_key
+from paper.claims.readings import Timed, by_key
 from paper.claims.records import Titles, records
+from paper.claims.seeds import Seeds
 from paper.claims.verdicts import Outcome
-from paper.comparable import read_comparable
+from paper.grid import build_grid
+from paper.notes import conditions
 from paper.provenance import provenance
 from paper.published import Published, load
 from paper.results import Cell
+from paper.source import Source
 from paper.timings import read_timings
 
 LABEL = "claims"
@@ -33,12 +36,14 @@ class Report:
         published: Names for what the claims are about.
         cells: The finished cells there were; none where the print alone was judged.
         timings: How many timing jobs there were.
+        seeds: Those that there ought to be.
     """
 
     judged: tuple[Judged, ...]
     published: Published
     cells: tuple[Cell, ...]
-    timings: int
+    timings: int = 0
+    seeds: Seeds = field(default_factory=Seeds)
 
     @property
     def simulated(self) -> bool:
@@ -98,32 +103,35 @@ class Report:
         return {**methods, **self.published.benchmarks, **self.published.backbones}
 
     def _run_notes(self) -> tuple[str, ...]:
-        found = [_RUN_NOTE, _VALUE_NOTE]
+        found = [_RUN_NOTE, _VALUE_NOTE, f"Seeds: {self.seeds}. A statement that lacks one of its seeds is not run."]
         if any(one.calibrated for one in self.judged):
             found.append(
                 f"{tables.DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a "
                 "statement about them holds is no finding."
             )
-        conditions = sorted({note for cell in self.cells for note in cell.run.notes})
-        return (*found, f"Conditions of this run: {'; '.join(conditions)}.") if conditions else tuple(found)
+        changed = conditions(build_grid(self.cells, self.published)).strip()
+        return (*found, changed) if changed else tuple(found)
 
 
-def build(cells: Sequence[Path] = (), timings: Sequence[Path] = (), path: Path = declared.PATH) -> Report:
+def build(source: Source | None = None, path: Path = declared.PATH) -> Report:
     """Judge every claim.
 
     Args:
-        cells: Folders of finished cells; none judges the print alone.
-        timings: Folders of timing jobs of some of them.
+        source: Whatever is finished of a preset; ``None`` or no cell judges the print alone.
         path: The claims.
 
     Raises:
-        UserError: The claims have a slip, a cell or timing cannot be read, or two of them do not go together.
+        UserError: The claims have a slip, a cell or timing cannot be read, two of them do not go together, or the cells
+            are of no preset that would tell their seeds.
     """
     published, claims = load(), declared.load(path)
-    found = read_comparable(cells) if cells else ()
-    timed = read_timings(timings, found)
-    run = Run(by_key(found), {key: one.per_query for key, one in timed.items()}, any(c.run.simulated for c in found))
-    return Report(tuple(judge(claim, published, run) for claim in claims), published, found, len(timed))
+    if source is None or not source.cells:
+        return Report(tuple(judge(claim, published, Run()) for claim in claims), published, ())
+    cells, seeds = source.read(), Seeds.of(source.run)
+    timed = read_timings(source.timings, cells)
+    times = {key: Timed(one.per_query, one.seed) for key, one in timed.items()}
+    run = Run(by_key(cells), times, seeds, any(cell.run.simulated for cell in cells))
+    return Report(tuple(judge(claim, published, run) for claim in claims), published, cells, len(timed), seeds)
 
 
 _DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED)

@@ -17,20 +17,24 @@ from numpy.typing import NDArray
 from harness import config
 from harness.config import POOL
 from harness.errors import unknown
+from harness.roles import DOMAINS
 from paper.claims.language import evaluate
 
 if TYPE_CHECKING:
     from paper.published import Price, Published
 
 Value: TypeAlias = float | NDArray[np.float64]
+Rows: TypeAlias = Sequence[tuple[str, str]]
 AVERAGE = "average"
 OVERALL = "overall"
 OWN = "gmr"
 FUNCTIONS = (
     "accuracy",
     "rival",
+    "runner_up",
     "ranked",
     "cost",
+    "strongest_cost",
     "undominated",
     "depth",
     "steps_share",
@@ -44,12 +48,15 @@ FUNCTIONS = (
     "seed_mean",
     "seed_lowest",
     "seed_highest",
+    "seed_lead",
+    "roles",
     "size",
     "price_in",
     "price_out",
     "least",
     "most",
     "mean",
+    "alike",
     "abs",
 )
 
@@ -80,11 +87,15 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
-        """In percent, over all seeds there are; in print, ``table`` tells which of several tables is meant."""
+        """In percent, over the seeds of the preset; in print, ``table`` tells which of several tables is meant."""
 
     @abstractmethod
     def cost(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
         """In print the total over the test set, in a run the mean of a test question; in the paper's unit."""
+
+    @abstractmethod
+    def strongest_cost(self, benchmark: str) -> Value:
+        """As the cost, of the multi-agent baseline that is the most accurate on the benchmark."""
 
     @abstractmethod
     def depth(self, method: str, benchmark: str) -> Value:
@@ -134,6 +145,14 @@ class Vocabulary(ABC):
     def seed_highest(self, method: str, backbone: str = POOL) -> Value:
         """The average over the benchmarks of the best seed."""
 
+    @abstractmethod
+    def seed_lead(self, method: str, backbone: str, other: str, its: str) -> Value:
+        """The smallest lead of one row over another under the same seed, in the average over the benchmarks."""
+
+    @abstractmethod
+    def roles(self, domain: str) -> Value:
+        """How many roles of a domain there are to choose from."""
+
     def size(self, backbone: str) -> Value:
         """Parameters in billions, from the paper's price table on both sides."""
         return self._price(backbone).size
@@ -146,11 +165,19 @@ class Vocabulary(ABC):
         """For a million completion tokens, from the same table."""
         return self._price(backbone).output
 
-    def rival(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """The highest accuracy in a column of the main table among the rows that are neither this one nor GMR's."""
-        self._check_names(method, benchmark, backbone)
-        rows = self._rows_but((method, backbone), (OWN, POOL))
-        return self.most(*[self.accuracy(other, benchmark, its) for other, its in rows])
+    def rival(self, method: str, benchmark: str, backbone: str = POOL, other: str = "", its: str = POOL) -> Value:
+        """The highest accuracy in a column of the main table among the baselines.
+
+        Left out are this row, another one if there is, and GMR.
+        """
+        rows = self._rivals(method, benchmark, backbone, other, its)
+        return self.most(*[self.accuracy(row, benchmark, runs) for row, runs in rows])
+
+    def runner_up(self, benchmark: str, *methods: str) -> Value:
+        """The second highest accuracy in a column of the main table among all rows of some methods."""
+        values = [self.accuracy(row, benchmark, its) for row, its in self._rows_of(*methods)]
+        second: Value = np.sort(np.stack(np.broadcast_arrays(*values)), axis=0)[-2]
+        return second
 
     def ranked(self, benchmark: str, place: int) -> Value:
         """The accuracy in one place of a column of the main table, from 1; equal values share a place. Print only."""
@@ -189,13 +216,34 @@ class Vocabulary(ABC):
         return total / len(values)
 
     @staticmethod
+    def alike(first: Value, second: Value) -> Value:
+        """Positive where both have one sign, negative where they have not; as far from 0 as the nearer of them."""
+        both: Value = np.sign(first) * np.sign(second) * np.minimum(np.abs(first), np.abs(second))
+        return both
+
+    @staticmethod
     def abs(value: Value) -> Value:
         """Without its sign."""
         size: Value = np.abs(value)
         return size
 
-    def _rows_but(self, *left_out: tuple[str, str]) -> Sequence[tuple[str, str]]:
+    def _rows_but(self, *left_out: tuple[str, str]) -> Rows:
         return [(row.method, row.backbone) for row in self._paper.rows if (row.method, row.backbone) not in left_out]
+
+    def _rows_of(self, *methods: str) -> Rows:
+        for method in methods:
+            _check("method", method, _methods())
+        return [row for row in self._rows_but() if row[0] in methods]
+
+    def _rivals(self, method: str, benchmark: str, backbone: str, other: str, its: str) -> Rows:
+        """Whoever may be the rival; the arguments as there."""
+        for row, runs in [(method, backbone), *([(other, its)] if other else [])]:
+            self._check_names(row, benchmark, runs)
+        return self._rows_but((method, backbone), (other, its), (OWN, POOL))
+
+    def _multi_agent(self) -> Rows:
+        """The multi-agent baselines."""
+        return [row for row in self._rows_but((OWN, POOL)) if self._paper.methods[row[0]].multi_agent]
 
     def _price(self, backbone: str) -> Price:
         _check("backbone", backbone, self._paper.prices)
@@ -207,6 +255,10 @@ class Vocabulary(ABC):
         _check("method", method, _methods())
         _check("benchmark", benchmark, columns)
         _check("row", backbone, self._paper.backbones)
+
+    @staticmethod
+    def _check_domain(domain: str) -> None:
+        _check("domain", domain, DOMAINS)
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.config import methods
 from paper.tables import Entry, Row, Table
 
 
@@ -37,3 +38,8 @@ def record_of(table: Table, **wanted: str) -> dict[str, str]:
     """The one record with these fields."""
     [record] = [one for one in table.records if all(one[key] == value for key, value in wanted.items())]
     return dict(record)
+
+
+def title(method: str) -> str:
+    """What tables call a method of the configuration, whatever its cells say."""
+    return methods()[method].title

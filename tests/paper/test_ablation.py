@@ -17,10 +17,10 @@ from paper.source import Source
 from paper.statistics import wilson
 from paper.tables import NOT_RUN
 from paper.variants import factor, saving
-from tests.paper.spending import cell_of, record_of, row_of, spend
+from tests.paper.spending import cell_of, record_of, row_of, spend, title
 
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
-GAIN, FACTOR = "Accuracy against The gmr", "Cost against The gmr"
+GAIN, FACTOR = f"Accuracy against {title('gmr')}", f"Cost against {title('gmr')}"
 SWITCHES = list(load().further["ablation"])
 
 
@@ -50,7 +50,7 @@ def pair(write_cell, **changes):
 )
 def test_published_differences_are_those_the_paper_speaks_of(write_cell, method, key, gain, cost):
     table = build([write_cell(one, "pool", key) for one in ("gmr", method)])
-    row = row_of(table, f"The {method}")
+    row = row_of(table, title(method))
     assert cell_of(table, row, GAIN, "Publ.").text == gain
     assert cell_of(table, row, FACTOR, "Publ.").text == cost
 
@@ -70,7 +70,7 @@ def test_published_costs_are_of_one_question_and_of_all(write_cell):
 def test_measured_differences_are_paired(write_cell):
     """McNemar by hand: of 9 discordant questions at most 2 on the smaller side, both tails."""
     table = build(pair(write_cell))
-    row = row_of(table, "The gmr_no_halting")
+    row = row_of(table, title("gmr_no_halting"))
     p = 2 * sum(math.comb(9, k) for k in range(3)) / 2**9
     assert cell_of(table, row, GAIN, "Meas.").text == "−12.50"
     assert cell_of(table, row, GAIN, "p").text == f"{p:.3f}"
@@ -94,7 +94,7 @@ def test_the_paired_interval_is_that_of_a_bootstrap_written_out(write_cell):
 
 def test_the_full_system_is_compared_with_nothing(write_cell):
     table = build(pair(write_cell))
-    row = row_of(table, "The gmr")
+    row = row_of(table, title("gmr"))
     assert {cell_of(table, row, GAIN, column).text for column in ("Publ.", "Meas.", "p")} == {""}
     low, high = wilson(27, 40)
     assert cell_of(table, row, ACCURACY, "Meas.").below == f"{100 * low:.1f}–{100 * high:.1f}"
@@ -103,14 +103,14 @@ def test_the_full_system_is_compared_with_nothing(write_cell):
 def test_rows_stand_in_the_order_of_the_paper_benchmark_by_benchmark(write_cell):
     folders = [write_cell(method, "pool", key) for method in sorted(SWITCHES) for key in ("humaneval", "gsm_hard")]
     table = build(folders)
-    assert [row.labels[1] for row in table.rows] == [f"The {method}" for method in SWITCHES] * 2
+    assert [row.labels[1] for row in table.rows] == [title(method) for method in SWITCHES] * 2
     assert [row.section for row in table.rows] == ["gsm_hard"] * 7 + ["humaneval"] * 7
     assert table == build(folders[::-1])
 
 
 def test_one_ablation_alone_has_its_two_rows_and_a_label_of_its_own(write_cell):
     alone = build([write_cell(method, "pool") for method in ("gmr", "gmr_no_write_gate")])
-    assert [row.labels[1] for row in alone.rows] == ["The gmr", "The gmr_no_write_gate"]
+    assert [row.labels[1] for row in alone.rows] == [title("gmr"), title("gmr_no_write_gate")]
     whole = build([write_cell(method, "pool", "humaneval") for method in SWITCHES])
     assert (whole.label, alone.label) == ("ablation", "ablation-gmr-no-write-gate")
 
@@ -118,7 +118,7 @@ def test_one_ablation_alone_has_its_two_rows_and_a_label_of_its_own(write_cell):
 def test_what_was_not_run_is_called_so(write_cell):
     folders = [write_cell("gmr", "pool"), write_cell("gmr", "pool", "humaneval"), write_cell("gmr_no_halting", "pool")]
     table = build(folders)
-    [row] = [row for row in table.rows if row.labels[:2] == ("HumanEval, n = 4", "The gmr_no_halting")]
+    [row] = [row for row in table.rows if row.labels[:2] == ("HumanEval, n = 4", title("gmr_no_halting"))]
     dashes = [(group, "Meas.") for group in (ACCURACY, COST, TOTAL, GAIN, FACTOR)]
     assert {cell_of(table, row, *place).text for place in dashes} == {NOT_RUN}
     assert row.labels[2] == ""
@@ -141,7 +141,7 @@ def test_rows_of_other_seeds_are_named(write_cell):
     folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
     table = build([*folders, write_cell("gmr_no_halting", "pool")])
     assert [row.labels[2] for row in table.rows] == ["0, 1", "0"]
-    assert any("other seeds" in note and "The gmr_no_halting on GSM-Hard" in note for note in table.notes)
+    assert any("other seeds" in note and f"{title('gmr_no_halting')} on GSM-Hard" in note for note in table.notes)
     same = build([*folders, *(write_cell("gmr_no_write_gate", "pool", seed=seed) for seed in (0, 1))])
     assert not any("other seeds" in note for note in same.notes)
 
@@ -159,7 +159,7 @@ def test_a_smaller_p_than_is_printed(write_cell):
             write_cell("gmr_no_halting", "pool", correct=[True] * 10 + [False] * 30),
         ]
     )
-    assert cell_of(table, row_of(table, "The gmr_no_halting"), GAIN, "p").text == "< 0.001"
+    assert cell_of(table, row_of(table, title("gmr_no_halting")), GAIN, "p").text == "< 0.001"
 
 
 def test_every_record_says_where_it_comes_from_and_every_format_warns(write_cell, tmp_path):
@@ -179,3 +179,14 @@ def test_a_cost_as_factor_and_as_saving(ratio: float):
     assert value == pytest.approx(100 * (1 - 1 / ratio), abs=0.0051)
     assert shown.startswith("−") == (value < 0)
     assert float(factor(ratio).removeprefix("×")) == pytest.approx(ratio, abs=0.0051)
+
+
+def test_the_legend_tells_of_seeds_only_where_there_are_several(write_cell):
+    def legend(folders):
+        [note] = [note for note in build(folders).notes if note.startswith("Against")]
+        return note
+
+    folders = [write_cell(method, "pool", seed=seed) for method in ("gmr", "gmr_no_halting") for seed in (0, 1)]
+    assert "interval over questions and seeds; p of the exact McNemar test on seed 0," in legend(folders)
+    assert "interval over questions; p" in legend([folders[0], folders[2]])
+    assert "McNemar test on seed 1, the lowest that was run," in legend([folders[1], folders[3]])

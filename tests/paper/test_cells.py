@@ -175,3 +175,47 @@ def test_other_questions_of_another_benchmark_are_no_conflict(write_cell):
 def test_the_same_cell_twice(write_cell):
     folders = [write_cell(), write_cell(note="again")]
     assert "twice" in refusal(lambda: read_comparable(folders))
+
+
+def served(world="w1", **changes):
+    """The identity of a simulated backbone."""
+    known = {"model": "org/A", "served_by": "simulated", "revision": "r1", "revision_confirmed": True, "world": world}
+    return {"backbones": {"a": {**known, **changes}}}
+
+
+def test_cells_of_two_simulated_worlds(write_cell):
+    folders = [write_cell("single", **served("world-1")), write_cell("cot", **served("world-2"))]
+    said = refusal(lambda: read_comparable(folders))
+    assert "different simulated worlds" in said
+    assert all(str(folder) in said for folder in folders)
+    assert len(read_comparable([write_cell("aflow", **served()), write_cell("macnet_tree", **served())])) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "named"),
+    [
+        (served(), served(revision="r2"), "revisions of a between the seeds of gmr (pool) on gsm_hard"),
+        (served(), served(revision=None), "revisions of a"),
+        (served(), served(model="org/B"), "revisions of a"),
+        ({"notes": ["limit: 4 epochs"]}, {"notes": []}, "conditions between the seeds of gmr (pool) on gsm_hard"),
+        ({"notes": ["length_scale 0.2"]}, {"notes": ["length_scale 0.5"]}, "(length_scale 0.5)"),
+    ],
+)
+def test_seeds_that_were_not_run_alike(write_cell, first, second, named):
+    folders = [write_cell("gmr", "pool", seed=seed, **changes) for seed, changes in enumerate((first, second))]
+    assert named in refusal(lambda: read_comparable(folders))
+
+
+@pytest.mark.parametrize("both", [served(revision=None), {}, {"notes": ["limit: 4 epochs"]}])
+def test_seeds_that_were_run_alike(write_cell, both):
+    assert len(read_comparable([write_cell("gmr", "pool", seed=seed, **both) for seed in (0, 1)])) == 2
+
+
+def test_whether_a_server_confirmed_a_revision_is_no_conflict(write_cell):
+    folders = [write_cell("gmr", "pool", seed=seed, **served(revision_confirmed=seed == 0)) for seed in (0, 1)]
+    assert len(read_comparable(folders)) == 2
+
+
+def test_rows_may_differ_in_revision_and_conditions(write_cell):
+    folders = [write_cell("cot", notes=["a"], **served()), write_cell("single", **served(revision="r2"))]
+    assert len(read_comparable(folders)) == 2

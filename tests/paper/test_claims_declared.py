@@ -35,7 +35,7 @@ def test_every_claim_of_the_paper_can_be_evaluated_on_both_sides() -> None:
     claims = load()
     assert len({claim.key for claim in claims}) == len(claims) >= 60
     for claim in claims:
-        judge(claim, load_published(), Run({}, {}, simulated=False))
+        judge(claim, load_published(), Run())
 
 
 def test_every_function_has_a_definition_and_a_claim() -> None:
@@ -120,4 +120,4 @@ def test_a_claim_stands_once(tmp_path: Path) -> None:
 def test_a_slip_in_a_name_is_no_missing_number(tmp_path: Path, quantity: str, message: str) -> None:
     (claim,) = load(write(tmp_path, quantity=quantity))
     with pytest.raises(UserError, match=message):
-        judge(claim, load_published(), Run({}, {}, simulated=False))
+        judge(claim, load_published(), Run())

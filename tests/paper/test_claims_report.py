@@ -16,13 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from harness import config
+from harness.errors import UserError
 from paper.claims import render
 from paper.claims.declared import PATH, load
 from paper.claims.lines import line, number
 from paper.claims.report import Report, build
 from paper.published import load as load_published
+from paper.source import Source
 from paper.tables import SIMULATED
 
+EMBEDDED = config.preset("embedded")
 VOID = {"meta", "br", "hr", "img", "link"}
 
 
@@ -46,6 +50,10 @@ def some(write_cell: Any, tmp_path: Path) -> tuple[list[Path], Path]:
         cells.append(write_cell(row.method, row.backbone, "gsm_hard", correct=right, calibrated=calibrated))
         spend(cells[-1], [1e-4 * (place + item) for item in range(1, 41)])
     return cells, path
+
+
+def source(cells: list[Path]) -> Source:
+    return Source(tuple(cells), preset=EMBEDDED)
 
 
 def spend(folder: Path, costs: list[float]) -> None:
@@ -87,7 +95,7 @@ def test_every_format_has_every_claim(print_only: Report) -> None:
 
 
 def test_markdown_tables_are_even(some: tuple[list[Path], Path]) -> None:
-    lines = [one for one in render.markdown(build(some[0], path=some[1])).splitlines() if one.startswith("|")]
+    lines = [one for one in render.markdown(build(source(some[0]), some[1])).splitlines() if one.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", one)) for one in lines} == {7}
 
 
@@ -100,7 +108,7 @@ def test_no_run_no_warning(print_only: Report) -> None:
 
 
 def test_a_simulated_run_says_so_everywhere(some: tuple[list[Path], Path]) -> None:
-    report = build(some[0], path=some[1])
+    report = build(source(some[0]), some[1])
     page = render.html(report)
     assert page.index(SIMULATED) < page.index("<html")
     assert "<title>SIMULATED" in page
@@ -118,7 +126,7 @@ def test_a_simulated_run_says_so_everywhere(some: tuple[list[Path], Path]) -> No
 
 
 def test_records_carry_provenance(some: tuple[list[Path], Path], tmp_path: Path) -> None:
-    report = build(some[0], path=some[1])
+    report = build(source(some[0]), some[1])
     written = render.write(report, tmp_path / "out")
     assert [path.name for path in written] == ["claims.html", "claims.md", "claims.csv"]
     found = rows((tmp_path / "out" / "claims.csv").read_text(encoding="utf-8"))
@@ -136,19 +144,42 @@ def test_records_carry_provenance(some: tuple[list[Path], Path], tmp_path: Path)
     assert pattern["print_verdict"] == "inconsistent"
     assert pattern["claim_print_verdict"] == "partly"
     missing = next(row for row in found if row["claim"] == "without_llm_router")
-    assert missing["missing"] == "gmr_no_llm_router pool on gsm_hard"
+    assert missing["missing"] == "gmr_no_llm_router pool on gsm_hard, seed 0"
 
 
 def test_calibrated_cells_are_marked(some: tuple[list[Path], Path]) -> None:
-    report = build(some[0], path=some[1])
+    report = build(source(some[0]), some[1])
     texts = {one.claim.key: line(one, report).measured for one in report.judged}
     assert all("†" in text for text in texts["best_on_four"])
     assert not any("†" in text for text in texts["gsm_same_pattern"])
     assert any(note.startswith("†") for note in report.notes)
+    fitted = {row["calibrated"]: row["contains_published"] for row in report.records if row["low"]}
+    assert set(fitted) == {"true", "false"}
+    assert (fitted["true"], bool(fitted["false"])) == ("", True)
+
+
+def test_conditions_are_counted(some: tuple[list[Path], Path], write_cell: Any) -> None:
+    other = write_cell("gmr", "pool", "mbpp", notes=["length_scale 0.2"])
+    notes = build(source([*some[0], other]), some[1]).notes
+    assert "Conditions of this run: length_scale 0.2 (only GMR (LLM Pool) on MBPP)." in notes
+
+
+def test_the_report_says_which_seeds_it_asks_for(some: tuple[list[Path], Path]) -> None:
+    def said(seeds: list[int]) -> str:
+        chosen = Source(tuple(some[0]), preset=config.preset("embedded", {"seeds": seeds}))
+        return next(note for note in build(chosen, some[1]).notes if note.startswith("Seeds: "))
+
+    assert said([0]).startswith("Seeds: 0; 0/1/2 in statements about training seeds.")
+    assert said([3, 4]).startswith("Seeds: 3/4, 3 of methods that learn nothing; 0/1/2 in")
+
+
+def test_cells_without_a_preset_are_refused(some: tuple[list[Path], Path]) -> None:
+    with pytest.raises(UserError, match="made of a preset"):
+        build(Source.of(some[0]), some[1])
 
 
 def test_the_order_of_cells_does_not_matter(some: tuple[list[Path], Path]) -> None:
-    first, second = build(some[0], path=some[1]), build(some[0][::-1], path=some[1])
+    first, second = build(source(some[0]), some[1]), build(source(some[0][::-1]), some[1])
     for make in (render.html, render.markdown, render.terminal):
         assert make(first) == make(second)
     assert first.records == second.records

@@ -13,28 +13,48 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from harness import config
 from harness.errors import UserError
+from harness.roles import catalogue
+from paper import traces
 from paper.claims.declared import load as load_claims
 from paper.claims.intervals import Interval
 from paper.claims.judge import Finding, Judged, Run, judge
-from paper.claims.readings import by_key
+from paper.claims.readings import Timed, by_key
 from paper.claims.report import build
+from paper.claims.seeds import Seeds
 from paper.claims.verdicts import Consistency, Outcome, Region, Verdict, consistency, outcome, verdict
 from paper.comparable import read_comparable
 from paper.measures import Key
 from paper.published import load
+from paper.ratios import estimates
+from paper.source import Source
 
 PUBLISHED = load()
+DECISION = ("item_id", "step", "name", "choice")
 BENCHMARKS = tuple(PUBLISHED.benchmarks)
+ONE, THREE = (Seeds.of(config.preset("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1, 2]))
 RNG = np.random.default_rng(5)
+START = RNG.bit_generator.state
 Judge = Callable[..., Judged]
+
+
+@pytest.fixture(autouse=True)
+def _same_draws_in_any_order() -> None:
+    RNG.bit_generator.state = START
 
 
 @pytest.fixture
 def judged(tmp_path: Path) -> Judge:
     """Judge one claim against some cells."""
 
-    def run(quantity: str, cells: Sequence[Path], timings: dict[Key, float] | None = None, **entry: Any) -> Judged:
+    def run(
+        quantity: str,
+        cells: Sequence[Path],
+        timings: dict[Key, Timed] | None = None,
+        seeds: Seeds = ONE,
+        **entry: Any,
+    ) -> Judged:
         path = tmp_path / "claim.yaml"
         claim = {
             "section": "a",
@@ -47,7 +67,7 @@ def judged(tmp_path: Path) -> Judge:
         path.write_text(yaml.safe_dump({"one": {**claim, **entry}}))
         found = read_comparable(cells) if cells else ()
         simulated = any(cell.run.simulated for cell in found)
-        return judge(load_claims(path)[0], PUBLISHED, Run(by_key(found), timings or {}, simulated))
+        return judge(load_claims(path)[0], PUBLISHED, Run(by_key(found), timings or {}, seeds, simulated))
 
     return run
 
@@ -97,8 +117,8 @@ def test_methods_share_the_items_that_are_drawn(write_cell: Any, judged: Judge) 
     """Paired: a constant lead has no spread, however much the accuracies themselves vary."""
     right = draws(0.5, 100)
     costs = RNG.random(100) + 0.1
-    ours = edit(write_cell("gmr", "pool", "mbpp", correct=right), cost_total=costs)
-    theirs = edit(write_cell("masrouter", "pool", "mbpp", correct=right), cost_total=2 * costs)
+    ours = edit(write_cell("gmr", "pool", "mbpp", correct=right), cost_total=costs.tolist())
+    theirs = edit(write_cell("masrouter", "pool", "mbpp", correct=right), cost_total=(2 * costs).tolist())
     alone = finding(judged("accuracy('gmr', 'mbpp')", [ours, theirs]))
     assert alone.interval is not None
     assert alone.interval.high - alone.interval.low > 10
@@ -114,7 +134,7 @@ def test_seeds_are_averaged_and_drawn(write_cell: Any, judged: Judge) -> None:
     rates = (0.5, 0.7, 0.9)
     right = [[place < 100 * rate for place in range(100)] for rate in rates]
     cells = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=one) for seed, one in enumerate(right)]
-    several = finding(judged("accuracy('gmr', 'mbpp')", cells))
+    several = finding(judged("accuracy('gmr', 'mbpp')", cells, seeds=THREE))
     assert several.value == pytest.approx(70)
     assert several.interval is not None
     by_item = 100 * np.mean(right, axis=0)
@@ -125,22 +145,22 @@ def test_seeds_are_averaged_and_drawn(write_cell: Any, judged: Judge) -> None:
 
 
 def test_averages_and_seeds_of_all_benchmarks(write_cell: Any, judged: Judge) -> None:
-    right = {(seed, name): draws(0.3 + 0.1 * seed, 30) for seed in (0, 1) for name in BENCHMARKS}
+    right = {(seed, name): draws(0.3 + 0.1 * seed, 30) for seed in (0, 1, 2) for name in BENCHMARKS}
     cells = [write_cell("gmr", "pool", name, seed=seed, correct=one) for (seed, name), one in right.items()]
-    by_seed = [100 * np.mean([np.mean(right[seed, name]) for name in BENCHMARKS]) for seed in (0, 1)]
+    by_seed = [100 * np.mean([np.mean(right[seed, name]) for name in BENCHMARKS]) for seed in (0, 1, 2)]
     expected = {
         "accuracy('gmr', 'average')": np.mean(by_seed),
         "seed_mean('gmr', 'overall')": np.mean(by_seed),
-        "seed_mean('gmr', 'mbpp')": 100 * np.mean([right[seed, "mbpp"] for seed in (0, 1)]),
+        "seed_mean('gmr', 'mbpp')": 100 * np.mean([right[seed, "mbpp"] for seed in (0, 1, 2)]),
         "seed_lowest('gmr')": min(by_seed),
         "seed_highest('gmr')": max(by_seed),
     }
     for quantity, value in expected.items():
-        found = finding(judged(quantity, cells))
+        found = finding(judged(quantity, cells, seeds=THREE))
         assert found.value == pytest.approx(value), quantity
         assert found.interval is not None
         assert found.interval.low <= value <= found.interval.high
-        assert len(found.cells) == (2 if "mbpp" in quantity else 10)
+        assert len(found.cells) == (3 if "mbpp" in quantity else 15)
 
 
 def test_one_seed_has_no_spread_between_seeds(write_cell: Any, judged: Judge) -> None:
@@ -149,19 +169,98 @@ def test_one_seed_has_no_spread_between_seeds(write_cell: Any, judged: Judge) ->
     for quantity in ("seed_mean('gmr', 'overall')", "seed_lowest('gmr')"):
         found = judged(quantity, cells)
         assert found.verdict is Verdict.NOT_RUN
-        assert "another seed of gmr pool on math" in finding(found).missing
+        assert "gmr pool on math, seed 1/2" in finding(found).missing
+    assert finding(judged("seed_mean('cot', 'mbpp', 'qwen-2.5-32B')", cells)).missing == (
+        "several seeds of cot qwen-2.5-32B",
+    )
 
 
-def test_seeds_that_differ_between_benchmarks_are_not_averaged(write_cell: Any, judged: Judge) -> None:
+def test_a_missing_seed_is_never_averaged_away(write_cell: Any, judged: Judge) -> None:
+    """Gone from every benchmark, so that what is left looks complete."""
+    pairs = [(row, name, seed) for row in ("gmr", "masrouter") for name in BENCHMARKS for seed in (0, 1, 2)]
+    cells = {one: write_cell(one[0], "pool", one[1], seed=one[2], correct=draws(0.5, 9)) for one in pairs}
+    left = [cell for (row, _, seed), cell in cells.items() if (row, seed) != ("gmr", 2)]
+    lead = "seed_mean('gmr', 'overall') - seed_mean('masrouter', 'overall')"
+    lost = tuple(f"gmr pool on {name}, seed 2" for name in BENCHMARKS)
+    for quantity, seeds in ((lead, ONE), ("accuracy('gmr', 'average')", THREE), ("seed_highest('gmr')", ONE)):
+        assert judged(quantity, list(cells.values()), seeds=seeds).outcome is not Outcome.NOT_RUN
+        found = judged(quantity, left, seeds=seeds)
+        assert (found.outcome, finding(found).value) == (Outcome.NOT_RUN, None)
+        assert finding(found).missing == lost
+    assert judged("accuracy('gmr', 'average')", left).outcome is not Outcome.NOT_RUN
+
+
+def test_only_statements_about_seeds_read_the_seeds_of_their_table(write_cell: Any, judged: Judge) -> None:
+    """An ablation has the seed of the preset, and so has what it is held against."""
+    right = [[place < share for place in range(20)] for share in (10, 14, 18)]
+    cells = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=one) for seed, one in enumerate(right)]
+    cells.append(write_cell("gmr_no_halting", "pool", "mbpp", correct=[place < 8 for place in range(20)]))
+    lost = finding(judged("accuracy('gmr', 'mbpp') - accuracy('gmr_no_halting', 'mbpp')", cells))
+    assert (lost.value, [cell.run.seed for cell in lost.cells]) == (pytest.approx(10), [0, 0])
+    mean = finding(judged("seed_mean('gmr', 'mbpp')", cells))
+    assert (mean.value, [cell.run.seed for cell in mean.cells]) == (pytest.approx(70), [0, 1, 2])
+    both = finding(judged("seed_mean('gmr', 'mbpp') - accuracy('gmr', 'mbpp')", cells))
+    assert both.value == pytest.approx(20)
+
+
+def test_a_method_that_learns_nothing_needs_one_seed(write_cell: Any, judged: Judge) -> None:
+    cells = [write_cell("cot", "qwen-2.5-32B", "mbpp", correct=draws(0.5, 9))]
+    assert len(finding(judged("accuracy('cot', 'mbpp', 'qwen-2.5-32B')", cells, seeds=THREE)).cells) == 1
+    small = Seeds.of(config.preset("embedded", {"backbones": ["qwen-2.5-14B"]}))
+    found = finding(judged("accuracy('cot', 'mbpp', 'qwen-2.5-32B')", cells, seeds=small))
+    assert found.missing == ("cot qwen-2.5-32B on mbpp, which the preset does not have",)
+
+
+def test_a_seed_is_ranked_against_the_same_seed(write_cell: Any, judged: Judge) -> None:
+    """The best seed of the lower row is above the worst of the higher one, and yet each seed ranks them alike."""
+    shares = {"gmr": (14, 6, 18), "masrouter": (11, 4, 12)}
     cells = [
-        write_cell("gmr", "pool", name, seed=seed, correct=draws(0.5, 9)) for name in BENCHMARKS for seed in (0, 1)
+        write_cell(row, "pool", name, seed=seed, correct=[place < share for place in range(20)])
+        for row, by_seed in shares.items()
+        for seed, share in enumerate(by_seed)
+        for name in BENCHMARKS
     ]
-    left_out = cells[:-1]
-    assert judged("accuracy('gmr', 'average')", cells).outcome is not Outcome.NOT_RUN
-    for quantity in ("accuracy('gmr', 'average')", "seed_highest('gmr')"):
-        found = judged(quantity, left_out)
-        assert found.outcome is Outcome.NOT_RUN
-        assert "gmr pool: the same seeds on every benchmark" in finding(found).missing
+    assert finding(judged("seed_lowest('gmr') - seed_highest('masrouter')", cells)).value == pytest.approx(-30)
+    lead = judged("seed_lead('gmr', 'pool', 'masrouter', 'pool')", cells)
+    assert finding(lead).value == pytest.approx(10)
+    uneven = Seeds(ONE.own, {("gmr", "pool"): (0, 1), ("masrouter", "pool"): (1, 2)})
+    found = finding(judged("seed_lead('gmr', 'pool', 'masrouter', 'pool')", cells, seeds=uneven))
+    assert found.missing == ("the same seeds of gmr and masrouter",)
+
+
+def test_a_seed_without_a_case_has_no_part_in_the_mean(write_cell: Any, judged: Judge) -> None:
+    """The same rule as that of the table of gates, for a whole seed and for a draw of its questions."""
+    shown: dict[int, dict[int, str]] = {0: dict(enumerate(["yes", "no"] * 4)), 1: {8: "yes", 9: "no"}, 2: {}}
+    folders = []
+    for seed, choices in shown.items():
+        folders.append(edit(write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * 12), depth=[2] * 12))
+        drawn = [(item, 1, "write", "yes") for item in choices or [0]]
+        drawn += [(item, 2, "retrieve", choice) for item, choice in choices.items()]
+        rows = [dict(zip(DECISION, (f"item-{item:04d}", *rest), strict=True)) for item, *rest in drawn]
+        pq.write_table(pa.Table.from_pylist(rows), folders[-1] / "decisions.parquet")
+    readings = [traces.ratios(traces.read(cell)) for cell in read_comparable(folders)]
+    assert ["retrieved_1" in one for one in readings] == [True, True, False]
+    found = finding(judged("retrieved('mbpp', 1)", folders, seeds=THREE))
+    expected = estimates(readings)["retrieved_1"]
+    assert found.value == pytest.approx(100 * expected.mean)
+    assert found.interval is not None
+    assert found.interval == pytest.approx((100 * expected.low, 100 * expected.high), abs=1)
+
+
+def test_a_timing_has_the_seed_of_its_cell(write_cell: Any, judged: Judge) -> None:
+    cells = [write_cell("gmr", "pool", "mbpp", seed=seed) for seed in (0, 1, 2)]
+    timed = finding(judged("seconds('gmr', 'mbpp')", cells, {Key("gmr", "pool", "mbpp"): Timed(1.5, 0)}, seeds=THREE))
+    assert [cell.run.seed for cell in timed.cells] == [0]
+
+
+def test_roles_are_those_of_the_catalogue(write_cell: Any, judged: Judge) -> None:
+    cells = [write_cell("gmr", "pool", "mbpp")]
+    found = judged("roles('Math')", cells, holds={"between": [12, 12]}, exact=True)
+    assert finding(found).value == sum(role.key.startswith("Math/") for role in catalogue())
+    assert found.outcome is Outcome.HOLDS
+    assert judged("roles('Math')", [], holds={"between": [12, 12]}, exact=True).outcome is Outcome.NOT_RUN
+    with pytest.raises(UserError, match="unknown domain 'Maths'"):
+        judged("roles('Maths')", cells)
 
 
 def test_the_rival_is_the_best_other_row(full_run: list[Path], judged: Judge) -> None:
@@ -172,6 +271,24 @@ def test_the_rival_is_the_best_other_row(full_run: list[Path], judged: Judge) ->
     assert found.value == pytest.approx(own - max(values.values()))
     assert found.calibrated
     assert len(found.cells) == 21
+
+
+def test_rows_by_place_against_brute_force(full_run: list[Path], judged: Judge) -> None:
+    for place, folder in enumerate(full_run):
+        edit(folder, cost_total=[1e-4 * (place + 1)] * pq.read_metadata(folder / "items.parquet").num_rows)
+    cells = [cell for cell in read_comparable(full_run) if cell.run.benchmark == "humaneval"]
+    by_row = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items.correct) for cell in cells}
+    spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items.cost_total) for cell in cells}
+    macnet = sorted(value for (method, _), value in by_row.items() if method.startswith("macnet"))
+    second = finding(judged("runner_up('humaneval', 'macnet_chain', 'macnet_tree', 'macnet_complete')", full_run))
+    assert second.value == pytest.approx(macnet[-2])
+    alone = {row for row in by_row if row[0] in ("single", "cot", "complex_cot", "gmr")}
+    best = max(by_row.keys() - alone, key=by_row.__getitem__)
+    assert finding(judged("strongest_cost('humaneval')", full_run)).value == pytest.approx(spent[best])
+    pair = [("masrouter", "pool"), ("puppeteer", "qwen-2.5-32B")]
+    rest = max(value for row, value in by_row.items() if row not in (*pair, ("gmr", "pool")))
+    rival = "rival('masrouter', 'humaneval', 'pool', 'puppeteer', 'qwen-2.5-32B')"
+    assert finding(judged(rival, full_run)).value == pytest.approx(rest)
 
 
 def test_the_frontier_against_brute_force(full_run: list[Path], judged: Judge) -> None:
@@ -201,25 +318,28 @@ def test_gates(write_cell: Any, judged: Judge) -> None:
 
 
 def test_training_logs(write_cell: Any, judged: Judge) -> None:
-    first = {"steps": 30.0, "trajectories": 10.0, "entropy_write": 0.6}
+    first = {"steps": 30.0, "trajectories": 10.0, "entropy_write": 0.6, "entropy_retrieval": 0.4}
     second = {"steps": 50.0, "trajectories": 10.0, "entropy_write": 0.2}
     cells = [
         log(write_cell("gmr", "pool", "mbpp", seed=0), [first, second]),
-        log(write_cell("gmr", "pool", "mbpp", seed=1), [second, second]),
+        log(write_cell("gmr", "pool", "mbpp", seed=1), [{**second, "entropy_retrieval": 0.3}, second]),
     ]
+    two = Seeds.of(config.preset("embedded", {"seeds": [0, 1]}))
     expected = {"training_steps('gmr', 'mbpp')": 90, "training_depth('gmr', 'mbpp')": 4.5}
-    expected |= {"lowest_entropy('mbpp', 'write')": 0.2}
+    # The second update never asked the retrieval gate.
+    expected |= {"lowest_entropy('mbpp', 'write')": 0.2, "lowest_entropy('mbpp', 'retrieval')": 0.3}
     for quantity, value in expected.items():
-        found = judged(quantity, cells)
+        found = judged(quantity, cells, seeds=two)
         assert finding(found).value == pytest.approx(value)
         assert finding(found).interval is None
         assert found.outcome is Outcome.UNDECIDED
     assert (
-        judged("training_depth('gmr', 'mbpp')", cells, holds={"between": [4.5, 4.5]}, exact=True).outcome
+        judged("training_depth('gmr', 'mbpp')", cells, seeds=two, holds={"between": [4.5, 4.5]}, exact=True).outcome
         is Outcome.HOLDS
     )
-    assert judged("training_depth('gmr', 'mbpp')", cells, holds={"above": 5}, exact=True).outcome is Outcome.FAILS
-    assert "entropy_halt" in finding(judged("lowest_entropy('mbpp', 'halt')", cells)).reason
+    fails = judged("training_depth('gmr', 'mbpp')", cells, seeds=two, holds={"above": 5}, exact=True)
+    assert fails.outcome is Outcome.FAILS
+    assert "entropy_halt" in finding(judged("lowest_entropy('mbpp', 'halt')", cells, seeds=two)).reason
     untrained = judged("training_steps('masrouter', 'mbpp')", [write_cell("masrouter", "pool", "mbpp")])
     assert (untrained.outcome, finding(untrained).value) == (Outcome.UNDECIDED, None)
 
@@ -239,7 +359,7 @@ def test_flops_and_seconds(write_cell: Any, judged: Judge) -> None:
     found = finding(judged("flops('gmr', 'mbpp')", [folder]))
     assert found.value == pytest.approx(2 * 14e9 * 110.5 / 1e15)
     assert found.interval is not None
-    timed = judged("seconds('gmr', 'mbpp')", [folder], {Key("gmr", "pool", "mbpp"): 1.5})
+    timed = judged("seconds('gmr', 'mbpp')", [folder], {Key("gmr", "pool", "mbpp"): Timed(1.5, 0)})
     assert finding(timed).value == 1.5
     assert timed.outcome is Outcome.UNDECIDED
     assert finding(judged("seconds('gmr', 'mbpp')", [folder])).missing == ("a timing job of gmr pool on mbpp",)
@@ -270,7 +390,7 @@ def test_verdicts(
 def test_a_missing_cell_is_named(write_cell: Any, judged: Judge) -> None:
     found = judged("accuracy('gmr', 'mbpp') - accuracy('masrouter', 'mbpp')", [write_cell("gmr", "pool", "mbpp")])
     assert found.verdict is Verdict.NOT_RUN
-    assert finding(found).missing == ("masrouter pool on mbpp",)
+    assert finding(found).missing == ("masrouter pool on mbpp, seed 0",)
     assert finding(found).value is None
 
 
@@ -332,7 +452,7 @@ def test_regions(region: Region, low: float, high: float, expected: Outcome) -> 
 def test_cells_that_do_not_go_together_are_refused(write_cell: Any) -> None:
     cells = [write_cell("gmr", "pool", "mbpp"), write_cell("masrouter", "pool", "mbpp", simulated=False)]
     with pytest.raises(UserError, match="different kinds of backbones"):
-        build(cells)
+        build(Source(tuple(cells), preset=config.preset("embedded")))
 
 
 def test_a_cell_of_another_schema_is_refused(write_cell: Any) -> None:
@@ -340,4 +460,4 @@ def test_a_cell_of_another_schema_is_refused(write_cell: Any) -> None:
     document = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**document, "schema": 0}))
     with pytest.raises(UserError, match="result schema 0"):
-        build([folder])
+        build(Source((folder,), preset=config.preset("embedded")))

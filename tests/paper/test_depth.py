@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from harness.errors import UserError
+from paper import sweeps
 from paper.artefacts import depth
-from paper.artefacts.depth import BUDGETS
 from paper.figures import Figure
 from paper.source import Source
 from tests.paper import traced
@@ -30,7 +30,7 @@ def sweep(make: Any) -> list[Path]:
     """φ cents of cost a question; 2 of 4 right up to φ = 6, 3 beyond."""
     return [
         make(method, total=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
-        for method, phi in BUDGETS.items()
+        for method, phi in sweeps.values(sweeps.DEPTHS, "max_depth").items()
     ]
 
 

@@ -21,8 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
 from harness.files import ROOT
-from paper import figures
-from paper.artefacts import lambda_frontier
+from paper import figures, sweeps
 from paper.figures import Figure, balanced
 from paper.tables import SIMULATED
 from tests.paper import traced
@@ -91,7 +90,7 @@ def sources(write_cell: Callable[..., Path]) -> dict[str, list[str]]:
         return [str(traced.make(write_cell, method, **changes)) for method in methods]
 
     log = [{"entropy_write": 0.5, "entropy_halt": 0.25}, {"entropy_write": 0.4, "entropy_halt": 0.3}]
-    weights = cells(lambda_frontier.WEIGHTS, updates=log)
+    weights = cells(sweeps.COST_WEIGHTS, updates=log)
     return {
         "pareto": [weights[1], *cells(["masrouter", "full_history"])],
         "lambda_frontier": weights,

@@ -266,8 +266,58 @@ def test_the_caption_names_the_conditions_of_a_run_and_how_many_cells_they_conce
         write_cell(notes=["length_scale 0.2", "limit: 4 test items"]),
     ]
     caption = main_table.build(Source.of(cells)).caption
-    assert caption.endswith(" Conditions of this run: length_scale 0.2; limit: 4 test items (1 of 2 cells).")
+    assert caption.endswith(
+        " Conditions of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
+    )
     assert "Conditions" not in main_table.build(Source.of([write_cell("complex_cot")])).caption
+
+
+def test_many_rows_under_a_condition_are_counted_and_a_part_of_a_row_is_named(write_cell):
+    cells = [
+        write_cell(method, benchmark=key, notes=[note] if key == "math" or note == "all of it" else [])
+        for method, note in (("cot", "part"), ("single", "all of it"), ("aflow", "common"), ("macnet_tree", "common"))
+        for key in ("math", "mbpp")
+    ]
+    more = [write_cell(method, "qwen-2.5-32B", "math", notes=["common"]) for method in ("aflow", "macnet_tree")]
+    caption = main_table.build(Source.of([*cells, *more])).caption
+    assert "all of it (only Single LLM (qwen-2.5-14B));" in caption
+    assert "common (4 of 10 cells);" in caption
+    assert caption.endswith("part (only CoT (qwen-2.5-14B) on MATH).")
+
+
+def test_a_backbone_of_two_revisions_is_named_with_its_rows(write_cell):
+    def served(revision):
+        return {"qwen-2.5-14B": {"model": "org/Q", "served_by": "one", "revision": revision}}
+
+    cells = [write_cell("cot", backbones=served("r1")), write_cell(backbones=served(None))]
+    caption = main_table.build(Source.of(cells)).caption
+    assert "qwen-2.5-14B is not the same in all rows: org/Q (only Single LLM (qwen-2.5-14B)), org/Q at r1 (" in caption
+    alike = [write_cell("aflow", backbones=served(None)), write_cell("macnet_tree", backbones=served(None))]
+    assert "not the same" not in main_table.build(Source.of(alike)).caption
+
+
+def test_the_average_has_records_of_its_own(write_cell, verdicts):
+    """Two seeds with 1 and 3 of 10 right on every benchmark; variances of five test sets add."""
+    cells = [
+        write_cell("gmr", "pool", key, seed=seed, correct=verdicts(1 + 2 * seed, 10)) for key in FIVE for seed in (0, 1)
+    ]
+    table = main_table.build(Source.of([*cells, write_cell("cot", correct=verdicts(5, 10))]))
+    line = record(table, method="gmr", benchmark="average")
+    shown = place(table, "GMR", "LLM Pool", "Avg.")[1]
+    assert (line["published"], line["measured"], line["seed0"]) == ("77.73", "20.00", "10.00")
+    assert float(line["difference"]) == pytest.approx(20 - 77.73)
+    assert shown.below.startswith(f"{float(line['low']):.1f}–{float(line['high']):.1f}")
+    assert len(line["run_id"].split()) == 10
+    assert (line["seeds"], line["n"], line["calibrated"]) == ("0 1", "", "false")
+    assert record(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")["measured"] == ""
+    assert len({tuple(one) for one in table.records}) == 1
+    assert not any(one["benchmark"] == "average" for one in main_table.build(Source.of(cells[:2])).records)
+
+
+def test_a_fitted_average_has_no_difference_in_its_record(write_cell):
+    table = main_table.build(Source.of([write_cell("cot", benchmark=key, calibrated=key == "math") for key in FIVE]))
+    line = record(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")
+    assert (line["measured"], line["difference"], line["calibrated"]) == ("75.00", "", "true")
 
 
 def test_the_identity_of_a_table_is_that_of_its_cells(write_cell):

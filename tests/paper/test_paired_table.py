@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -201,3 +202,62 @@ def test_every_format_can_be_written(write_cell, tmp_path):
     if shutil.which("pdflatex"):
         compile_fragment(tmp_path / "paired.tex", tmp_path / "paired.pdf")
         assert (tmp_path / "paired.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_average_is_the_mean_of_the_differences_and_their_variances_add(write_cell):
+    """Against the normal interval of five paired means, written out."""
+    sizes = {
+        "math": (60, 15, 5, 20), "gsm_hard": (50, 20, 4, 26), "mbpp": (50, 9, 8, 33), "humaneval": (40, 5, 25, 30),
+        "mmlu_pro": (30, 10, 10, 50),
+    }  # fmt: skip
+    cells, means, variances = [], [], []
+    for benchmark, size in sizes.items():
+        ours, theirs = counts(*size)
+        cells += [
+            write_cell("gmr", "pool", benchmark, correct=ours),
+            write_cell("cot", "my-7B", benchmark, correct=theirs),
+        ]
+        differences = np.array(ours, dtype=float) - np.array(theirs, dtype=float)
+        means.append(differences.mean())
+        variances.append(differences.var() / len(differences))
+    mean, reach = 100 * np.mean(means), 196 * math.sqrt(sum(variances)) / 5
+    table = paired.build(Source.of([*cells, write_cell("masrouter", "pool", correct=counts(*sizes["gsm_hard"])[0])]))
+    found = place(table, "CoT", "my-7B", "Avg.")
+    assert (found["Diff."].text, found["Diff."].sign, found["Publ. 0"].text) == (f"+{mean:.2f}", "", "")
+    low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
+    assert (low, high) == pytest.approx((mean - reach, mean + reach), abs=0.2)
+    line = record(table, method="cot", backbone="my-7B", benchmark="average")
+    assert float(line["difference"]) == pytest.approx(mean)
+    assert (float(line["difference_low"]), float(line["difference_high"])) == pytest.approx((low, high), abs=0.06)
+    assert len(line["run_id"].split()) == len(line["reference_run_id"].split()) == 5
+    assert (line["p_exact"], line["published_difference"]) == ("", "")
+    some = place(table, "MASRouter", "LLM Pool", "Avg.")
+    assert (some["Diff."].text, some["Publ. 0"].text) == (NOT_RUN, "+3.46")
+    assert any("of the average normal" in note for note in table.notes)
+
+
+def test_an_average_below_zero_keeps_its_interval(write_cell):
+    ours, theirs = counts(10, 0, 30, 60)
+    cells = [write_cell("gmr", "pool", key, correct=ours) for key in load().benchmarks]
+    cells += [write_cell("cot", benchmark=key, correct=theirs, calibrated=key == "math") for key in load().benchmarks]
+    table = paired.build(Source.of(cells))
+    line = record(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")
+    low, value, high = (float(line[name]) for name in ("difference_low", "difference", "difference_high"))
+    assert value == pytest.approx(-30)
+    assert low < value < high < 0
+    assert (line["published_difference"], line["calibrated"]) == ("+5.62", "true")
+    assert place(table, "CoT", "qwen-2.5-14B", "Avg.")["Diff."].sign == DAGGER
+
+
+def test_the_seed_of_the_exact_test_is_named(write_cell):
+    def note(*cells):
+        [said] = [note for note in paired.build(Source.of(list(cells))).notes if note.startswith("p: exact")]
+        return said
+
+    zero = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
+    assert "on seed 0 (the CSV" in note(*zero, write_cell("cot"))
+    late = [write_cell("masrouter", "pool", key, seed=seed) for seed in (2, 1) for key in ("gsm_hard", "math")]
+    assert "or the lowest where that was not run (seed 1 of MASRouter (LLM Pool))" in note(*zero, *late)
+    part = [write_cell("puppeteer", benchmark="math", seed=3), write_cell("puppeteer")]
+    assert "seed 3 of Puppeteer (qwen-2.5-14B) on MATH" in note(*zero, *part)
+    assert "on seed 1, the lowest that was run (" in note(*late)

@@ -6,9 +6,9 @@ import pytest
 
 from paper.artefacts import roles
 from paper.source import Source
-from tests.paper.spending import cell_of, row_of
+from tests.paper.spending import cell_of, row_of, title
 
-ACCURACY, COST, GAIN = "Accuracy (%)", "Cost of a question (1e-4)", "Accuracy against The gmr"
+ACCURACY, COST, GAIN = "Accuracy (%)", "Cost of a question (1e-4)", f"Accuracy against {title('gmr')}"
 BOTH = ("gsm_hard", "humaneval")
 
 
@@ -32,7 +32,7 @@ def test_nothing_is_published_for_the_roles_of_the_domain(write_cell):
     table = build(write_cell, "gmr_roles_domain")
     assert printed(table, ACCURACY) == ["70.55", "", "89.84", ""]
     assert printed(table, GAIN) == [""] * 4
-    own = [row for row in table.rows if row.labels[1] == "The gmr_roles_domain"]
+    own = [row for row in table.rows if row.labels[1] == title("gmr_roles_domain")]
     assert [cell_of(table, row, ACCURACY, "Meas.").beside for row in own] == ["", ""]
     assert [cell_of(table, row, GAIN, "Meas.").text for row in own] == ["0.00", "0.00"]
 
@@ -41,4 +41,4 @@ def test_nothing_is_published_for_the_roles_of_the_domain(write_cell):
 def test_the_two_tables_can_stand_in_one_document(write_cell, variant):
     table = build(write_cell, variant)
     assert table.label == f"roles-{variant}".replace("_", "-")
-    assert row_of(table, f"The {variant}", "GSM-Hard, n = 4").labels[2] == "0"
+    assert row_of(table, title(variant), "GSM-Hard, n = 4").labels[2] == "0"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from harness.config import methods
 from paper import tidy
 from paper.artefacts import main_table
 from paper.measures import Key, measure
+from paper.provenance import provenance
 from paper.results import read
 from paper.source import Source
 from tests.paper.spending import record_of
@@ -43,3 +47,38 @@ def test_a_program_can_read_every_difference(write_cell, verdicts):
     record = record_of(table, method="gmr", benchmark="gsm_hard")
     assert float(record["difference"]) == -60.55
     assert record["backbones"] == "pool=simulated/pool by simulator 1"
+
+
+COMMIT = "5ea1b2c0" * 5
+
+
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [
+        ({"revision": COMMIT, "revision_confirmed": True}, "org/A at 5ea1b2c05ea1 by one"),
+        ({"revision": COMMIT, "revision_confirmed": False}, "org/A at 5ea1b2c05ea1 (not confirmed) by one"),
+        (
+            {"revision": "simulated-4b98-9136-0.2", "revision_confirmed": True},
+            "org/A at simulated-4b98-9136-0.2 by one",
+        ),
+        ({"revision": None, "revision_confirmed": False}, "org/A by one"),
+        ({}, "org/A by one"),
+    ],
+)
+def test_a_backbone_has_its_revision(write_cell, revision, said):
+    cell = read(write_cell("gmr", "pool", backbones={"a": {"model": "org/A", "served_by": "one", **revision}}))
+    assert tidy.identity(measure([cell])[KEY])["backbones"] == f"a={said}"
+    assert dict(provenance([cell]))["backbones"] == f"a = {said}"
+
+
+def test_below_a_table_a_revision_that_is_shared_stands_once(write_cell):
+    shared = {"served_by": "simulated", "revision": "simulated-w-c-1", "revision_confirmed": True}
+    both = {key: {"model": f"org/{key.upper()}", **shared} for key in ("b", "a")}
+    cell = read(write_cell("gmr", "pool", backbones=both))
+    assert dict(provenance([cell]))["backbones"] == "a = org/A, b = org/B at simulated-w-c-1 by simulated"
+
+
+def test_the_title_is_that_of_the_configuration_and_else_of_the_run(write_cell):
+    known, unknown = (read(write_cell(method, "pool")) for method in ("gmr_no_halting", "nobody_knows_it"))
+    assert known.run.method_title == methods()["gmr_no_halting"].title != "The gmr_no_halting"
+    assert unknown.run.method_title == "The nobody_knows_it"

@@ -111,10 +111,16 @@ def test_the_style_of_a_plot_reruns_the_plot_alone(house: Path) -> None:
         assert reruns(house) == {"figure name=pareto_he"}
 
 
-def test_what_all_artefacts_share_reruns_reports_and_no_cell(house: Path) -> None:
-    with changed(house / "paper" / "figures.py", '"""', '"""Larger. '):
+def test_what_all_artefacts_read_reruns_reports_and_no_cell(house: Path) -> None:
+    with changed(house / "paper" / "published.yaml", "# The numbers", "# All numbers"):
         assert reruns(house) == {
             "figure name=pareto_he",
             "table name=ablation/no_halting",
             "table name=ablation/no_write_gate",
         }
+
+
+def test_another_title_reruns_what_shows_it_and_no_cell(house: Path) -> None:
+    old = "{extends: gmr, title: GMR w/o write gate, "
+    with changed(house / "config" / "methods.yaml", old, old.replace("w/o", "without")):
+        assert reruns(house) == {"table name=ablation/no_write_gate"}

@@ -30,6 +30,7 @@ def claims(
     from paper import registry
     from paper.claims import render
     from paper.claims.report import build
+    from paper.source import Source
 
     if published:
         typer.echo(render.terminal(build()))
@@ -38,9 +39,11 @@ def claims(
     chosen = preset_of(name, overrides)
     cells = [layout.cell(name, cell) for cell in registry.cells_of(chosen)]
     timings = [layout.timing(name, cell) for one in registry.artefacts().values() for cell in one.timings_of(chosen)]
-    report = build(
-        [folder for folder in cells if (folder / "run.json").is_file()],
-        [folder for folder in dict.fromkeys(timings) if (folder / "timing.json").is_file()],
+    source = Source(
+        cells=tuple(folder for folder in cells if (folder / "run.json").is_file()),
+        preset=chosen,
+        timings=tuple(folder for folder in dict.fromkeys(timings) if (folder / "timing.json").is_file()),
     )
+    report = build(source)
     typer.echo(render.terminal(report))
     logging.info("%d claims: %s", len(report.judged), ", ".join(map(str, render.write(report, layout.REPORTS / name))))

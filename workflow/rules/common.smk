@@ -10,6 +10,7 @@ from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
 from paper import registry
+from paper.code import code_of_report
 from workflow import jobs, searches
 
 
@@ -124,18 +125,31 @@ def artefact_inputs(wildcards):
 
 
 def artefact_choice(wildcards):
-    """What decides, besides its inputs, what a table or figure shows."""
-    artefact, chosen = ARTEFACTS[wildcards.name], PRESETS[wildcards.preset]
-    cells = [str(cell) for cell in artefact.cells_of(chosen)]
-    return as_text({"cells": cells, "options": dict(artefact.options)})
+    """What of the configuration decides, besides its inputs, what a table or figure shows."""
+    return as_text(ARTEFACTS[wildcards.name].choice(PRESETS[wildcards.preset]))
+
+
+def for_claims(wildcards):
+    """The artefacts whose cells and timings a claim may be about."""
+    chosen = PRESETS[wildcards.preset]
+    return [
+        one
+        for one in ARTEFACTS.values()
+        if (one.cells or one.timings) and one.applies_to(chosen)
+    ]
 
 
 def claims_inputs(wildcards):
     """Every cell and timing of a preset that a claim may be about."""
     chosen = PRESETS[wildcards.preset]
-    made = [one for one in ARTEFACTS.values() if one.applies_to(chosen)]
-    files = [path for one in made if not one.worlds for path in one.inputs(chosen)]
+    files = [path for one in for_claims(wildcards) for path in one.inputs(chosen)]
     return sorted(set(files))
+
+
+def claims_choice(wildcards):
+    """What of the configuration decides, besides the inputs, what is said of the claims."""
+    chosen = PRESETS[wildcards.preset]
+    return as_text([one.choice(chosen) for one in for_claims(wildcards)])
 
 
 def everything():

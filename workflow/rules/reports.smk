@@ -33,8 +33,14 @@ rule claims:
     conda:
         "../../environment.yml"
     params:
-        files=lambda wildcards: len(claims_inputs(wildcards)),
-        code=code("paper"),
+        choice=claims_choice,
+        code=code_of_report(
+            ["paper.claims.report", "paper.claims.render"],
+            "paper/claims.yaml",
+            "harness/roles/catalogue.yaml",
+            "paper/published.yaml",
+            "paper/schemas",
+        ),
     shell:
         "gmr --log {log} claims --preset {wildcards.preset} > /dev/null"
 

@@ -12,6 +12,6 @@ rule search_history:
         "../../environment.yml"
     params:
         cells=lambda wildcards: len(searches.folders(PRESETS[wildcards.preset])),
-        code=code("paper"),
+        code=code_of_report(["paper.search_history"], "paper/schemas"),
     shell:
         "gmr --log {log} search-history --preset {wildcards.preset}"

@@ -17,6 +17,10 @@ rule learning:
         "../../environment.yml"
     params:
         cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
-        code=code("paper", "config/studies"),
+        code=code_of_report(
+            ["paper.learning.report", "paper.learning.files"],
+            "config/studies",
+            "paper/schemas",
+        ),
     shell:
         "gmr --log {log} learning --preset {wildcards.preset}"

@@ -10,6 +10,12 @@ rule timing:
     # All cores there are, so that nothing else runs while a method is timed.
     threads: 1024
     params:
+        choice=lambda wildcards: as_text(
+            {
+                "in_flight": PRESETS[wildcards.preset].in_flight,
+                "endpoints": PRESETS[wildcards.preset].endpoints,
+            }
+        ),
         code=lambda wildcards: code_of(METHODS[wildcards.method].module),
     shell:
         "gmr --log {log} time --preset {wildcards.preset} --method {wildcards.method}"
