@@ -73,12 +73,18 @@ def _served(backbone: Mapping[str, Any]) -> str:
 
 
 def _backbones(cells: Iterable[Cell]) -> str:
-    """Those that one server answered in one revision, as the simulator does, share what follows their names."""
+    """Those that one server answered in one revision, as the simulator does, share what follows their names.
+
+    So do those of several simulated worlds, each of which has all of them.
+    """
     found: dict[str, set[str]] = {}
     for cell in cells:
         for key, backbone in cell.run.backbones.items():
             found.setdefault(_served(backbone), set()).add(f"{key} = {backbone['model']}")
-    return "; ".join(sorted(f"{', '.join(sorted(names))}{server}" for server, names in found.items()))
+    servers: dict[str, list[str]] = {}
+    for server, names in sorted(found.items()):
+        servers.setdefault(", ".join(sorted(names)), []).append(server)
+    return "; ".join(sorted(f"{names}{','.join(places)}" for names, places in servers.items()))
 
 
 def _listed(values: Iterable[str]) -> str:

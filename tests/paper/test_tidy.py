@@ -82,3 +82,21 @@ def test_the_title_is_that_of_the_configuration_and_else_of_the_run(write_cell):
     known, unknown = (read(write_cell(method, "pool")) for method in ("gmr_no_halting", "nobody_knows_it"))
     assert known.run.method_title == methods()["gmr_no_halting"].title != "The gmr_no_halting"
     assert unknown.run.method_title == "The nobody_knows_it"
+
+
+def test_below_a_table_the_backbones_of_several_worlds_stand_once(write_cell):
+    worlds = [
+        {
+            key: {
+                "model": f"org/{key.upper()}",
+                "served_by": "simulated",
+                "revision": world,
+                "revision_confirmed": True,
+            }
+            for key in ("b", "a")
+        }
+        for world in ("simulated-v", "simulated-w")
+    ]
+    cells = [read(write_cell("gmr", "pool", benchmark=f"b{n}", backbones=world)) for n, world in enumerate(worlds)]
+    said = "a = org/A, b = org/B at simulated-v by simulated, at simulated-w by simulated"
+    assert dict(provenance(cells))["backbones"] == said
