@@ -19,6 +19,7 @@ from paper.measures import Measurement
 from paper.ratios import estimates, mean_of
 from paper.results import Cell
 from paper.statistics import Estimate
+from paper.traces import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ def pflops(cell: Cell) -> NDArray[np.float64]:
             that ``config/backbones.yaml`` does not have.
     """
     path = cell.folder / "calls.parquet"
-    calls = _read(path)
+    calls = read_table(path, ("item_id", "backbone", *_TOKENS))
     _check_tokens(calls, cell, path)
     known = load_backbones(BACKBONES)
     strangers = sorted(set(calls["backbone"]) - set(known))
@@ -56,18 +57,6 @@ def per_query(measurement: Measurement) -> Estimate:
         UserError: As :func:`pflops`.
     """
     return estimates([{"pflops": mean_of(pflops(cell).tolist())} for cell in measurement.cells])["pflops"]
-
-
-def _read(path: Path) -> pd.DataFrame:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = ["item_id", "backbone", *_TOKENS]
-    try:
-        return pq.read_table(path, columns=columns).to_pandas()[columns]
-    except (pa.ArrowException, OSError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: not a readable table of calls ({reason}); run the cell again") from error
 
 
 def _check_tokens(calls: pd.DataFrame, cell: Cell, path: Path) -> None:

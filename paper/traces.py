@@ -82,8 +82,8 @@ def read(cell: Cell) -> Traces:
         UserError: A table is missing or damaged, or tells of questions that are not the cell's.
     """
     ids = list(cell.items.item_id)
-    items = _table(cell.folder / "items.parquet", ("item_id", "depth")).set_index("item_id")
-    decisions = _table(cell.folder / "decisions.parquet", _DECISIONS)
+    items = read_table(cell.folder / "items.parquet", ("item_id", "depth")).set_index("item_id")
+    decisions = read_table(cell.folder / "decisions.parquet", _DECISIONS)
     strangers = sorted(set(decisions["item_id"]) - set(ids))
     if strangers:
         raise UserError(
@@ -133,13 +133,31 @@ def ratios(traces: Traces, steps: Sequence[int] = STEPS) -> dict[str, Ratio]:
     return {name: one for name, one in found.items() if one.cases}
 
 
+def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Some columns of a table of a cell.
+
+    Raises:
+        UserError: The file is missing or damaged, or lacks a column.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
+    except (pa.ArrowException, OSError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: not a readable table with the columns {', '.join(columns)} ({reason}); run the cell again"
+        ) from error
+
+
 def updates(cell: Cell) -> pd.DataFrame:
     """The training log: one row an update, indexed by its number, one column a measure, besides ``epoch``.
 
     Raises:
         UserError: There is none, or it is damaged.
     """
-    rows = _table(cell.folder / "training.parquet", _UPDATES)
+    rows = read_table(cell.folder / "training.parquet", _UPDATES)
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
     return log.reset_index("epoch").rename_axis(columns=None)
 
@@ -150,7 +168,7 @@ def rollouts(cell: Cell) -> Rollouts:
     Raises:
         UserError: The table of training decisions is missing or damaged.
     """
-    rows = _table(cell.folder / "training_decisions.parquet", ("item_id", "epoch", "rollout"))
+    rows = read_table(cell.folder / "training_decisions.parquet", ("item_id", "epoch", "rollout"))
     return Rollouts(*(int(rows[column].nunique()) for column in ("item_id", "epoch", "rollout")))
 
 
@@ -163,16 +181,3 @@ def _counts(decisions: pd.DataFrame, name: str, opened: bool, ids: Sequence[str]
 
 def _ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> Ratio:
     return Ratio(numerators.astype(float), denominators.astype(float))
-
-
-def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
-    except (pa.ArrowException, OSError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"{path}: not a readable table with the columns {', '.join(columns)} ({reason}); run the cell again"
-        ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.config import POOL
@@ -12,13 +11,13 @@ from harness.errors import UserError
 from paper.learning import measures
 from paper.learning.study import Study
 from paper.results import Cell
+from paper.traces import read_table, updates
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _TRAINING = "training.parquet"
 _DECISIONS = ("item_id", "step", "name", "choice", "options", "log_prob")
-_UPDATES = ("epoch", "update", "measure", "value")
 
 Values = Mapping[str, float]
 
@@ -119,35 +118,16 @@ def _row(cell: Cell) -> Row:
 
 
 def _learned(cell: Cell, study: Study) -> Learned:
-    decisions = _read(cell.folder / "decisions.parquet", _DECISIONS)
-    log = _log(cell.folder / _TRAINING)
+    decisions = read_table(cell.folder / "decisions.parquet", _DECISIONS)
+    log = updates(cell)
     values = {
         **measures.of_items(cell.items, study.cost_weight),
-        **measures.of_answers(_read(cell.folder / "items.parquet", ("depth", "utility"))),
+        **measures.of_answers(read_table(cell.folder / "items.parquet", ("depth", "utility"))),
         **measures.of_memory(decisions, cell.run.data.n_test),
         **measures.of_choices(decisions),
         **measures.of_training(log, study.collapsed_entropy),
     }
     return Learned(values, measures.shares(decisions, "backbone"), log)
-
-
-def _log(path: Path) -> pd.DataFrame:
-    """The training log with a column a measure, by update."""
-    rows = _read(path, _UPDATES).pivot(index=["update", "epoch"], columns="measure", values="value")
-    return rows.reset_index("epoch")
-
-
-def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
-    except (pa.ArrowException, OSError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"{path}: not a readable table with the columns {', '.join(columns)} ({reason}); run the cell again"
-        ) from error
 
 
 def _dominates(one: Values, other: Values) -> bool:

@@ -95,7 +95,7 @@ def rewrite(folder: Path, change: Callable[[list[dict[str, object]]], list[dict[
             "are not those",
         ),
         (lambda rows: [{**row, "backbone": "gone-7B"} for row in rows], "'gone-7B', whose size config/backbones.yaml"),
-        (lambda rows: [{"item_id": row["item_id"]} for row in rows], "not a readable table of calls"),
+        (lambda rows: [{"item_id": row["item_id"]} for row in rows], "not a readable table with the columns item_id, backbone"),
     ],
 )
 def test_calls_that_cannot_be_counted_are_refused(
@@ -112,5 +112,5 @@ def test_calls_that_cannot_be_counted_are_refused(
 def test_a_damaged_table_is_refused(write_cell: WriteCell) -> None:
     folder = write_cell()
     (folder / "calls.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match="not a readable table of calls"):
+    with pytest.raises(UserError, match="not a readable table with the columns item_id, backbone"):
         flops.pflops(read(folder))
