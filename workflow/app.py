@@ -29,6 +29,9 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=YAML", help="Override a key of the preset: --set 'limit={test: 32}'."),
 ]
 BenchmarkKey = Annotated[str, typer.Option("--benchmark", help="A key of config/benchmarks.yaml.")]
+MethodKey = Annotated[str, typer.Option("--method", help="A key of config/methods.yaml.")]
+BackboneRow = Annotated[str, typer.Option("--backbone", help="A key of config/backbones.yaml, or pool.")]
+Seed = Annotated[int, typer.Option("--seed", help="Training seed.")]
 
 
 @app.callback()

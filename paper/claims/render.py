@@ -11,6 +11,7 @@ from paper.claims.lines import Line, line
 from paper.claims.report import LABEL, Report
 from paper.claims.verdicts import Consistency, Verdict
 from paper.render import csv
+from paper.render.html import page
 from paper.render.markdown import escape
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -32,19 +33,9 @@ def write(report: Report, folder: Path) -> list[Path]:
 
 def html(report: Report) -> str:
     """One page that needs nothing else: no script, no font, no style sheet, no picture."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     sections = list(_sections(report))
-    return template.render(
-        report=report, sections=sections, heads=_heads(report), words=_VERDICT_HEADS, against=_AGAINST
+    return page(
+        _TEMPLATE, report=report, sections=sections, heads=_heads(report), words=_VERDICT_HEADS, against=_AGAINST
     )
 
 

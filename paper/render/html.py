@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paper.tables import Mark, Row, Table
 
@@ -21,6 +21,11 @@ class _Line(NamedTuple):
 
 def render(table: Table) -> str:
     """The text of the page."""
+    return page(_TEMPLATE, table=table, lines=_lines(table), mark=Mark)
+
+
+def page(template: Path, **values: Any) -> str:
+    """A page from a template: what is put in is escaped, and a name that is not given is an error."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -30,8 +35,7 @@ def render(table: Table) -> str:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(table=table, lines=_lines(table), mark=Mark)
+    return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
 
 
 def _lines(table: Table) -> list[_Line]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
-
-import typer
 
 from harness import config, layout
 from harness.config import Cell
-from workflow.app import BenchmarkKey, Overrides, PresetName, app, preset_of
+from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
 
 
 @app.command()
@@ -40,10 +37,10 @@ def world(preset: PresetName, overrides: Overrides = None) -> None:
 @app.command()
 def cell(
     preset: PresetName,
-    method: Annotated[str, typer.Option(help="A key of config/methods.yaml.")],
+    method: MethodKey,
     benchmark: BenchmarkKey,
-    backbone: Annotated[str, typer.Option(help="A key of config/backbones.yaml, or pool.")],
-    seed: Annotated[int, typer.Option(help="Training seed.")] = 0,
+    backbone: BackboneRow,
+    seed: Seed = 0,
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""

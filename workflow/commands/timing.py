@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
-
-import typer
 
 from harness.config import Cell
-from workflow.app import BenchmarkKey, Overrides, PresetName, app, preset_of
+from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
 
 
 @app.command("time")
 def time_cell(
     preset: PresetName,
-    method: Annotated[str, typer.Option(help="A key of config/methods.yaml.")],
+    method: MethodKey,
     benchmark: BenchmarkKey,
-    backbone: Annotated[str, typer.Option(help="A key of config/backbones.yaml, or pool.")],
-    seed: Annotated[int, typer.Option(help="Training seed.")] = 0,
+    backbone: BackboneRow,
+    seed: Seed = 0,
     overrides: Overrides = None,
 ) -> None:
     """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run beside it."""
