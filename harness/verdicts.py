@@ -1,8 +1,8 @@
 """How programs ended in the sandbox, found out once and then shared by all cells.
 
 Below one folder each cell appends to a file of its own and reads those of the others. A record is a line: the SHA-256
-of everything that decides how the program ends, the CRC-32 of what follows, both in hexadecimal, and outcome, detail
-and output as JSON. It is a cache: deleting it costs time and changes nothing else.
+of everything that decides how the program ends, the CRC-32 of what follows, both in hexadecimal, and outcome, detail,
+output and the text that was asked for as JSON. It is a cache: deleting it costs time and changes nothing else.
 
 It opens no door to programs. At the levels ``full`` and ``no-namespaces`` they cannot reach the folder. At ``rlimit``
 they run as an unprivileged user where the suite runs as root, and can read the records but not write them; where the
@@ -19,7 +19,7 @@ import re
 import sys
 import sysconfig
 import zlib
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -95,7 +95,7 @@ class RememberingSandbox(Sandbox):
         Raises:
             UserError: The cache cannot be written, or another process writes the same file.
         """
-        digest = _digest(program.source, program.setup, program.checks, *self._ground)
+        digest = _digest(*astuple(program), *self._ground)
         known = self._in_this_process.get(digest) or _unpacked(self._records.get(digest))
         return known or await self._in_flight.share(digest, lambda: self._execute(digest, program))
 
@@ -103,7 +103,9 @@ class RememberingSandbox(Sandbox):
         whole = await super().run(program)
         execution = replace(whole, stdout=whole.stdout[-_KEPT_OUTPUT:])
         if execution.outcome not in _MACHINES_OWN and _is_its_own(program):
-            self._records.append(digest, orjson.dumps([execution.outcome, execution.detail, execution.stdout]))
+            self._records.append(
+                digest, orjson.dumps([execution.outcome, execution.detail, execution.stdout, execution.shown])
+            )
         elif execution.outcome is not Outcome.SANDBOX_ERROR:
             self._in_this_process[digest] = execution
         return execution
@@ -160,8 +162,8 @@ class _Lines:
 def _unpacked(content: bytes | None) -> Execution | None:
     if content is None:
         return None
-    outcome, detail, stdout = orjson.loads(content)
-    return Execution(Outcome(outcome), detail, stdout)
+    outcome, *rest = orjson.loads(content)
+    return Execution(Outcome(outcome), *rest)
 
 
 def _is_its_own(program: Program) -> bool:

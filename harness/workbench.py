@@ -6,7 +6,6 @@ question itself and no others.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 
@@ -26,13 +25,6 @@ _LONGEST_VALUE = 200
 _PLACE_IN_CHECKS = re.compile(r" \(checks, line \d+\)\Z")
 _ADDRESS = re.compile(r"(?<= at 0x)[0-9a-fA-F]+")
 _ANSWER = re.compile(r"\banswer\b")
-# The program may have given another meaning to any name, and another target to ``sys.stdout``.
-_READ_ANSWER = """
-import builtins, sys
-if builtins.callable(answer):
-    raise builtins.TypeError("answer is a function, not a value")
-sys.__stdout__.write({mark!r} + builtins.str.join(" ", builtins.str(answer).split())[:{length}])
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +97,16 @@ class Workbench:
         speaking = [source for source in sources if _ANSWER.search(source)]
         if not speaking:
             return Value(failure="it has no variable named answer")
-        source = speaking[-1]
-        # Depends on the program, so that nothing the program prints can be it.
-        mark = f"<{hashlib.sha256(source.encode()).hexdigest()[:16]}>"
-        # One more than is shown tells whether something was cut.
-        run = await self._run(source, "", _READ_ANSWER.format(mark=mark, length=_LONGEST_VALUE + 1))
-        return _read_value(run, mark)
+        return _read_value(await self._run(Program(speaking[-1], show="answer")))
 
     async def _on_examples(self, task: CodeTask, sources: list[str]) -> list[Execution]:
         source = _first_that_defines(task.entry_point, sources)
-        return await together(self._run(source, task.setup, example) for example in task.visible)
+        return await together(
+            self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
+        )
 
-    async def _run(self, source: str, setup: str, checks: str) -> Execution:
-        run = await self._sandbox.run(Program(source, f"{setup}\n{_seeding(source)}", checks))
+    async def _run(self, program: Program) -> Execution:
+        run = await self._sandbox.run(program)
         if run.outcome is Outcome.SANDBOX_ERROR:
             raise UserError(
                 f"the sandbox failed on a program that a role's tool ran ({run.detail}); mend the cause, then "
@@ -157,11 +146,6 @@ def _first_that_defines(name: str, sources: list[str]) -> str:
     return sources[0]
 
 
-def _seeding(source: str) -> str:
-    """A program that draws random numbers must say the same each time; the name stays unbound for the program."""
-    return '__import__("random").seed(0)\n' if "random" in source else ""
-
-
 def _example_line(example: str, run: Execution) -> str:
     shown = " ".join(example.split())
     if run.outcome is Outcome.PASSED:
@@ -170,12 +154,10 @@ def _example_line(example: str, run: Execution) -> str:
     return f"- example failed: {shown} ({reason})"
 
 
-def _read_value(run: Execution, mark: str) -> Value:
+def _read_value(run: Execution) -> Value:
     if run.outcome is not Outcome.PASSED:
         return Value(failure=_reason(run))
-    _, found, printed = run.stdout.rpartition(mark)
-    if not found:
-        return Value(failure="its output was lost")
+    printed = " ".join((run.shown or "").split())
     shown = printed if len(printed) <= _LONGEST_VALUE else f"{printed[:_LONGEST_VALUE]}..."
     return Value(printed=_ADDRESS.sub("...", shown))
 

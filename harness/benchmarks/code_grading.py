@@ -55,7 +55,7 @@ class CodeBenchmark(Benchmark):
         from harness.sandbox import Outcome, Program
 
         task = task_of(item)
-        program = Program(source=answer, setup=task.setup, checks=task.checks)
+        program = Program(answer, task.setup, task.checks, task.entry_point)
         execution = await tools.sandbox.run(program)
         failed_ourselves = execution.outcome is Outcome.SANDBOX_ERROR
         return Verdict(

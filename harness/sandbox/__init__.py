@@ -1,8 +1,8 @@
 """Execution of programs written by models: one fresh, confined process a program, never this process.
 
-The pieces, from the caller down: :mod:`.pool` (how many at once, retries), :mod:`.process` (one child process, its
-output and its clock), :mod:`.verdict` (what the child's report means), :mod:`.levels` (how well this machine can
-confine) and :mod:`.jail` (everything that runs inside the child).
+The pieces, from the caller down: :mod:`.pool` (how many at once, retries), :mod:`.worker` (one warm worker),
+:mod:`.verdict` (what its report means), :mod:`.levels` (how well this machine can confine) and :mod:`.jail` (what
+runs in the processes of a worker: the nursery that programs are forked from, the program, its checks).
 """
 
 from harness.sandbox.model import Execution, Limits, Outcome, Program

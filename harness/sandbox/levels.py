@@ -1,32 +1,29 @@
 """How well this machine can confine programs, found by trying.
 
-============== ============================================================================================
-level          what holds a program
-============== ============================================================================================
-full           own user, mount, process, network, IPC and host name namespaces with a root directory in memory
-               that shows the standard library and nothing else; and all of ``no-namespaces``
-no-namespaces  file rules (Landlock), a system call filter (seccomp: no network, no process, no signal to others),
-               resource limits; existence and size of files can be seen, the number of files is not bounded
-rlimit         resource limits and an unprivileged user; the program can read what that user can read, use the
-               network, and signal that user's processes: for programs that are faulty, not for hostile ones
-============== ============================================================================================
+=============== ===========================================================================================
+level           what holds a program
+=============== ===========================================================================================
+full            own user, mount, process, network, IPC and host name namespaces with a root directory in memory
+                that shows the standard library and nothing else; and all of ``no-namespaces``
+full/bubblewrap the same, with namespaces made by the program bubblewrap, where we may not make them ourselves
+no-namespaces   file rules (Landlock), a system call filter (seccomp: no network, no process, no signal to others),
+                resource limits; existence and size of files can be seen
+rlimit          resource limits and an unprivileged user; the program can read what that user can read, use the
+                network, and signal that user's processes: for programs that are faulty, not for hostile ones
+=============== ===========================================================================================
 """
 
 from __future__ import annotations
 
 import functools
-import marshal
-import subprocess
 
 from harness.errors import UserError
-from harness.sandbox.interpreter import ENVIRONMENT
-from harness.sandbox.jail.confinement import FULL, NO_NAMESPACES, RLIMIT
+from harness.sandbox.jail.confinement import BUBBLEWRAP, FULL, NO_NAMESPACES, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
-from harness.sandbox.orders import home_directory, order, work_directory
-from harness.sandbox.process import Run, command
-from harness.sandbox.verdict import judge
+from harness.sandbox.verdict import failed
+from harness.sandbox.worker import Worker
 
-LEVELS = (FULL, NO_NAMESPACES, RLIMIT)
+LEVELS = (FULL, BUBBLEWRAP, NO_NAMESPACES, RLIMIT)
 _LIMITS = Limits(cpu_s=5, wall_s=20.0)
 
 # Loads from disk after confinement, both Python and shared objects; root must be gone.
@@ -86,13 +83,14 @@ def require_level(level: str) -> str:
 @functools.cache
 def probe(level: str) -> Execution:
     """Runs a program that fails unless it is confined as the level promises; ``PASSED`` means available."""
-    program = Program(source="", checks=_IMPORTS if level == RLIMIT else _IMPORTS + _DENIALS)
+    program = Program(source=_IMPORTS if level == RLIMIT else _IMPORTS + _DENIALS)
+    worker: Worker | None = None
     try:
-        with home_directory(level) as home, work_directory(level, home) as box:
-            sent = marshal.dumps(order(program, _LIMITS, level, box))
-            child = subprocess.run(  # noqa: S603  our own launcher
-                command(), input=sent, capture_output=True, env=ENVIRONMENT, timeout=_LIMITS.wall_s, check=False
-            )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Execution(Outcome.SANDBOX_ERROR, f"{type(error).__name__}: {error}", "")
-    return judge(Run(child.stderr, child.stdout), _LIMITS)
+        worker = Worker(level, _LIMITS)
+        worker.start()
+        return worker.ask(program)
+    except (OSError, ValueError, UserError) as error:
+        return failed(f"{type(error).__name__}: {error}")
+    finally:
+        if worker is not None:
+            worker.close()

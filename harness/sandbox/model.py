@@ -10,19 +10,26 @@ from harness.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Three pieces of source that run one after the other in one namespace of a fresh process.
+    """A program under test, and what says how it did.
 
-    The namespace is that of a module named ``solution``: a block guarded by ``__name__ == "__main__"`` does not run.
+    The program runs in a process of its own, in the namespace of a module named ``solution``: a block guarded by
+    ``__name__ == "__main__"`` does not run. The checks run in another process. Names they use and nobody binds come
+    from the program: plain values as such, everything else as a stand-in that asks the program.
 
     Attributes:
         source: The program under test.
-        setup: Trusted source that runs before it, such as imports the task grants.
-        checks: Trusted source that runs after it; an ``AssertionError`` it raises means a wrong answer.
+        setup: Trusted source that runs before it, and before the checks, such as imports the task grants.
+        checks: Trusted source; an ``AssertionError`` it raises means a wrong answer. Modules of the standard library
+            need no import there.
+        entry_point: The function the checks are about: it comes from the program even where a built-in has its name.
+        show: A variable of the program whose text is wanted (:attr:`Execution.shown`).
     """
 
     source: str
     setup: str = ""
     checks: str = ""
+    entry_point: str = ""
+    show: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +89,12 @@ class Execution:
         detail: One line for people, such as the exception and the line that raised it.
         stdout: What the program printed (invalid UTF-8 replaced). Empty where the moment of a forced end would
             decide how much there is; cut at the limit for :attr:`Outcome.OUTPUT_LIMIT`.
+        shown: Text of the variable that :attr:`Program.show` names, its first 4096 characters; ``None`` without one.
+        first: How the first execution ended, where a time limit made a second one necessary.
     """
 
     outcome: Outcome
     detail: str
     stdout: str
+    shown: str | None = None
+    first: Outcome | None = None

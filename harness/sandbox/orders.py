@@ -1,84 +1,118 @@
-"""The order for one program: what to run, where, how confined."""
+"""What a worker is told before any program: how to confine."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import os
+import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from harness.sandbox.interpreter import interpreter
-from harness.sandbox.jail.candidate import CHECKS, PROGRAM, SETUP
-from harness.sandbox.jail.confinement import FULL, RLIMIT
-from harness.sandbox.model import Limits, Program
+from harness.errors import UserError
+from harness.sandbox.interpreter import Interpreter, interpreter
+from harness.sandbox.jail.confinement import BUBBLEWRAP, FULL, RLIMIT
+from harness.sandbox.model import Limits
 
-# The customary user that owns nothing; also what the kernel shows for users it cannot name.
-UNPRIVILEGED = 65534
-_PRIVATE_BOX = "/tmp"  # noqa: S108  in a root directory of its own that lives in memory for one program
-_MIB = 1 << 20
+# The customary user that owns nothing, also what the kernel shows for users it cannot name; and a neighbour of it.
+PROGRAM_USER, CHECKS_USER = 65534, 65533
+BOX_ENTRIES, BOX_BYTES = 1000, 16 << 20
+_PRIVATE_BOX = "/tmp"  # noqa: S108  in a root directory of its own that lives in memory
+_IN_MEMORY = (FULL, BUBBLEWRAP)
+# Our own code, to start from; a program's file rules do not open it.
+_JAIL = str(Path(__file__).parent / "jail")
+_RIGHTS_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
 
 
-def order(program: Program, limits: Limits, level: str, box: str) -> dict[str, Any]:
-    """The fields of a :class:`harness.sandbox.jail.request.Request`.
+def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
+    """The fields of a :class:`harness.sandbox.jail.policy.Policy`.
 
     Args:
-        program: What to run.
-        limits: What it may use.
-        level: How to confine it.
-        box: Its work directory, from :func:`work_directory`.
+        level: How programs are confined.
+        limits: What each of them may use.
+        box: Their work directory, from :class:`Box`.
+
+    Raises:
+        UserError: The level needs a program that is not installed.
     """
     python = interpreter()
+    root = os.geteuid() == 0
     return {
         "level": level,
-        "uid": UNPRIVILEGED if os.geteuid() == 0 else None,
+        "program_user": PROGRAM_USER if root else None,
+        "checks_user": CHECKS_USER if root else None,
+        "limits": _resource_limits(limits, level),
+        "wall_s": limits.wall_s,
+        "output_bytes": limits.output_kib << 10,
         "box": box,
+        "box_entries": BOX_ENTRIES,
+        "box_bytes": BOX_BYTES,
         "prefix": python.prefix,
         "stdlib": list(python.stdlib),
         "mounts": list(python.mounts),
         "readable": list(python.readable),
-        "limits": _resource_limits(limits, level),
-        "parts": [(SETUP, program.setup), (PROGRAM, program.source), (CHECKS, program.checks)],
+        "shell": _bubblewrap(python, box) if level == BUBBLEWRAP else [],
     }
 
 
-@contextlib.contextmanager
-def work_directory(level: str, home: str) -> Iterator[str]:
-    """An empty directory for one program, gone afterwards; level ``full`` has one in memory.
+class Box:
+    """The work directory of one worker's programs; below a private root it lives in memory and needs no care.
 
-    Args:
-        level: How the program is confined.
-        home: The directory to create it in, from :func:`home_directory`.
+    Attributes:
+        path: The directory.
     """
-    if level == FULL:
-        yield _PRIVATE_BOX
-        return
-    with tempfile.TemporaryDirectory(dir=home, ignore_cleanup_errors=True) as box:
-        if os.geteuid() == 0:
-            os.chown(box, UNPRIVILEGED, UNPRIVILEGED)
-        yield box
+
+    def __init__(self, level: str) -> None:
+        self._home = None if level in _IN_MEMORY else tempfile.mkdtemp(prefix="sandbox-")
+        self.path = _PRIVATE_BOX
+        if self._home is not None:
+            # Others may pass through the home, but not look into it.
+            os.chmod(self._home, 0o711)  # noqa: S103
+            self.path = os.path.join(self._home, "box")
+            os.mkdir(self.path, 0o700)
+            if os.geteuid() == 0:
+                os.chown(self.path, PROGRAM_USER, PROGRAM_USER)
+
+    def remove(self) -> None:
+        """Deletes the directory and whatever programs left in it."""
+        if self._home is not None:
+            # Trees deeper than the interpreter can follow, and directories whose owner took all rights away.
+            for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+                subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
+            self._home = None
 
 
-@contextlib.contextmanager
-def home_directory(level: str) -> Iterator[str]:
-    """The private place of all work directories; others may pass through it, but not look into it.
-
-    Args:
-        level: How programs are confined; ``full`` needs no such place.
-    """
-    if level == FULL:
-        yield ""
-        return
-    with tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True) as home:
-        os.chmod(home, 0o711)  # noqa: S103  no names to be read, and every work directory in it is closed
-        yield home
+@functools.cache
+def _bubblewrap(python: Interpreter, box: str) -> list[str]:
+    """The command line that puts a process into namespaces and a root directory like those of level ``full``."""
+    found = shutil.which("bwrap")
+    if found is None:
+        raise UserError("bubblewrap is not installed: no program bwrap on the PATH")
+    rights = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if os.geteuid() == 0:
+        # Without a user namespace: root that can become another user and end its processes, and nothing else.
+        kept = [word for name in _RIGHTS_OF_ROOT for word in ("--cap-add", name)]
+        rights += ["--cap-drop", "ALL", *kept]
+    else:
+        rights += ["--unshare-user"]
+    shown = [python.executable, *python.mounts, _JAIL]
+    # Made here, or they would be as closed to others as the ones they stand for.
+    above = dict.fromkeys(
+        str(parent) for path in [*shown, os.devnull] for parent in reversed(Path(path).parents) if parent.name
+    )
+    folders = [word for path in above for word in ("--perms", "0755", "--dir", path)]
+    binds = [word for path in shown for word in ("--ro-bind", path, path)]
+    memory = ["--perms", "1777", "--size", str(BOX_BYTES), "--tmpfs", box]
+    session = ["--die-with-parent", "--new-session", "--dev-bind", os.devnull, os.devnull]
+    return [found, *rights, *folders, *binds, *memory, *session, "--"]
 
 
 def _resource_limits(limits: Limits, level: str) -> dict[str, int]:
     values = {
         "cpu_s": limits.cpu_s,
-        "memory_bytes": limits.memory_mib * _MIB,
-        "file_bytes": limits.file_mib * _MIB,
+        "memory_bytes": limits.memory_mib << 20,
+        "file_bytes": limits.file_mib << 20,
         "open_files": limits.open_files,
     }
     # The system counts per user, which is only this program in a user namespace of its own; with the user's other

@@ -1,6 +1,5 @@
-"""Everything that runs inside the child process: confine, execute, watch, report.
+"""Everything that runs in the processes of a worker: confine, execute, judge, watch.
 
-These modules are imported by a bare interpreter (``-S``) for every single program. They use the standard library
-only, import each other relatively, and stay away from its slow parts (``json``, ``typing``, ``dataclasses``, ``enum``
-and ``re`` would double the start-up time).
+These modules are imported by a bare interpreter (``-S``). They use the standard library only, import each other
+relatively, and stay small: a program's process starts as a copy of one that has loaded them.
 """

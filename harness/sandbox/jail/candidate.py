@@ -1,54 +1,65 @@
-"""The process of the program: run the stages, then prove that the last one was reached.
+"""The process of the program: run it, then reply to what its checks ask.
 
-The proof is a secret that waits in a pipe while foreign code runs and is handed over only when the last stage has
-returned. Nothing printed and no exit status can stand in for it. Foreign code shares this process, so code written
-against this very file could still find the pipe; only a checking process of its own can exclude that.
+It holds the program and nothing else: no check, no expected value, no verdict. Whatever it sends is taken for a value
+or for a failure, so code that finds the connection and replies by itself gains nothing over returning a value.
 """
 
 from __future__ import annotations
 
+import builtins
+import json
+import marshal
+import operator
 import os
 import sys
 from types import CodeType, ModuleType
 
-from . import imports
+from . import imports, values
+from .channel import Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
-SECRET_BYTES = 32
-# First byte of every report: what follows was written after the confinement was complete.
-CONFINED = b"+"
+# The first message: confined, or why not. No foreign code has run by then.
+CONFINED, UNCONFINED = b"+", b"-"
+# How a reply starts.
+VALUE, RAISED, UNREADABLE, ENDED = "value", "raised", "unreadable", "ended"
+REFERENCE, BUILT_IN = "object", "built_in"
 MODULE = "solution"
-# The stages in their order; each is also the name its source has in tracebacks.
+# The parts of an order in their sequence; each is also the name its source has in tracebacks.
 SETUP, PROGRAM, CHECKS = "setup", "program", "checks"
-WRONG_ANSWER, EXCEPTION = "wrong_answer", "exception"
-MEMORY_LIMIT, NOT_EXECUTABLE = "memory_limit", "not_executable"
-_LONGEST_MESSAGE = 200
+
+_MODULE = ModuleType(MODULE)
+LONGEST_SHOWN = 4096
+_LONGEST_MESSAGE = 300
 
 
-def run(parts: list[tuple[str, str]], report: int, secret: int) -> NoReturn:
-    """Runs the stages and ends this process: status 0 and the secret on success, else status 1 and the reason.
+def prepare() -> None:
+    """Makes this process, and with it every child, look as if it was started for a program named ``solution``."""
+    imports.forget_launcher()
+    # A module that is in ``sys.modules``, where dataclasses and pickle look for it.
+    sys.modules[MODULE] = sys.modules["__main__"] = _MODULE
+    sys.argv, sys.orig_argv = [""], []
+    # Some starters of processes add it.
+    os.environ.pop("PWD", None)
 
-    Args:
-        parts: Name and source of the three stages, in order.
-        report: Descriptor to write to.
-        secret: Descriptor to read the secret from.
-    """
+
+def run(channel: Channel) -> NoReturn:
+    """Runs the program that arrives first, then serves requests until the other side is gone."""
     # Bound now: afterwards the names could lead to whatever the program put there.
-    end, read, write, flush = os._exit, os.read, os.write, sys.stdout.flush
+    end, flush, send, receive = os._exit, sys.stdout.flush, channel.send, channel.receive
     try:
-        write(report, CONFINED)
-        failure = _execute(parts)
-        _silently(flush)
-        if failure is None:
-            write(report, read(secret, SECRET_BYTES))
-            end(0)
-        write(report, failure)
+        send(CONFINED)
+        program = _Program(*marshal.loads(receive()))  # noqa: S302  from our own process
+        reply = program.start()
+        while True:
+            _silently(flush)
+            send(reply)
+            reply = program.reply(receive())
     finally:
-        end(1)
+        end(0)
 
 
 def _silently(flush: Callable[[], None]) -> None:
@@ -59,56 +70,104 @@ def _silently(flush: Callable[[], None]) -> None:
         return
 
 
-def _execute(parts: list[tuple[str, str]]) -> bytes | None:
-    """Returns ``None``, or the reason of the failure as outcome and detail with a line break between them."""
-    imports.forget_launcher()
+class _Program:
+    """A program under test and the objects of its own that the checks hold references to."""
+
+    def __init__(self, setup: str, source: str, names: list[str], show: str) -> None:
+        self._names = names
+        self._show = show
+        self._sources = {SETUP: setup, PROGRAM: source}
+        self._namespace = _MODULE.__dict__
+        self._objects: list[object] = []
+        self._numbers: dict[int, int] = {}
+        self._operations: dict[str, Callable[..., object]] = {
+            "call": lambda function, arguments, keywords: function(*arguments, **keywords),
+            "attribute": getattr,
+            "set_attribute": setattr,
+            "item": operator.getitem,
+            "set_item": operator.setitem,
+            "iterate": iter,
+            "next": next,
+            "length": len,
+            "truth": bool,
+            "text": str,
+        }
+
+    def start(self) -> bytes:
+        try:
+            setup, program = [_compiled(part, self._sources[part]) for part in (SETUP, PROGRAM)]
+        except BaseException as error:
+            return _failure(UNREADABLE, error)
+        if "random" in self._sources[PROGRAM]:
+            # What is drawn must not differ between two runs; the name itself stays unbound for the program.
+            __import__("random").seed(0)
+        try:
+            exec(setup, self._namespace)  # noqa: S102  the purpose of this process
+            exec(program, self._namespace)  # noqa: S102
+            found = {name: self._namespace[name] for name in self._names if name in self._namespace}
+            return values.pack([VALUE, [found, self._shown()]], self._reference)
+        except BaseException as error:
+            return _failure(RAISED, error)
+
+    def reply(self, request: bytes) -> bytes:
+        operation, *operands = values.unpack(request, self._object)
+        try:
+            return values.pack([VALUE, self._operations[operation](*operands)], self._reference)
+        except StopIteration as error:
+            return _failure(ENDED if operation == "next" else RAISED, error)
+        except BaseException as error:
+            return _failure(RAISED, error)
+
+    def _shown(self) -> str | None:
+        if not self._show:
+            return None
+        if self._show not in self._namespace:
+            raise NameError(f"name {self._show!r} is not defined")
+        value = self._namespace[self._show]
+        if callable(value):
+            raise TypeError(f"{self._show} is a function, not a value")
+        return str(value)[:LONGEST_SHOWN]
+
+    def _reference(self, value: object) -> dict[str, Any]:
+        # An object in the list stays alive, so its identity stays its own.
+        number = self._numbers.setdefault(id(value), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append(value)
+        return {REFERENCE: [number, type(value).__name__]}
+
+    def _object(self, key: str, content: Any) -> object:
+        return getattr(builtins, content) if key == BUILT_IN else {REFERENCE: self._objects}[key][content]
+
+
+def _compiled(part: str, source: str) -> CodeType:
+    return compile(source, f"<{part}>", "exec", dont_inherit=True)
+
+
+def _failure(kind: str, error: BaseException) -> bytes:
+    """A reply that tells of an exception; describing one runs foreign code (``__str__``) and may fail itself."""
     try:
-        setup, program, checks = [_compiled(name, source) for name, source in parts]
-    except BaseException as error:
-        return _described(error, NOT_EXECUTABLE)
-    namespace = _fresh_namespace()
-    try:
-        # No loop: a program could empty the list it runs over.
-        exec(setup, namespace)  # noqa: S102  the purpose of this process
-        exec(program, namespace)  # noqa: S102
-        exec(checks, namespace)  # noqa: S102
-    except BaseException as error:
-        return _described(error)
-    return None
-
-
-def _compiled(name: str, source: str) -> CodeType:
-    return compile(source, f"<{name}>", "exec", dont_inherit=True)
-
-
-def _fresh_namespace() -> dict[str, object]:
-    """The dictionary of a module that is in ``sys.modules``, where dataclasses and pickle look for it."""
-    module = ModuleType(MODULE)
-    sys.modules[MODULE] = sys.modules["__main__"] = module
-    sys.argv, sys.orig_argv = [""], []
-    return module.__dict__
-
-
-def _described(error: BaseException, outcome: str | None = None) -> bytes:
-    """Outcome and detail of a failure; describing runs foreign code (``__str__``) and may fail itself."""
-    try:
-        part, line = _place(error)
-        message = error.msg if isinstance(error, SyntaxError) else error
-        text = f"{type(error).__name__}: {message}".partition("\n")[0][:_LONGEST_MESSAGE].removesuffix(": ")
-        where = f" ({part}, line {line})" if part else ""
-        return f"{outcome or _outcome(error, part)}\n{text}{where}".encode("utf-8", "replace")
+        text, part = describe(error)
+        return json.dumps([kind, _built_in(error), text, part]).encode()
     except BaseException:
-        return f"{outcome or _outcome(error, '')}\n".encode()
+        return json.dumps([kind, "Exception", "", ""]).encode()
 
 
-def _outcome(error: BaseException, part: str) -> str:
-    if isinstance(error, MemoryError):
-        return MEMORY_LIMIT
-    return WRONG_ANSWER if isinstance(error, AssertionError) and part == CHECKS else EXCEPTION
+def _built_in(error: BaseException) -> str:
+    """The name of the nearest built-in class: that is what a check can expect."""
+    names = (kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind)
+    return next(names, "Exception")
+
+
+def describe(error: BaseException) -> tuple[str, str]:
+    """One line about an exception, and the part whose code raised it (may be empty)."""
+    part, line = _place(error)
+    message = error.msg if isinstance(error, SyntaxError) else error
+    text = f"{type(error).__name__}: {message}".partition("\n")[0][:_LONGEST_MESSAGE].removesuffix(": ")
+    return (f"{text} ({part}, line {line})" if part else text), part
 
 
 def _place(error: BaseException) -> tuple[str, int]:
-    """Stage and line that raised, the innermost one where stages call each other; empty where none is known."""
+    """Part and line that raised, the innermost one where parts call each other; empty where none is known."""
     places = {f"<{name}>": name for name in (SETUP, PROGRAM, CHECKS)}
     if isinstance(error, SyntaxError) and error.filename in places:
         return places[error.filename], error.lineno or 0

@@ -6,7 +6,7 @@ import os
 import sys
 
 
-def pin(stdlib: list[str]) -> None:
+def pin(stdlib: list[str]) -> list[int]:
     """Reaches the library through open descriptors instead of through its path.
 
     An interpreter in the home directory of root cannot be reached by the user the program runs as, although the
@@ -14,8 +14,12 @@ def pin(stdlib: list[str]) -> None:
 
     Args:
         stdlib: ``sys.path`` of the bare interpreter.
+
+    Returns:
+        The descriptors, which have to stay open.
     """
-    pinned = {path: _descriptor_path(path) for path in stdlib if os.path.isdir(path)}
+    opened = {path: os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in stdlib if os.path.isdir(path)}
+    pinned = {path: f"/proc/self/fd/{descriptor}" for path, descriptor in opened.items()}
     sys.path[:] = list(pinned.values())
     # Longest first: the directory of extension modules lies inside that of the others.
     places = sorted(pinned.items(), key=lambda place: -len(place[0]))
@@ -24,6 +28,7 @@ def pin(stdlib: list[str]) -> None:
         if search:
             module.__path__ = [_moved(path, places) for path in search]
     sys.path_importer_cache.clear()
+    return list(opened.values())
 
 
 def forget_launcher() -> None:
@@ -31,11 +36,6 @@ def forget_launcher() -> None:
     package = __name__.partition(".")[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
-
-
-def _descriptor_path(path: str) -> str:
-    # Inherited across forks, not across program starts (which the filter forbids anyway).
-    return f"/proc/self/fd/{os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}"
 
 
 def _moved(path: str, places: list[tuple[str, str]]) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
-from .linux import call
+from .linux import call, libc, number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = 1 << 6, 1 << 9, 1 << 11, 1 << 14, 1 << 15
@@ -25,13 +30,13 @@ def version() -> int:
     return call("landlock_create_ruleset", None, 0, _CREATE_VERSION)
 
 
-def ruleset(readable: list[tuple[str, str]], box: str) -> int:
+def ruleset(readable: list[tuple[str, str]], box: str | None) -> int:
     """Creates the rules: read ``readable``, do anything but execute in ``box``, open nothing else.
 
     Args:
         readable: Paths with their kind: ``"tree"`` (the directory and all below), ``"list"`` (only the names in it
             and in the directories below), ``"file"``, ``"device"`` (may be written, too).
-        box: The directory in which everything but execution and special files is allowed.
+        box: The directory in which everything but execution and special files is allowed, if any.
 
     Returns:
         A descriptor for :func:`restrict`.
@@ -47,14 +52,26 @@ def ruleset(readable: list[tuple[str, str]], box: str) -> int:
     rules = call("landlock_create_ruleset", _attributes(handled, available), 24, 0)
     for path, kind in readable:
         _allow(rules, path, rights[kind])
-    _allow(rules, box, handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV))
+    if box is not None:
+        _allow(rules, box, handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV))
     return rules
 
 
 def restrict(rules: int) -> None:
     """Applies the rules to the calling process for good."""
-    call("landlock_restrict_self", rules, 0)
-    os.close(rules)
+    restricting(rules)()
+
+
+def restricting(rules: int) -> Callable[[], None]:
+    """Prepares :func:`restrict` for a process that is still to be forked."""
+    arguments = [ctypes.c_long(number("landlock_restrict_self") or 0), ctypes.c_ulong(rules), ctypes.c_ulong(0)]
+
+    def apply() -> None:
+        if libc.syscall(*arguments) != 0:
+            raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+        os.close(rules)
+
+    return apply
 
 
 def _attributes(handled: int, available: int) -> bytes:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # Name: (x86_64, aarch64); None where the architecture has no such call.
 NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "accept": (43, 202),
@@ -116,8 +120,8 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _SIGKILL = 9
 _CAPABILITY_VERSION_3 = 0x20080522
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 
 
 def number(name: str) -> int | None:
@@ -142,7 +146,7 @@ def call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char] | None
         OSError: The kernel refused.
     """
     words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
-    result: int = _libc.syscall(ctypes.c_long(number(name) or 0), *words)
+    result: int = libc.syscall(ctypes.c_long(number(name) or 0), *words)
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
@@ -168,6 +172,17 @@ def die_with_parent(parent: int) -> None:
     call("prctl", _PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         raise OSError("the parent process has ended")
+
+
+def dying_with_parent() -> Callable[[int], None]:
+    """Prepares :func:`die_with_parent` for a process that is still to be forked."""
+    arguments = [ctypes.c_long(number("prctl") or 0), *map(ctypes.c_ulong, (_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))]
+
+    def apply(parent: int) -> None:
+        if libc.syscall(*arguments) != 0 or os.getppid() != parent:
+            raise OSError("the parent process has ended")
+
+    return apply
 
 
 def own_proc_entry() -> None:

@@ -6,7 +6,11 @@ import ctypes
 import os
 import struct
 
-from .linux import call, forbid_new_privileges, number
+from .linux import call, forbid_new_privileges, libc, number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 _EPERM, _ENOSYS = 1, 38
 _SET_MODE_FILTER = 1
@@ -21,6 +25,8 @@ _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
 _KILL, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 
 _CLONE_THREAD = 0x00010000
+# No process has it; the place where one's own belongs.
+_ANY_PID = 0x7FFFFFFE
 
 NETWORK = ("socket", "connect", "bind", "listen", "accept", "accept4", "sendmsg", "sendmmsg")
 PROCESSES = ("fork", "vfork", "execve", "execveat", "setsid", "setpgid", "prctl")
@@ -47,17 +53,50 @@ UNCOUNTED_MEMORY = ("shmget", "msgget", "semget", "mq_open", "memfd_create", "me
 FORBIDDEN = (*NETWORK, *PROCESSES, *OTHER_PROCESSES, *FILE_SYSTEMS, *KERNEL, *UNCOUNTED_MEMORY)
 
 
+# What a process needs that starts confined ones and ends them.
+_TO_START_OTHERS = ("sendmsg", "fork", "vfork", "setsid", "prctl", "seccomp", "pidfd_open")
+
+
 def install() -> None:
     """Applies the filter to the calling process for good.
 
     Raises:
         OSError: The kernel or the architecture does not support it.
     """
-    instructions = program(os.getpid())
+    _apply(program(os.getpid()))
+
+
+def install_first_part() -> None:
+    """Applies all of the filter that a process can live with which starts others; they inherit it.
+
+    Raises:
+        OSError: The kernel or the architecture does not support it.
+    """
+    _apply(_filter([name for name in FORBIDDEN if name not in _TO_START_OTHERS]))
+
+
+def second_part() -> Callable[[], None]:
+    """Prepares the rest, for a process that is still to be forked: together the two parts are the whole filter.
+
+    Returns:
+        What applies it to the process that calls it; raises ``OSError`` where the kernel does not support it. Little
+        happens there: every line of Python makes a new process copy more of its parent.
+    """
+    instructions = _filter(_TO_START_OTHERS, _ANY_PID)
     code = ctypes.create_string_buffer(instructions, len(instructions))
     head = struct.pack("@HP", len(instructions) // 8, ctypes.addressof(code))
-    forbid_new_privileges()
-    call("seccomp", _SET_MODE_FILTER, 0, head)
+    mark = _ANY_PID.to_bytes(4, "little")
+    places = [place for place in range(4, len(instructions), 8) if instructions[place : place + 4] == mark]
+    arguments = [ctypes.c_long(_known("seccomp")), ctypes.c_ulong(_SET_MODE_FILTER), ctypes.c_ulong(0), head]
+
+    def apply() -> None:
+        me = os.getpid().to_bytes(4, "little")
+        for place in places:
+            ctypes.memmove(ctypes.byref(code, place), me, 4)
+        if libc.syscall(*arguments) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp")
+
+    return apply
 
 
 def program(pid: int) -> bytes:
@@ -66,15 +105,27 @@ def program(pid: int) -> bytes:
     Args:
         pid: The one process that may be signalled and have its limits read: the caller itself.
     """
+    return _filter(FORBIDDEN, pid)
+
+
+def _apply(instructions: bytes) -> None:
+    code = ctypes.create_string_buffer(instructions, len(instructions))
+    head = struct.pack("@HP", len(instructions) // 8, ctypes.addressof(code))
+    forbid_new_privileges()
+    call("seccomp", _SET_MODE_FILTER, 0, head)
+
+
+def _filter(names: Iterable[str], pid: int | None = None) -> bytes:
     blocks = [_guard()]
-    blocks += [_deny(found, _EPERM) for name in FORBIDDEN if (found := number(name)) is not None]
-    # Arguments of clone3 lie in memory a filter cannot read; C libraries fall back to clone.
-    blocks.append(_deny(_known("clone3"), _ENOSYS))
-    blocks.append(_only_if(_known("clone"), 0, _IF_ANY_BIT, [_CLONE_THREAD]))
-    blocks += [_only_if(_known(name), 0, _IF_EQUAL, [pid]) for name in ("kill", "tgkill")]
-    blocks.append(_only_if(_known("prlimit64"), 0, _IF_EQUAL, [0, pid]))
-    # socketpair stays, event loops need it; without an address a message can only reach the other end.
-    blocks.append(_null_pointer(_known("sendto"), 4))
+    blocks += [_deny(found, _EPERM) for name in names if (found := number(name)) is not None]
+    if pid is not None:
+        # Arguments of clone3 lie in memory a filter cannot read; C libraries fall back to clone.
+        blocks.append(_deny(_known("clone3"), _ENOSYS))
+        blocks.append(_only_if(_known("clone"), 0, _IF_ANY_BIT, [_CLONE_THREAD]))
+        blocks += [_only_if(_known(name), 0, _IF_EQUAL, [pid]) for name in ("kill", "tgkill")]
+        blocks.append(_only_if(_known("prlimit64"), 0, _IF_EQUAL, [0, pid]))
+        # socketpair stays, event loops need it; without an address a message can only reach the other end.
+        blocks.append(_null_pointer(_known("sendto"), 4))
     return b"".join(blocks) + _step(_RETURN, _ALLOW)
 
 

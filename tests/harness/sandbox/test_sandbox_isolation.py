@@ -60,7 +60,7 @@ async def test_directories_of_the_machine_cannot_be_listed(confined: Execute) ->
 
 async def test_full_hides_even_the_existence_of_files(full: Execute) -> None:
     places = ["/etc", "/proc", "/sys", str(REPOSITORY)]
-    execution = await full("import os", f"assert not any(map(os.path.exists, {places!r}))")
+    execution = await full(f"import os\nassert not any(map(os.path.exists, {places!r}))")
     assert execution.outcome is Outcome.PASSED, execution.detail
 
 
@@ -95,7 +95,7 @@ async def test_environment_is_fixed(execute: Execute, monkeypatch: pytest.Monkey
     monkeypatch.setenv("API_KEY", "a secret")
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     execution = await execute(
-        "import os, sys, time",
+        "import os, sys, time\n"
         "assert dict(os.environ) == {'LC_ALL': 'C.UTF-8', 'PYTHONHASHSEED': '0', 'TZ': 'UTC'}, os.environ\n"
         "assert sys.argv == [''] and sys.orig_argv == [] and time.tzname[0] == 'UTC'\n"
         "assert sys.flags.hash_randomization == 0 and sys.stdout.encoding == 'utf-8'",
@@ -105,7 +105,7 @@ async def test_environment_is_fixed(execute: Execute, monkeypatch: pytest.Monkey
 
 async def test_root_is_never_the_user(execute: Execute) -> None:
     execution = await execute(
-        DENIED + "import os",
+        DENIED + "import os\n"
         "assert 0 not in (os.getuid(), os.geteuid())\nassert denied(os.setuid, 0) and denied(os.setgid, 0)",
     )
     assert execution.outcome is Outcome.PASSED, execution.detail

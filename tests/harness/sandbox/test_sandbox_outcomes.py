@@ -10,6 +10,8 @@ from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 
 Execute = Callable[..., Awaitable[Execution]]
 
+# Tried once more, alone.
+TOO_LONG = Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", "", first=Outcome.CPU_LIMIT)
 HONEST = "def double(x):\n    return 2 * x\n"
 
 CASES = {
@@ -48,20 +50,23 @@ CASES = {
     "keyboard interrupt": ("raise KeyboardInterrupt", "", Outcome.EXCEPTION, "KeyboardInterrupt"),
     "input": ("name = input()", "", Outcome.EXCEPTION, "EOFError"),
     "asyncio": (
-        "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 3",
-        "assert asyncio.run(f()) == 3",
+        "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 3\nassert asyncio.run(f()) == 3",
+        "",
         Outcome.PASSED,
         "",
     ),
     "dataclass": (
-        "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass P:\n    x: int",
-        "assert P(1) == P(1)",
+        (
+            "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n"
+            "assert P(1) == P(1)"
+        ),
+        "assert P(1).x == 1",
         Outcome.PASSED,
         "",
     ),
     "pickle": (
-        "import pickle\nclass P:\n    pass",
-        "assert type(pickle.loads(pickle.dumps(P()))) is P",
+        "import pickle\nclass P:\n    pass\nassert type(pickle.loads(pickle.dumps(P()))) is P",
+        "",
         Outcome.PASSED,
         "",
     ),
@@ -78,9 +83,10 @@ CASES = {
     "work directory": (
         (
             "import os, pathlib, tempfile\nempty = os.listdir('.')\npathlib.Path('a').mkdir()\n"
-            "pathlib.Path('a/b.txt').write_text('x')\nwith tempfile.TemporaryFile() as f:\n    f.write(b'1')"
+            "pathlib.Path('a/b.txt').write_text('x')\nwith tempfile.TemporaryFile() as f:\n    f.write(b'1')\n"
+            "written = open('a/b.txt').read()"
         ),
-        "assert empty == [] and open('a/b.txt').read() == 'x'",
+        "assert empty == [] and written == 'x'",
         Outcome.PASSED,
         "",
     ),
@@ -115,13 +121,11 @@ async def test_outcome(execute: Execute, case: str) -> None:
 async def test_no_trick_buys_processor_time(case: str) -> None:
     async with Sandbox(Limits(cpu_s=1, wall_s=20.0)) as sandbox:
         execution = await sandbox.run(Program(SLOW_CASES[case]))
-    assert execution == Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", "")
+    assert execution == TOO_LONG
 
 
 async def test_processor_time_is_bounded(execute: Execute) -> None:
-    assert (await execute("print('x', flush=True)\nwhile True:\n    pass")) == Execution(
-        Outcome.CPU_LIMIT, "more than 1 s of processor time", ""
-    )
+    assert (await execute("print('x', flush=True)\nwhile True:\n    pass")) == TOO_LONG
 
 
 async def test_setup_runs_first_in_the_same_namespace(execute: Execute) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import marshal
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UserError
-from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox, levels, process
-from harness.sandbox.process import Run
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox, levels, pool, worker
+from harness.sandbox.worker import Worker
 
 REPOSITORY = Path(__file__).parents[3]
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
@@ -51,58 +51,114 @@ async def test_verdicts_do_not_depend_on_how_many_run_at_once() -> None:
     assert await _all(8, MIXTURE * 3) == alone * 3
 
 
+class Pretending:
+    is_spent = False
+
+    def __init__(self, run: Callable[[Program], Awaitable[Execution]]) -> None:
+        self.run = run
+
+    def close(self) -> None:
+        pass
+
+
+def pretend(run: Callable[[Program], Awaitable[Execution]], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def started(level: str, limits: Limits) -> Pretending:
+        return Pretending(run)
+
+    monkeypatch.setattr(pool, "_started", started)
+
+
 async def test_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     alive, most = 0, 0
 
-    async def pretend(*_: object) -> Run:
+    async def run(program: Program) -> Execution:
         nonlocal alive, most
         alive += 1
         most = max(most, alive)
         await asyncio.sleep(0.001)
         alive -= 1
-        return Run(marshal.dumps({"status": 0, "cpu_s": 0.0, "confirmed": True, "message": b""}), b"")
+        return Execution(Outcome.PASSED, "", "")
 
-    monkeypatch.setattr(process, "run", pretend)
+    pretend(run, monkeypatch)
     await _all(3, MIXTURE * 4)
     assert most == 3
 
 
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_failure_of_the_sandbox_is_tried_once_more(monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
-    answers = [Run(b"Traceback: no memory", b"")] * failures
-    genuine = process.run
+    broken = [OSError("no memory")] * failures
+    genuine = Worker.run
 
-    async def unreliable(order: dict[str, object], wall_s: float, output_bytes: int) -> Run:
-        return answers.pop() if answers else await genuine(order, wall_s, output_bytes)
+    async def unreliable(self: Worker, program: Program) -> Execution:
+        if broken:
+            raise broken.pop()
+        return await genuine(self, program)
 
-    monkeypatch.setattr(process, "run", unreliable)
+    monkeypatch.setattr(Worker, "run", unreliable)
     async with Sandbox(SMALL) as sandbox:
         execution = await sandbox.run(MIXTURE[0])
     assert execution.outcome is (Outcome.PASSED if failures == 1 else Outcome.SANDBOX_ERROR)
-    assert answers == []
+    assert broken == []
 
 
-async def test_a_launcher_that_cannot_start_is_a_sandbox_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_cannot_start_is_a_sandbox_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Sandbox(SMALL) as sandbox:
-        monkeypatch.setattr(process, "command", lambda: ["/does/not/exist"])
+        monkeypatch.setattr(worker, "command", lambda entry: ["/does/not/exist"])
         execution = await sandbox.run(MIXTURE[0])
     assert execution.outcome is Outcome.SANDBOX_ERROR
     assert "/does/not/exist" in execution.detail
 
 
-async def test_a_launcher_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = worker.policy
     async with Sandbox(SMALL) as sandbox:
-        genuine = process.run
-
-        async def misdirected(order: dict[str, object], wall_s: float, output_bytes: int) -> Run:
-            return await genuine({**order, "readable": [("/does/not/exist", "file")]}, wall_s, output_bytes)
-
         if sandbox.level == "rlimit":
             pytest.skip("the level 'rlimit' has no file rules that could fail")
-        monkeypatch.setattr(process, "run", misdirected)
+        unreadable = {"readable": [("/does/not/exist", "file")]}
+        monkeypatch.setattr(worker, "policy", lambda *arguments: {**genuine(*arguments), **unreadable})
         execution = await sandbox.run(MIXTURE[0])
     assert execution.outcome is Outcome.SANDBOX_ERROR
     assert "FileNotFoundError" in execution.detail
+
+
+async def test_a_worker_killed_meanwhile_is_replaced(level: str) -> None:
+    async with Sandbox(SMALL, workers=1, level=level) as sandbox:
+        assert (await sandbox.run(MIXTURE[0])).outcome is Outcome.PASSED
+        os.kill(sandbox._idle[0]._process.pid, signal.SIGKILL)
+        assert (await sandbox.run(MIXTURE[0])).outcome is Outcome.PASSED
+
+
+async def test_a_worker_is_kept_until_files_are_left_or_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_LIFETIME", 3)
+    async with Sandbox(SMALL, workers=1) as sandbox:
+        kept = []
+        for source in ("x = 1", "x = 2", "x = 3", "x = 4", "open('x', 'w').close()"):
+            await sandbox.run(Program(source))
+            kept.append(list(sandbox._idle))
+    assert kept[0] == kept[1] != []
+    assert kept[2] == kept[4] == []
+    assert kept[3] not in ([], kept[0])
+
+
+async def test_a_limit_of_time_is_tried_once_more_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: list[str] = []
+    beside: list[list[str]] = []
+
+    async def run(program: Program) -> Execution:
+        alive.append(program.source)
+        await asyncio.sleep(0.001)
+        slow_now = program.source == "slow" and not beside
+        if program.source == "slow":
+            beside.append([one for one in alive if one != "slow"])
+        alive.remove(program.source)
+        return Execution(Outcome.WALL_LIMIT if slow_now else Outcome.PASSED, "", "")
+
+    pretend(run, monkeypatch)
+    slow, *others = await _all(3, [Program("slow"), *[Program(str(number)) for number in range(9)]])
+    assert slow == Execution(Outcome.PASSED, "", "", first=Outcome.WALL_LIMIT)
+    assert {execution.first for execution in others} == {None}
+    assert len(beside[0]) == 2
+    assert beside[1] == []
 
 
 async def test_a_cancelled_execution_leaves_nothing(descendants: Callable[[], set[int]]) -> None:
@@ -180,7 +236,7 @@ def test_users_are_told_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels, "probe", lambda level: broken)
     levels.best_level.cache_clear()
     try:
-        with pytest.raises(UserError, match=r"full: PermissionError: unshare; no-namespaces: .*run as such a user"):
+        with pytest.raises(UserError, match=r"full: PermissionError: unshare; full/bubblewrap: .*run as such a user"):
             Sandbox()
     finally:
         levels.best_level.cache_clear()
@@ -192,8 +248,8 @@ def test_the_next_best_level_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = Execution(Outcome.PASSED, "", "")
     monkeypatch.setattr(levels, "probe", lambda level: broken if level == "full" else passed)
     levels.best_level.cache_clear()
-    assert levels.best_level() == "no-namespaces"
-    with pytest.raises(UserError, match=r"'full' does not work here .* offers 'no-namespaces'"):
+    assert levels.best_level() == "full/bubblewrap"
+    with pytest.raises(UserError, match=r"'full' does not work here .* offers 'full/bubblewrap'"):
         Sandbox(level="full")
     monkeypatch.setattr(levels, "probe", genuine)
     levels.best_level.cache_clear()

@@ -1,0 +1,116 @@
+"""The checks of a question, read before they run: which names they take from the program, where they assert."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import symtable
+import sys
+from types import CodeType
+
+from .candidate import CHECKS, SETUP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# No source text can hold this name.
+PASSED = "@passed"
+_BUILT_IN = frozenset(dir(builtins))
+_BODIES = ("body", "orelse", "finalbody")
+
+
+class Checks:
+    """Checks that are ready to run.
+
+    Attributes:
+        setup: What runs before them.
+        code: The checks, with a call of :data:`PASSED` after every assertion that held.
+        asserts: Whether they hold an assertion at all.
+        modules: Names of the standard library they use without importing them.
+        names: What comes from the program, unless the setup defines it.
+        entry_point: The one of them that comes from the program even where something else has this name; may be empty.
+    """
+
+    def __init__(
+        self, setup: CodeType, code: CodeType, asserts: bool, modules: list[str], names: list[str], entry_point: str
+    ) -> None:
+        self.setup = setup
+        self.code = code
+        self.asserts = asserts
+        self.modules = modules
+        self.names = names
+        self.entry_point = entry_point
+
+
+# A question is asked many times in a row while a method learns from it.
+@functools.lru_cache(maxsize=256)
+def prepare(setup: str, checks: str, entry_point: str) -> Checks:
+    """Reads setup and checks, which are trusted.
+
+    Raises:
+        SyntaxError: They are no Python.
+        ValueError: They contain a null byte.
+    """
+    tree = ast.parse(checks, f"<{CHECKS}>")
+    free = _free_names(symtable.symtable(checks, f"<{CHECKS}>", "exec"))
+    candidates = (free & sys.stdlib_module_names) - {entry_point}
+    modules = candidates & _attribute_bases(tree) if candidates else set()
+    names = (free - _BUILT_IN - modules) | ({entry_point} & free)
+    asserts = _count_assertions(tree.body)
+    return Checks(
+        setup=compile(setup, f"<{SETUP}>", "exec", dont_inherit=True),
+        code=compile(tree, f"<{CHECKS}>", "exec", dont_inherit=True),
+        asserts=asserts > 0,
+        modules=sorted(modules),
+        names=sorted(names),
+        entry_point=entry_point if entry_point in free else "",
+    )
+
+
+def _free_names(table: symtable.SymbolTable) -> set[str]:
+    """Names that no scope binds and some scope reads."""
+    bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    read = {
+        symbol.get_name()
+        for scope in _scopes(table)
+        for symbol in scope.get_symbols()
+        if symbol.is_referenced() and (symbol.is_global() or scope is table)
+    }
+    return read - bound
+
+
+def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    yield table
+    for child in table.get_children():
+        yield from _scopes(child)
+
+
+def _attribute_bases(tree: ast.Module) -> set[str]:
+    """Names that are only ever followed by a dot."""
+    bases = [node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    dotted = [base for base in bases if isinstance(base, ast.Name)]
+    others = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in dotted}
+    return {base.id for base in dotted} - others
+
+
+def _count_assertions(body: list[ast.stmt]) -> int:
+    """Puts a call behind every assertion, in place; returns how many there are."""
+    found = 0
+    for place in reversed(range(len(body))):
+        statement = body[place]
+        if isinstance(statement, ast.Assert):
+            body.insert(place + 1, _passed(statement))
+            found += 1
+            continue
+        for part in _BODIES:
+            found += _count_assertions(getattr(statement, part, None) or [])
+        for branch in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            found += _count_assertions(branch.body)
+    return found
+
+
+def _passed(statement: ast.Assert) -> ast.Expr:
+    place = {"lineno": statement.lineno, "col_offset": statement.col_offset}
+    return ast.Expr(ast.Call(ast.Name(PASSED, ast.Load(), **place), [], [], **place), **place)

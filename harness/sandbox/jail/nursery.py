@@ -1,0 +1,191 @@
+"""The warm process that programs are forked from: it knows the confinement, and no program, check or output.
+
+It keeps one confined process ready, which waits for a program. The process of the checks asks for it and is handed
+both its connections; what goes over them does not come by here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import marshal
+import os
+import select
+import signal
+import socket
+import time
+
+from . import candidate, linux
+from .channel import Channel
+from .confinement import BUBBLEWRAP, FULL, RLIMIT, confine_nursery, file_rules, keep_only
+from .policy import Policy
+from .preload import preload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import NoReturn
+
+# What the other side may say: hand over the process that is ready, end it.
+START, END = b"s", b"e"
+WALL, CROWDED = "wall", "crowded"
+_WATCH_MS = 50
+# Where no descriptor tells of the end of a process.
+_LOOK_MS = 2
+_HAS_PIDFD = hasattr(os, "pidfd_open")
+
+
+def main(policy: Policy, control: socket.socket, parent: int | None) -> NoReturn:
+    """Serves one program after the other until the other side is gone.
+
+    Args:
+        policy: How programs are confined.
+        control: Connection to the process of the checks.
+        parent: Process id of the parent as this process sees it, whose end is to be the end of this one; ``None``
+            where something else takes care of that.
+    """
+    try:
+        nursery = _Nursery(policy, control, parent)
+    except BaseException as error:
+        Channel(control.fileno()).send(marshal.dumps({"failure": f"{type(error).__name__}: {error}"}))
+        os._exit(1)
+    Channel(control.fileno()).send(marshal.dumps({}))
+    try:
+        while nursery.serve():
+            pass
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}".encode())
+    os._exit(0)
+
+
+class _Nursery:
+    def __init__(self, policy: Policy, control: socket.socket, parent: int | None) -> None:
+        self._policy = policy
+        self._control = control
+        if policy.level != RLIMIT and parent is not None:
+            linux.die_with_parent(parent)
+        preload()
+        self._rules, self._pinned = file_rules(policy, policy.box)
+        self._nothing = os.open(os.devnull, os.O_RDWR)
+        os.chdir(policy.box)
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+        self._confine_program = confine_nursery(policy, self._rules)
+        candidate.prepare()
+        gc.collect()
+        # Nothing of what is there now is ever garbage, and looking at it would copy it into every child.
+        gc.freeze()
+
+    def serve(self) -> bool:
+        """Gets a process ready, hands it over when asked to, and says how it ended; false at the end of service.
+
+        The reply says ``status`` as from ``wait``, ``cpu_s`` used, ``cut`` where the clock or too many files were the
+        end of it, and ``soiled`` where files are left; or ``failure``.
+        """
+        connection, theirs = socket.socketpair()
+        output, output_end = os.pipe()
+        me = os.getpid()
+        child = os.fork()
+        if child == 0:
+            self._become_program(me, theirs.fileno(), output_end)
+        theirs.close()
+        os.close(output_end)
+        if not self._is_told(START):
+            self._end(child)
+            return False
+        socket.send_fds(self._control, [START], [connection.fileno(), output])
+        connection.close()
+        os.close(output)
+        cut, status, cpu_s, told = self._wait(child)
+        self._sweep(child)
+        with os.scandir(self._policy.box) as left:
+            soiled = any(True for _ in left)
+        found = {"status": status, "cpu_s": cpu_s, "cut": cut, "soiled": soiled}
+        Channel(self._control.fileno()).send(marshal.dumps(found))
+        return told or self._is_told(END)
+
+    def _is_told(self, word: bytes) -> bool:
+        """Waits for a word; false where the other side is gone."""
+        return self._control.recv(1) == word
+
+    def _become_program(self, parent: int, connection: int, output: int) -> NoReturn:
+        channel = Channel(connection)
+        try:
+            for number, descriptor in enumerate((self._nothing, output, self._nothing)):
+                os.dup2(descriptor, number)
+            keep_only([connection, *self._pinned, *([] if self._rules is None else [self._rules])])
+            os.setsid()
+            self._confine_program(parent)
+        except BaseException as error:
+            channel.send(candidate.UNCONFINED + f"{type(error).__name__}: {error}".encode())
+            os._exit(1)
+        candidate.run(channel)
+
+    def _wait(self, child: int) -> tuple[str, int, float, bool]:
+        """Waits for the end of a program, and brings it about when told to, at its time, or when files are too many."""
+        deadline = time.monotonic() + self._policy.wall_s
+        watched = self._policy.level != FULL
+        pause = _WATCH_MS if _HAS_PIDFD else _LOOK_MS
+        cut, told = "", False
+        with self._noticed(child):
+            while True:
+                ended, status, usage = os.wait4(child, os.WNOHANG)
+                if ended:
+                    return cut, status, usage.ru_utime + usage.ru_stime, told
+                left = max(0.0, deadline - time.monotonic()) * 1000
+                ready = dict(self._poll.poll(min(left, pause) if watched or not _HAS_PIDFD else left))
+                if self._control.fileno() in ready and not told:
+                    told = self._is_told(END)
+                    if not told:
+                        self._end(child)
+                        os._exit(0)
+                    os.kill(child, signal.SIGKILL)
+                if not cut and time.monotonic() >= deadline:
+                    cut = WALL
+                elif not cut and watched and self._is_crowded():
+                    cut = CROWDED
+                if cut:
+                    os.kill(child, signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def _noticed(self, child: int) -> Iterator[None]:
+        """Makes the end of a process end the waiting, where the system can tell of it."""
+        if not _HAS_PIDFD:
+            yield
+            return
+        end = os.pidfd_open(child)
+        self._poll.register(end, select.POLLIN)
+        try:
+            yield
+        finally:
+            self._poll.unregister(end)
+            os.close(end)
+
+    def _end(self, child: int) -> None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    def _sweep(self, child: int) -> None:
+        """Ends what a program may have left; where it could start nothing, there is nothing."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._policy.level in (FULL, BUBBLEWRAP):
+                os.kill(-1, signal.SIGKILL)
+            else:
+                os.killpg(child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+    def _is_crowded(self) -> bool:
+        entries = size = 0
+        pending = [self._policy.box]
+        while pending:
+            with contextlib.suppress(OSError), os.scandir(pending.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entries > self._policy.box_entries or size > self._policy.box_bytes:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        return False

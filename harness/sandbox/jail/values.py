@@ -1,0 +1,154 @@
+"""How values cross between a program and its checks: as plain built-in types, and as nothing else.
+
+A value is written as JSON; what JSON cannot tell apart is an object with one key, the name of the type. An instance of
+a subclass of a built-in type crosses as that type, so no method of the program's own comes along. Whatever is not
+made of built-in types stays where it is, and a reference crosses in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from types import NoneType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Refer = Callable[[object], dict[str, Any]]
+
+# Nesting of one value; the interpreter's own comparison gives up at about a thousand.
+DEEPEST = 200
+_SIMPLE = frozenset({bool, str, float, NoneType})
+# Longer integers are written in base 16, whose length no interpreter limits.
+_SHORT_INTEGER = 1 << 63
+_ENCODER = json.JSONEncoder(check_circular=False, separators=(",", ":"))
+_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
+
+
+class UnreadableError(Exception):
+    """The other side sent what no honest value can look like."""
+
+
+def pack(value: object, refer: Refer) -> bytes:
+    """A value as bytes.
+
+    Args:
+        value: Anything at all.
+        refer: Gives the reference for an object that cannot cross, as a dictionary with one key.
+
+    Raises:
+        TypeError: ``refer`` has no reference for an object in it.
+    """
+    return _ENCODER.encode(_written(value, refer, 0)).encode()
+
+
+def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
+    """The value that :func:`pack` wrote.
+
+    Args:
+        content: Bytes from anywhere.
+        resolve: Gives the object for a reference, from its key and what stands under it; a ``KeyError`` or
+            ``TypeError`` means that there is none.
+
+    Raises:
+        UnreadableError: The bytes are not from an honest :func:`pack`.
+    """
+
+    def read(tagged: dict[str, Any]) -> object:
+        ((name, content),) = tagged.items()
+        reader = _READERS.get(name)
+        return resolve(name, content) if reader is None else reader(content)
+
+    try:
+        return json.loads(content, object_hook=read)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
+
+
+def _written(value: object, refer: Refer, depth: int) -> object:
+    kind: type = type(value)
+    if kind in _SIMPLE:
+        return value
+    if depth > DEEPEST:
+        return refer(value)
+    writer = _WRITERS.get(kind)
+    if writer is None:
+        base = next((base for base in _BASES if isinstance(value, base)), None)
+        if base is None:
+            return _foreign(value, refer)
+        writer = _WRITERS[base]
+    return writer(value, lambda inner: _written(inner, refer, depth + 1))
+
+
+def _foreign(value: Any, refer: Refer) -> object:
+    kind: type = type(value)
+    if kind.__module__ == "decimal" and kind.__name__ == "Decimal":
+        return {"decimal": str(value)}
+    if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
+        return {"fraction": [hex(value.numerator), hex(value.denominator)]}
+    if isinstance(value, type) and _TYPES.get(value.__name__) is value:
+        return {"type": value.__name__}
+    return refer(value)
+
+
+def _integer(value: Any, inner: Callable[[object], object]) -> object:
+    plain = int.__int__(value)
+    return plain if -_SHORT_INTEGER <= plain <= _SHORT_INTEGER else {"int": hex(plain)}
+
+
+def _tagged(name: str, elements: Callable[[Any], Any]) -> Callable[[Any, Callable[[object], object]], object]:
+    return lambda value, inner: {name: [inner(element) for element in elements(value)]}
+
+
+# Through the type and not through the value: a subclass may have put something else there.
+_WRITERS: dict[type, Callable[[Any, Callable[[object], object]], object]] = {
+    int: _integer,
+    str: lambda value, inner: str.__str__(value),
+    float: lambda value, inner: float.__float__(value),
+    list: lambda value, inner: [inner(element) for element in list.__iter__(value)],
+    tuple: _tagged("tuple", tuple.__iter__),
+    set: _tagged("set", set.__iter__),
+    frozenset: _tagged("frozenset", frozenset.__iter__),
+    dict: lambda value, inner: {"dict": [[inner(key), inner(one)] for key, one in dict.items(value)]},
+    bytes: lambda value, inner: {"bytes": bytes.hex(value)},
+    bytearray: lambda value, inner: {"bytearray": bytearray.hex(value)},
+    complex: lambda value, inner: {"complex": [value.real, value.imag]},
+    range: lambda value, inner: {"range": [hex(value.start), hex(value.stop), hex(value.step)]},
+    **{view: _tagged(name, iter) for view, name in _VIEWS.items()},
+}
+_BASES = (int, str, float, list, tuple, dict, set, frozenset, bytes, bytearray, complex)
+# Types whose instances cross; any other might do something when it is called.
+_TYPES: dict[str, type] = {kind.__name__: kind for kind in (*_BASES, bool, range, NoneType)}
+
+
+def _decimal(text: str) -> object:
+    # Loaded where the first one arrives: few programs return any.
+    from decimal import Decimal
+
+    return Decimal(text)
+
+
+def _fraction(parts: list[str]) -> object:
+    from fractions import Fraction
+
+    return Fraction(*(int(part, 16) for part in parts))
+
+
+_READERS: dict[str, Callable[[Any], object]] = {
+    "int": lambda text: int(text, 16),
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "dict": dict,
+    "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
+    "complex": lambda parts: complex(*parts),
+    "range": lambda parts: range(*(int(part, 16) for part in parts)),
+    "keys": lambda keys: dict.fromkeys(keys).keys(),
+    "values": lambda values: dict(enumerate(values)).values(),
+    "items": lambda pairs: dict(pairs).items(),
+    "decimal": _decimal,
+    "fraction": _fraction,
+    "type": _TYPES.__getitem__,
+}
