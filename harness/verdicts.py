@@ -103,9 +103,8 @@ class RememberingSandbox(Sandbox):
         whole = await super().run(program)
         execution = replace(whole, stdout=whole.stdout[-_KEPT_OUTPUT:])
         if execution.outcome not in _MACHINES_OWN and _is_its_own(program):
-            self._records.append(
-                digest, orjson.dumps([execution.outcome, execution.detail, execution.stdout, execution.shown])
-            )
+            _, *rest, _ = astuple(execution)
+            self._records.append(digest, orjson.dumps([execution.outcome, *rest]))
         elif execution.outcome is not Outcome.SANDBOX_ERROR:
             self._in_this_process[digest] = execution
         return execution

@@ -90,6 +90,7 @@ class Execution:
         stdout: What the program printed (invalid UTF-8 replaced). Empty where the moment of a forced end would
             decide how much there is; cut at the limit for :attr:`Outcome.OUTPUT_LIMIT`.
         shown: Text of the variable that :attr:`Program.show` names, its first 4096 characters; ``None`` without one.
+        assertions: How many assertions of the checks held.
         first: How the first execution ended, where a time limit made a second one necessary.
     """
 
@@ -97,4 +98,5 @@ class Execution:
     detail: str
     stdout: str
     shown: str | None = None
+    assertions: int = 0
     first: Outcome | None = None

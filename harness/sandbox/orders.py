@@ -1,4 +1,4 @@
-"""What a worker is told before any program: how to confine."""
+"""What a worker is told: before any program how to confine, then program after program."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
 from harness.sandbox.interpreter import Interpreter, interpreter
 from harness.sandbox.jail.confinement import BUBBLEWRAP, FULL, RLIMIT
-from harness.sandbox.model import Limits
+from harness.sandbox.jail.namespaces import HOST_NAME
+from harness.sandbox.model import Limits, Program
 
 # The customary user that owns nothing, also what the kernel shows for users it cannot name; and a neighbour of it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
 BOX_ENTRIES, BOX_BYTES = 1000, 16 << 20
-_PRIVATE_BOX = "/tmp"  # noqa: S108  in a root directory of its own that lives in memory
+# In a root directory of its own that lives in memory; below no directory where an interpreter may lie.
+_PRIVATE_BOX = "/box"
 _IN_MEMORY = (FULL, BUBBLEWRAP)
 # Our own code, to start from; a program's file rules do not open it.
 _JAIL = str(Path(__file__).parent / "jail")
-_RIGHTS_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
+# That of the environment, where the C library does not bring it along.
+_LOCALE = "/usr/lib/locale/C.utf8"
+_RIGHTS_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_READ_SEARCH")
 
 
 def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
@@ -56,6 +61,11 @@ def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
     }
 
 
+def order(program: Program) -> dict[str, str]:
+    """What :meth:`harness.sandbox.jail.grader.Grader.grade` takes."""
+    return {field.name: getattr(program, field.name) for field in fields(program)}
+
+
 class Box:
     """The work directory of one worker's programs; below a private root it lives in memory and needs no care.
 
@@ -72,7 +82,7 @@ class Box:
             self.path = os.path.join(self._home, "box")
             os.mkdir(self.path, 0o700)
             if os.geteuid() == 0:
-                os.chown(self.path, PROGRAM_USER, PROGRAM_USER)
+                _hand_over(self.path)
 
     def remove(self) -> None:
         """Deletes the directory and whatever programs left in it."""
@@ -83,20 +93,38 @@ class Box:
             self._home = None
 
 
+def _hand_over(path: str) -> None:
+    try:
+        os.chown(path, PROGRAM_USER, PROGRAM_USER)
+    except OSError as error:
+        raise UserError(
+            f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}), and no program may run as root: "
+            "run as an ordinary user, or in a container with the capabilities CHOWN, SETUID and SETGID"
+        ) from error
+
+
 @functools.cache
 def _bubblewrap(python: Interpreter, box: str) -> list[str]:
     """The command line that puts a process into namespaces and a root directory like those of level ``full``."""
     found = shutil.which("bwrap")
     if found is None:
         raise UserError("bubblewrap is not installed: no program bwrap on the PATH")
-    rights = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    rights = [
+        "--unshare-cgroup-try",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--hostname",
+        HOST_NAME,
+    ]
     if os.geteuid() == 0:
-        # Without a user namespace: root that can become another user and end its processes, and nothing else.
+        # Without a user namespace: root that can become another user, end its processes and count its files.
         kept = [word for name in _RIGHTS_OF_ROOT for word in ("--cap-add", name)]
         rights += ["--cap-drop", "ALL", *kept]
     else:
         rights += ["--unshare-user"]
-    shown = [python.executable, *python.mounts, _JAIL]
+    shown = [python.executable, *python.mounts, _JAIL, *filter(os.path.isdir, [_LOCALE])]
     # Made here, or they would be as closed to others as the ones they stand for.
     above = dict.fromkeys(
         str(parent) for path in [*shown, os.devnull] for parent in reversed(Path(path).parents) if parent.name

@@ -14,6 +14,7 @@ from harness.sandbox.orders import BOX_BYTES, BOX_ENTRIES
 # Ends at a moment that differs between runs, and with it the amount of output.
 _CUT_ANYWHERE = {Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.SANDBOX_ERROR}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_DETAIL = 300
 
 
@@ -27,7 +28,7 @@ def judge(found: dict[str, Any], limits: Limits) -> Execution:
     outcome, detail = _ended(found, limits)
     stdout = "" if outcome in _CUT_ANYWHERE else found["stdout"].decode("utf-8", "replace")
     shown = _writable(found["shown"]) if outcome is Outcome.PASSED and found["shown"] is not None else None
-    return Execution(outcome, _writable(_ADDRESS.sub("0x...", detail)[:_LONGEST_DETAIL]), stdout, shown)
+    return Execution(outcome, _line(detail), stdout, shown, found["assertions"])
 
 
 def _writable(text: str) -> str:
@@ -35,9 +36,14 @@ def _writable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _line(detail: str) -> str:
+    """One line for people; a program may have worded it."""
+    return _writable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
+
+
 def failed(reason: object) -> Execution:
     """The execution that did not take place because the sandbox failed."""
-    return Execution(Outcome.SANDBOX_ERROR, str(reason)[:_LONGEST_DETAIL], "")
+    return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)), "")
 
 
 def _ended(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:

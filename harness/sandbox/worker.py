@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import marshal
 import os
 import select
 import signal
 import socket
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from harness.sandbox.interpreter import ENVIRONMENT, OPTIONS, interpreter
 from harness.sandbox.model import Execution, Limits, Program
-from harness.sandbox.orders import Box, policy
+from harness.sandbox.orders import Box, order, policy
 from harness.sandbox.verdict import judge, out_of_time
 
 # A worker that has not replied by then, beyond the wall limit of the program, is broken.
@@ -81,7 +81,7 @@ class Worker:
     def ask(self, program: Program) -> Execution:
         """Executes a program, and blocks meanwhile; as :meth:`run`."""
         self._connection.settimeout(self._limits.wall_s + _PATIENCE_S)
-        self._connection.sendall(_framed(asdict(program)))
+        self._connection.sendall(_framed(order(program)))
         return self._judged(_received(self._connection))
 
     async def run(self, program: Program) -> Execution:
@@ -93,7 +93,7 @@ class Worker:
         self.is_spent = True
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._limits.wall_s + _PATIENCE_S):
-            await loop.sock_sendall(self._connection, _framed(asdict(program)))
+            await loop.sock_sendall(self._connection, _framed(order(program)))
             head = await self._exactly(_HEAD)
             content = await self._exactly(int.from_bytes(head, "little"))
         return self._judged(content)
@@ -160,7 +160,8 @@ def _framed(message: Any) -> bytes:
 
 def _received(connection: socket.socket) -> bytes:
     content = b""
-    with connection.makefile("rb") as stream:
+    # One that ended with something unread resets the connection: then its last words say more.
+    with contextlib.suppress(ConnectionResetError), connection.makefile("rb") as stream:
         head = stream.read(_HEAD)
         content = stream.read(int.from_bytes(head, "little")) if len(head) == _HEAD else b""
     return content

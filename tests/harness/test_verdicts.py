@@ -38,7 +38,7 @@ from harness.workplace import ErrorShare, Workplace
 from tests.scripted import ScriptedClient, backbones
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
-RECORD = 131  # length of what each of these leaves behind
+RECORD = 133  # length of what each of these leaves behind
 PROGRAMS = [Program(f"x = {number}") for number in range(3)]
 FOR_GOOD = [
     Outcome.PASSED,
@@ -100,7 +100,7 @@ async def test_a_program_is_executed_once_for_all_cells(tmp_path: Path, executor
     assert await fill(tmp_path, "a", [two, one, three], executor) == [three]
     assert await fill(tmp_path, "b", PROGRAMS, executor) == []
     assert [content for _, content in lines(tmp_path / "a.jsonl")] == [
-        ["exception", f"ended: x = {number}", f"printed by x = {number} 数", None] for number in range(3)
+        ["exception", f"ended: x = {number}", f"printed by x = {number} 数", None, 0] for number in range(3)
     ]
     assert (tmp_path / "b.jsonl").read_bytes() == b""
 

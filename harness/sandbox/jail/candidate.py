@@ -159,10 +159,24 @@ def _built_in(error: BaseException) -> str:
 
 
 def describe(error: BaseException) -> tuple[str, str]:
-    """One line about an exception, and the part whose code raised it (may be empty)."""
+    """One line about an exception, and the part whose code raised it (may be empty).
+
+    Raises:
+        Exception: The exception cannot be put into words; :func:`name` still can.
+    """
+    # How the interpreter words an overflow of its stack depends on where in itself it met it.
+    message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
+    return _with_place(error, f"{type(error).__name__}: {message}".partition("\n")[0][:_LONGEST_MESSAGE])
+
+
+def name(error: BaseException) -> tuple[str, str]:
+    """The same as :func:`describe` without what the exception says."""
+    return _with_place(error, type(error).__name__)
+
+
+def _with_place(error: BaseException, text: str) -> tuple[str, str]:
     part, line = _place(error)
-    message = error.msg if isinstance(error, SyntaxError) else error
-    text = f"{type(error).__name__}: {message}".partition("\n")[0][:_LONGEST_MESSAGE].removesuffix(": ")
+    text = text.removesuffix(": ")
     return (f"{text} ({part}, line {line})" if part else text), part
 
 

@@ -76,7 +76,7 @@ def _free_names(table: symtable.SymbolTable) -> set[str]:
         symbol.get_name()
         for scope in _scopes(table)
         for symbol in scope.get_symbols()
-        if symbol.is_referenced() and (symbol.is_global() or scope is table)
+        if symbol.is_referenced() and (symbol.is_global() or scope.get_type() == "class")
     }
     return read - bound
 

@@ -67,7 +67,8 @@ def confine_nursery(policy: Policy, rules: int | None) -> Callable[[int], None]:
         linux.drop_capabilities()
     rlimits.apply({name: value for name, value in policy.limits.items() if name != _PER_PROCESS})
     linux.forbid_new_privileges()
-    seccomp.install_first_part()
+    # Elsewhere a private root shows no file whose owner the program could be.
+    seccomp.install_first_part(*(seccomp.FILE_ATTRIBUTES if policy.level == NO_NAMESPACES else ()))
     die_with, restrict, filter_calls = linux.dying_with_parent(), landlock.restricting(rules), seccomp.second_part()
     time = {_PER_PROCESS: policy.limits[_PER_PROCESS]}
 

@@ -9,9 +9,10 @@ import os
 import resource
 import select
 import socket
+import sys
 
 from . import candidate, checks, nursery
-from .channel import Channel, TooLongError
+from .channel import LONGEST, Channel, TooLongError
 from .policy import Policy
 from .proxies import Peer, told
 from .values import UnreadableError
@@ -28,6 +29,9 @@ GONE = "gone"
 FAILURE = "failure"
 _PIECE = 1 << 16
 _ASKER = 0
+_RECURSION_LIMIT = sys.getrecursionlimit()
+# From the end of the connection to the end of the process, where one follows.
+_PATIENCE_S = 2.0
 
 
 class OutputLimitError(BaseException):
@@ -69,6 +73,8 @@ class Grader:
             prepared = checks.prepare(order["setup"], order["checks"], order["entry_point"])
         except (SyntaxError, ValueError) as error:
             return {"failure": f"setup or checks are no Python: {error}"}
+        # Of what checks may change for those after them, the one thing that some do.
+        sys.setrecursionlimit(_RECURSION_LIMIT)
         self._allow_processor_time()
         connection, output = self._started()
         try:
@@ -82,6 +88,8 @@ class Grader:
         self._random.seed(0)
         grading = _Grading(Peer(conversation), prepared)
         outcome, detail = grading.outcome(conversation, order)
+        if outcome == GONE and not select.select([self._control], [], [], _PATIENCE_S)[0]:
+            outcome, detail = EXCEPTION, "the connection was closed before the last check"
         os.write(self._control.fileno(), nursery.END)
         ended = marshal.loads(self._ends.receive())  # noqa: S302  our own process
         conversation.drain()
@@ -177,8 +185,11 @@ class _Grading:
             confined = channel.receive()
             if confined != candidate.CONFINED:
                 return FAILURE, confined.removeprefix(candidate.UNCONFINED).decode("utf-8", "replace")
-            channel.send(marshal.dumps((order["setup"], order["source"], wanted, order["show"])))
-            found, self.shown = self._peer.reply()
+            message = marshal.dumps((order["setup"], order["source"], wanted, order["show"]))
+            if len(message) > LONGEST:
+                return NOT_EXECUTABLE, f"a program of {len(order['source'])} characters"
+            channel.send(message)
+            found, self.shown = _first_reply(self._peer.reply())
             namespace.update((name, found[name]) for name in wanted if name in found)
             if self._checks.entry_point and self._checks.entry_point not in found:
                 # A built-in of this name must not stand in for it.
@@ -187,6 +198,7 @@ class _Grading:
         except Dismissed:
             raise
         except BaseException as error:
+            self._peer.is_silent = True
             return _judged(error)
         if self._checks.asserts and not self.assertions:
             return EXCEPTION, "no assertion of the checks was reached"
@@ -205,6 +217,13 @@ class _Grading:
         self.assertions += 1
 
 
+def _first_reply(reply: Any) -> tuple[dict[str, Any], str | None]:
+    match reply:
+        case [dict(found), (str() | None) as shown] if len(shown or "") <= candidate.LONGEST_SHOWN:
+            return found, shown
+    raise UnreadableError("a first reply of no known form")
+
+
 def _judged(error: BaseException) -> tuple[str, str]:
     remote = told(error)
     if remote is not None:
@@ -219,7 +238,15 @@ def _judged(error: BaseException) -> tuple[str, str]:
             return OUTPUT_LIMIT, f"a value of {error} bytes was returned"
         case UnreadableError():
             return EXCEPTION, f"an unreadable value was returned: {error}"
-    detail, part = candidate.describe(error)
+    detail, part = _described(error)
     if isinstance(error, MemoryError):
         return MEMORY_LIMIT, detail
     return (WRONG_ANSWER if isinstance(error, AssertionError) and part == candidate.CHECKS else EXCEPTION), detail
+
+
+def _described(error: BaseException) -> tuple[str, str]:
+    try:
+        return candidate.describe(error)
+    except Exception:
+        # A check's own message may hold a number of more digits than can be written.
+        return candidate.name(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "bind": (49, 200),
     "bpf": (321, 280),
     "capset": (126, 91),
+    "chmod": (90, None),
+    "chown": (92, None),
     "chroot": (161, 51),
     "clock_adjtime": (305, 266),
     "clock_settime": (227, 112),
@@ -28,18 +31,32 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "delete_module": (176, 106),
     "execve": (59, 221),
     "execveat": (322, 281),
+    "fallocate": (285, 47),
     "fanotify_init": (300, 262),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "fcntl": (72, 25),
+    "file_setattr": (469, 469),
     "finit_module": (313, 273),
     "fork": (57, None),
+    "fremovexattr": (199, 16),
     "fsconfig": (431, 431),
+    "fsetxattr": (190, 7),
     "fsmount": (432, 432),
     "fsopen": (430, 430),
     "fspick": (433, 433),
+    "futimesat": (261, None),
     "init_module": (175, 105),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
     "io_setup": (206, 0),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),
+    "ioctl": (16, 29),
     "ioperm": (173, None),
     "iopl": (172, None),
     "kcmp": (312, 272),
@@ -50,8 +67,11 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "landlock_add_rule": (445, 445),
     "landlock_create_ruleset": (444, 444),
     "landlock_restrict_self": (446, 446),
+    "lchown": (94, None),
     "listen": (50, 201),
     "lookup_dcookie": (212, 18),
+    "lremovexattr": (198, 15),
+    "lsetxattr": (189, 6),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "migrate_pages": (256, 238),
@@ -81,6 +101,8 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
     "reboot": (169, 142),
+    "removexattr": (197, 14),
+    "removexattrat": (466, 466),
     "request_key": (249, 218),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
@@ -100,10 +122,14 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "setpriority": (141, 140),
     "setsid": (112, 157),
     "settimeofday": (164, 170),
+    "setxattr": (188, 5),
+    "setxattrat": (463, 463),
     "shmget": (29, 194),
     "socket": (41, 198),
     "swapoff": (168, 225),
     "swapon": (167, 224),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     "syslog": (103, 116),
     "tgkill": (234, 131),
     "tkill": (200, 130),
@@ -111,11 +137,14 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "unshare": (272, 97),
     "uselib": (134, None),
     "userfaultfd": (323, 282),
+    "utime": (132, None),
+    "utimensat": (280, 88),
+    "utimes": (235, None),
     "vfork": (58, None),
     "vhangup": (153, 58),
 }
 
-_COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine)
+_COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _SIGKILL = 9
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -131,7 +160,7 @@ def number(name: str) -> int | None:
         OSError: The machine is of an architecture that is not in the table.
     """
     if _COLUMN is None:
-        raise OSError(f"no system call numbers known for {os.uname().machine}")
+        raise OSError(f"no system call numbers known for {sys.platform} on {os.uname().machine}")
     return NUMBERS[name][_COLUMN]
 
 

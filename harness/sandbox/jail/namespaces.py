@@ -19,6 +19,7 @@ _DETACH = 2
 
 # The root and the work directory in it live in memory and go with the namespace.
 _ROOT_OPTIONS = b"size=16m,nr_inodes=1k,mode=755"
+HOST_NAME = "sandbox"
 _SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace only
 
 
@@ -41,6 +42,7 @@ def enter(prefix: str, mounts: list[str], box: str) -> None:
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
+    call("sethostname", HOST_NAME.encode(), len(HOST_NAME))
     call("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
     call("mount", b"tmpfs", _SITE.encode(), b"tmpfs", _NO_SUID | _NO_DEVICES, _ROOT_OPTIONS)
     for path in mounts:

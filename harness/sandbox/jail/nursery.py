@@ -68,6 +68,7 @@ class _Nursery:
         self._rules, self._pinned = file_rules(policy, policy.box)
         self._nothing = os.open(os.devnull, os.O_RDWR)
         os.chdir(policy.box)
+        self._state_of_box = self._look_at_box()
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         self._confine_program = confine_nursery(policy, self._rules)
@@ -98,8 +99,9 @@ class _Nursery:
         os.close(output)
         cut, status, cpu_s, told = self._wait(child)
         self._sweep(child)
-        with os.scandir(self._policy.box) as left:
-            soiled = any(True for _ in left)
+        soiled = self._is_soiled()
+        if soiled and not cut and self._policy.level != FULL and self._is_crowded(uncountable=False):
+            cut = CROWDED
         found = {"status": status, "cpu_s": cpu_s, "cut": cut, "soiled": soiled}
         Channel(self._control.fileno()).send(marshal.dumps(found))
         return told or self._is_told(END)
@@ -142,7 +144,7 @@ class _Nursery:
                     os.kill(child, signal.SIGKILL)
                 if not cut and time.monotonic() >= deadline:
                     cut = WALL
-                elif not cut and watched and self._is_crowded():
+                elif not cut and watched and self._is_crowded(uncountable=True):
                     cut = CROWDED
                 if cut:
                     os.kill(child, signal.SIGKILL)
@@ -176,16 +178,37 @@ class _Nursery:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
 
-    def _is_crowded(self) -> bool:
+    def _look_at_box(self) -> tuple[object, ...]:
+        box = self._policy.box
+        found = os.stat(box)
+        attributes = os.listxattr(box) if hasattr(os, "listxattr") else []
+        return found.st_mode, found.st_uid, found.st_gid, attributes, os.listdir(box)
+
+    def _is_soiled(self) -> bool:
+        """Whether the next program would find anything of this one in the work directory."""
+        try:
+            return self._look_at_box() != self._state_of_box
+        except OSError:
+            return True
+
+    def _is_crowded(self, *, uncountable: bool) -> bool:
+        """Whether files are too many or too large.
+
+        Args:
+            uncountable: What to say where some cannot be counted.
+        """
         entries = size = 0
         pending = [self._policy.box]
-        while pending:
-            with contextlib.suppress(OSError), os.scandir(pending.pop()) as found:
-                for entry in found:
-                    entries += 1
-                    size += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entries > self._policy.box_entries or size > self._policy.box_bytes:
-                        return True
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
+        try:
+            while pending:
+                with contextlib.suppress(FileNotFoundError), os.scandir(pending.pop()) as found:
+                    for entry in found:
+                        entries += 1
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                        if entries > self._policy.box_entries or size > self._policy.box_bytes:
+                            return True
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+        except OSError:
+            return uncountable
         return False

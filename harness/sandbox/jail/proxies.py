@@ -25,10 +25,14 @@ class Peer:
     """The program, as the checks see it: something that answers questions with plain values.
 
     A question never contains what the checks expect: operators and comparisons are not among them.
+
+    Attributes:
+        is_silent: Set where nothing is to be asked any more, so that a failure can be described.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self.is_silent = False
 
     def ask(self, operation: str, *operands: object) -> Any:
         """Asks the program to do something.
@@ -145,7 +149,7 @@ class Remote:
         return self._peer.ask("truth", self) is True
 
     def __str__(self) -> str:
-        return str(self._peer.ask("text", self))
+        return repr(self) if self._peer.is_silent else str(self._peer.ask("text", self))
 
     def __repr__(self) -> str:
         return f"<{self._kind} of the program>"

@@ -10,7 +10,7 @@ from .linux import call, forbid_new_privileges, libc, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 _EPERM, _ENOSYS = 1, 38
 _SET_MODE_FILTER = 1
@@ -25,6 +25,8 @@ _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
 _KILL, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 
 _CLONE_THREAD = 0x00010000
+# F_SETOWN, F_SETSIG, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP, and TIOCSTI, which types into a terminal.
+_SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
 # No process has it; the place where one's own belongs.
 _ANY_PID = 0x7FFFFFFE
 
@@ -46,11 +48,19 @@ KERNEL = (
     *("io_setup", "io_uring_setup", "io_uring_enter", "io_uring_register", "modify_ldt", "ioperm", "iopl"),
     *("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "acct"),
     *("settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname"),
-    *("syslog", "vhangup"),
+    *("syslog", "vhangup", "sync", "syncfs"),
 )
 # Memory that no resource limit of the process counts.
 UNCOUNTED_MEMORY = ("shmget", "msgget", "semget", "mq_open", "memfd_create", "memfd_secret")
-FORBIDDEN = (*NETWORK, *PROCESSES, *OTHER_PROCESSES, *FILE_SYSTEMS, *KERNEL, *UNCOUNTED_MEMORY)
+# Tells of what others do with files.
+OTHERS_FILES = ("inotify_init", "inotify_init1")
+# What file rules do not govern: where the files of a user can be reached, they must not be changed this way either.
+FILE_ATTRIBUTES = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
+    *("utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
+    *("removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr"),
+)
+FORBIDDEN = (*NETWORK, *PROCESSES, *OTHER_PROCESSES, *FILE_SYSTEMS, *KERNEL, *UNCOUNTED_MEMORY, *OTHERS_FILES)
 
 
 # What a process needs that starts confined ones and ends them.
@@ -66,13 +76,16 @@ def install() -> None:
     _apply(program(os.getpid()))
 
 
-def install_first_part() -> None:
+def install_first_part(*further: str) -> None:
     """Applies all of the filter that a process can live with which starts others; they inherit it.
+
+    Args:
+        *further: Calls to forbid beyond :data:`FORBIDDEN`.
 
     Raises:
         OSError: The kernel or the architecture does not support it.
     """
-    _apply(_filter([name for name in FORBIDDEN if name not in _TO_START_OTHERS]))
+    _apply(_filter([name for name in (*FORBIDDEN, *further) if name not in _TO_START_OTHERS]))
 
 
 def second_part() -> Callable[[], None]:
@@ -124,6 +137,10 @@ def _filter(names: Iterable[str], pid: int | None = None) -> bytes:
         blocks.append(_only_if(_known("clone"), 0, _IF_ANY_BIT, [_CLONE_THREAD]))
         blocks += [_only_if(_known(name), 0, _IF_EQUAL, [pid]) for name in ("kill", "tgkill")]
         blocks.append(_only_if(_known("prlimit64"), 0, _IF_EQUAL, [0, pid]))
+        # With any mode it reserves space that no limit on files counts.
+        blocks.append(_only_if(_known("fallocate"), 1, _IF_EQUAL, [0]))
+        # The kernel would send signals on behalf of whoever asks for them this way.
+        blocks += [_unless(_known(name), 1, commands) for name, commands in _SIGNAL_REQUESTS.items()]
         # socketpair stays, event loops need it; without an address a message can only reach the other end.
         blocks.append(_null_pointer(_known("sendto"), 4))
     return b"".join(blocks) + _step(_RETURN, _ALLOW)
@@ -164,6 +181,14 @@ def _only_if(call_number: int, argument: int, test: int, values: list[int]) -> b
     tests = b"".join(_step(test, value, count - place, 0) for place, value in enumerate(values))
     body = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument) + tests + _step(_RETURN, _ERROR | _EPERM)
     return _step(_IF_EQUAL, call_number, 0, count + 3) + body + _step(_RETURN, _ALLOW)
+
+
+def _unless(call_number: int, argument: int, values: Sequence[int]) -> bytes:
+    """Allows a call unless the low half of an argument is one of ``values``."""
+    count = len(values)
+    tests = b"".join(_step(_IF_EQUAL, value, count - place, 0) for place, value in enumerate(values))
+    body = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument) + tests + _step(_RETURN, _ALLOW)
+    return _step(_IF_EQUAL, call_number, 0, count + 3) + body + _step(_RETURN, _ERROR | _EPERM)
 
 
 def _null_pointer(call_number: int, argument: int) -> bytes:

@@ -22,7 +22,8 @@ DEEPEST = 200
 _SIMPLE = frozenset({bool, str, float, NoneType})
 # Longer integers are written in base 16, whose length no interpreter limits.
 _SHORT_INTEGER = 1 << 63
-_ENCODER = json.JSONEncoder(check_circular=False, separators=(",", ":"))
+# Not as ASCII: two halves of a surrogate pair, each a character of its own, would arrive as one.
+_ENCODER = json.JSONEncoder(check_circular=False, ensure_ascii=False, separators=(",", ":"))
 _VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 
 
@@ -40,7 +41,7 @@ def pack(value: object, refer: Refer) -> bytes:
     Raises:
         TypeError: ``refer`` has no reference for an object in it.
     """
-    return _ENCODER.encode(_written(value, refer, 0)).encode()
+    return _ENCODER.encode(_written(value, refer, 0)).encode("utf-8", "surrogatepass")
 
 
 def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
@@ -61,7 +62,9 @@ def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
         return resolve(name, content) if reader is None else reader(content)
 
     try:
-        return json.loads(content, object_hook=read)
+        text = content.decode("utf-8", "surrogatepass")
+        # Every NaN is an object of its own, or two would be equal as members of lists.
+        return json.loads(text, object_hook=read, parse_constant=float)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
 
@@ -74,7 +77,7 @@ def _written(value: object, refer: Refer, depth: int) -> object:
         return refer(value)
     writer = _WRITERS.get(kind)
     if writer is None:
-        base = next((base for base in _BASES if isinstance(value, base)), None)
+        base = next((base for base in _BASES if issubclass(kind, base)), None)
         if base is None:
             return _foreign(value, refer)
         writer = _WRITERS[base]
@@ -135,20 +138,37 @@ def _fraction(parts: list[str]) -> object:
     return Fraction(*(int(part, 16) for part in parts))
 
 
+def _from_list(kind: Callable[[list[Any]], object]) -> Callable[[Any], object]:
+    """A reader that takes a list and nothing else: a small message could name a range of any length instead."""
+
+    def read(content: Any) -> object:
+        if type(content) is not list:
+            raise TypeError("elements that are no list")
+        return kind(content)
+
+    return read
+
+
+def _from_pairs(pairs: list[Any]) -> dict[Any, Any]:
+    if any(type(pair) not in (list, tuple) for pair in pairs):
+        raise TypeError("pairs that are neither lists nor tuples")
+    return dict(pairs)
+
+
 _READERS: dict[str, Callable[[Any], object]] = {
     "int": lambda text: int(text, 16),
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "dict": dict,
+    "tuple": _from_list(tuple),
+    "set": _from_list(set),
+    "frozenset": _from_list(frozenset),
+    "dict": _from_list(_from_pairs),
     "bytes": bytes.fromhex,
     "bytearray": bytearray.fromhex,
-    "complex": lambda parts: complex(*parts),
-    "range": lambda parts: range(*(int(part, 16) for part in parts)),
-    "keys": lambda keys: dict.fromkeys(keys).keys(),
-    "values": lambda values: dict(enumerate(values)).values(),
-    "items": lambda pairs: dict(pairs).items(),
+    "complex": _from_list(lambda parts: complex(*parts)),
+    "range": _from_list(lambda parts: range(*(int(part, 16) for part in parts))),
+    "keys": _from_list(lambda keys: dict.fromkeys(keys).keys()),
+    "values": _from_list(lambda values: dict(enumerate(values)).values()),
+    "items": _from_list(lambda pairs: _from_pairs(pairs).items()),
     "decimal": _decimal,
-    "fraction": _fraction,
+    "fraction": _from_list(_fraction),
     "type": _TYPES.__getitem__,
 }

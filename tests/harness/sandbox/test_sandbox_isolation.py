@@ -137,6 +137,31 @@ async def test_no_process_can_be_started_or_touched(confined: Execute) -> None:
     assert execution.outcome is Outcome.PASSED, execution.detail
 
 
+async def test_the_kernel_sends_no_signal_on_behalf_of_a_program(confined: Execute) -> None:
+    execution = await confined(
+        "import fcntl, os, socket, struct\na, b = socket.socketpair()\n"
+        "for command in (8, 10, 15):\n    assert denied(fcntl.fcntl, a, command, 1), command\n"
+        "for request in (0x8901, 0x8902, 0x5412):\n"
+        "    assert denied(fcntl.ioctl, a, request, struct.pack('i', os.getppid())), request\n"
+        "assert fcntl.fcntl(a, fcntl.F_GETFL) >= 0\n",
+        setup=DENIED,
+    )
+    assert execution.outcome is Outcome.PASSED, execution.detail
+
+
+async def test_attributes_of_files_are_closed_where_files_of_the_user_can_be_reached(strong_level: str) -> None:
+    async with Sandbox(LONG, level=strong_level) as sandbox:
+        attempts = (
+            "open('x', 'w').close()\nshut = [denied(os.chmod, 'x', 0o600), denied(os.utime, 'x'), "
+            "denied(os.setxattr, 'x', 'user.a', b'1')]"
+        )
+        execution = await sandbox.run(Program(f"{DENIED}import os\n{attempts}", checks="print()", show="shut"))
+    allowed = "[False, False, False]", "[False, False, True]"
+    assert (
+        (execution.shown == "[True, True, True]") if strong_level == "no-namespaces" else (execution.shown in allowed)
+    )
+
+
 async def test_kernel_machinery_is_closed(confined: Execute) -> None:
     calls = {
         "ptrace": (0, 0, 0, 0),

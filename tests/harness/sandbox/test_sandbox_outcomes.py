@@ -130,7 +130,7 @@ async def test_processor_time_is_bounded(execute: Execute) -> None:
 
 async def test_setup_runs_first_in_the_same_namespace(execute: Execute) -> None:
     execution = await execute("b = a + 1", setup="import math\na = 1", checks="assert (b, math.floor(2.5)) == (2, 2)")
-    assert execution == Execution(Outcome.PASSED, "", "")
+    assert execution == Execution(Outcome.PASSED, "", "", assertions=1)
 
 
 async def test_a_fault_of_the_setup_is_named(execute: Execute) -> None:
