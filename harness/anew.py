@@ -22,7 +22,7 @@ from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient, Served
 from harness.llm.endpoints import Endpoint, simulated
 from harness.llm.request import Reply, Request
-from harness.opening import as_served, endpoints_of, simulated_endpoint
+from harness.opening import as_served, check_confinement, endpoints_of, simulated_endpoint
 from harness.plan import Plan
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
@@ -89,7 +89,8 @@ async def open_anew(
         The workplace, and what each endpoint says of the model it serves.
 
     Raises:
-        UserError: An endpoint does not answer, or serves another model.
+        UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
+            cannot confine the programs of real models.
     """
     log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
     attempts = AttemptLog(folder / "attempts.jsonl")
@@ -97,6 +98,7 @@ async def open_anew(
     client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     sandbox = await stack.enter_async_context(Sandbox())
+    check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier())
     embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), folder / "embeddings", "anew"))
     workplace = Workplace(

@@ -23,22 +23,33 @@ def identity(plan: Plan) -> dict[str, Any]:
     Raises:
         UserError: The cell is not finished, or was made by other code, of other settings or of other questions.
     """
+    found = answers(plan)
+    if found["code"] != code_of(plan.method.module):
+        raise _other(plan, "code")
+    return found
+
+
+def answers(plan: Plan) -> dict[str, Any]:
+    """The same, whatever code asked for its answers.
+
+    Raises:
+        UserError: The cell is not finished, or was made of other settings or of other questions.
+    """
     path = plan.folder / "run.json"
     try:
         found: dict[str, Any] = orjson.loads(path.read_bytes())
-        said = {"config_hash": found["config_hash"], "code": found["code"], "questions": _questions(**found["data"])}
+        said = {name: found[name] for name in ("config_hash", "code")} | {"questions": _questions(**found["data"])}
     except FileNotFoundError as error:
         raise UserError(f"{plan.cell} of {plan.preset.name} is not finished; {_again(plan)}") from error
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path} does not tell of a finished cell ({error!r}); {_again(plan)}") from error
     expected = {
         "config_hash": plan.config_hash,
-        "code": code_of(plan.method.module),
         "questions": (plan.data.checksum, plan.data.split_checksum, len(plan.test)),
     }
     for name, value in expected.items():
         if said[name] != value:
-            raise UserError(f"{path}: its {name} is not that of this suite as it stands; {_again(plan)}")
+            raise _other(plan, name)
     return found
 
 
@@ -81,6 +92,11 @@ def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
 
 def _questions(checksum: str, split_checksum: str, n_test: int, **_: str) -> tuple[str, str, int]:
     return checksum, split_checksum, n_test
+
+
+def _other(plan: Plan, name: str) -> UserError:
+    path = plan.folder / "run.json"
+    return UserError(f"{path}: its {name} is not that of this suite as it stands; {_again(plan)}")
 
 
 def _again(plan: Plan) -> str:

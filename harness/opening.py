@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -25,12 +26,15 @@ from harness.llm.call_log import CallLog, Seal, SealedLog
 from harness.llm.client import ChatClient, Served
 from harness.llm.transport import ChatEndpoint
 from harness.plan import Plan
+from harness.sandbox.machine import is_fit
 from harness.verdicts import RememberingSandbox
 from harness.workbench import Workbench
 from harness.workplace import ErrorShare, Workplace
 
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
+
+logger = logging.getLogger(__name__)
 
 
 async def open_workplace(
@@ -42,15 +46,17 @@ async def open_workplace(
         The workplace, and what each endpoint says of the model it serves.
 
     Raises:
-        UserError: An endpoint does not answer, or serves another model.
+        UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
+            cannot confine the programs of real models.
     """
     client = await stack.enter_async_context(_client(plan, log, attempts))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
-    sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), _name(plan)))
+    sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
+    check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier())
     encoder = SentenceEncoder()
     embeddings = await stack.enter_async_context(
-        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), _name(plan))
+        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), name_of(plan))
     )
     workplace = Workplace(
         client=client,
@@ -63,6 +69,34 @@ async def open_workplace(
         errors=ErrorShare(plan.preset.max_error_share),
     )
     return workplace, served
+
+
+def check_confinement(level: str, served: Mapping[str, Served]) -> None:
+    """Refuse real models where nothing but limits would hold the programs they write; warn where they are simulated.
+
+    Every method and benchmark counts, for roles may run programs on any question.
+
+    Args:
+        level: Of the sandbox.
+        served: What each endpoint says of its model.
+
+    Raises:
+        UserError: A model is real, and the level is the weakest.
+    """
+    if is_fit(level):
+        return
+    real = [key for key, one in served.items() if not one.simulated]
+    if real:
+        raise UserError(
+            f"this machine can hold programs by limits of resources alone (sandbox level {level}), which is not enough "
+            f"for what real models write ({', '.join(real)}); `gmr sandbox doctor` says what is missing, and a Linux "
+            "virtual machine or container has it. Presets with simulated backbones work here"
+        )
+    logger.warning(
+        "sandbox level %s: limits of resources alone hold the programs of the simulated backbones; real models would "
+        "be refused here (gmr sandbox doctor)",
+        level,
+    )
 
 
 def as_served(backbone: Backbone, served: Served) -> Backbone:
@@ -111,6 +145,6 @@ def _sealed(path: Path) -> SealedLog:
     return SealedLog(path.with_name(layout.CALL_LOG), seal)
 
 
-def _name(plan: Plan) -> str:
+def name_of(plan: Plan) -> str:
     """The plan's folder as the name of a file that no other plan writes."""
     return "-".join(plan.folder.relative_to(layout.RESULTS).parts)

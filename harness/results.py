@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +13,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.errors import UserError
 from harness.files import write_atomically
-from harness.items import Verdict
-from harness.trajectory import Trajectory, fields
+from harness.items import Item, Status, Verdict
+from harness.trajectory import Call, Decision, Trajectory, fields
 
 SCHEMA_VERSION = 1
 
@@ -129,6 +131,62 @@ def write(
     run = {"schema": SCHEMA_VERSION, **identity, "run_id": digest.hexdigest()}
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
+
+
+def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
+    """What a cell answered and how it was graded: the inverse of :func:`write`.
+
+    Args:
+        folder: The cell's folder.
+        items: The questions of the test, in its order.
+
+    Raises:
+        UserError: A table is missing, damaged, of another version of the suite, or of other questions.
+    """
+    stored, calls, decisions = (
+        _stored(folder / f"{name}.parquet", schema)
+        for name, schema in (("items", ITEMS), ("calls", CALLS), ("decisions", DECISIONS))
+    )
+    if [row["item_id"] for row in stored] != [item.id for item in items]:
+        raise UserError(f"{folder / 'items.parquet'} is not about the questions of this test; run the cell again")
+    own_calls, own_decisions = (_by_item(table) for table in (calls, decisions))
+    return [
+        Answered(
+            Trajectory(
+                item,
+                row["text"],
+                tuple(Call(**call) for call in own_calls[item.id]),
+                tuple(Decision(**decision) for decision in own_decisions[item.id]),
+                row["embedded"],
+                row["truncated"],
+            ),
+            _verdict(row),
+        )
+        for item, row in zip(items, stored, strict=True)
+    ]
+
+
+def _stored(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"{path}: not a readable table ({str(error).splitlines()[0]}); run the cell again") from error
+    if not table.schema.equals(schema):
+        raise UserError(f"{path}: its columns are not those of this version of the suite; run the cell again")
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def _by_item(table: Iterable[dict[str, Any]]) -> defaultdict[str, list[dict[str, Any]]]:
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in table:
+        found[row.pop("item_id")].append(row)
+    return found
+
+
+def _verdict(row: dict[str, Any]) -> Verdict:
+    also = {} if row["math_verify"] is None else {"math_verify": row["math_verify"]}
+    return Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], also)
 
 
 def rows(trajectories: Iterable[Trajectory], kind: str) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from harness.errors import UserError
+from harness.items import Status
 from paper import tables
 from paper.costs import published_cost
 from paper.grid import Grid, Line
@@ -169,6 +170,8 @@ def _measured(pair: Pair) -> dict[str, str]:
         "n": str(found.n),
         "reference_accuracy": in_percent(pair.reference.accuracy.mean),
         "accuracy": in_percent(pair.row.accuracy.mean),
+        "reference_without_verdict": in_percent(1 - pair.reference.shares[Status.GRADED]),
+        "without_verdict": in_percent(1 - pair.row.shares[Status.GRADED]),
         **_estimate("difference", found.accuracy, 100),
         "difference_first_seed": exact(100 * found.first_seed),
         "reference_right_alone": str(discordant.first),

@@ -29,7 +29,7 @@ def read_comparable(folders: Iterable[Path]) -> tuple[Cell, ...]:
 
 
 def check_comparable(cells: Sequence[Cell]) -> None:
-    """Refuse cells of different kinds, presets, simulated worlds or questions, and the same cell twice.
+    """Refuse cells of different kinds, presets, simulated worlds, questions or rules, and the same cell twice.
 
     The seeds of one measurement must also agree in their conditions and in what answered under the name of each
     backbone: a mean over them would be of nothing that was ever run.
@@ -44,6 +44,7 @@ def check_comparable(cells: Sequence[Cell]) -> None:
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
         _agree(column, lambda cell: cell.run.data.checksum, f"data checksums of {benchmark}")
         _agree(column, _test_items, f"test items of {benchmark}")
+        _agree(column, lambda cell: f"rules {cell.run.rule_version}", f"grading rules of {benchmark}")
     _refuse_twice(cells)
     _check_seeds(cells)
 
@@ -87,7 +88,8 @@ def _agree(cells: Sequence[Cell], of: Callable[[Cell], str], what: str) -> None:
         if of(other) != of(first):
             raise UserError(
                 f"different {what} in one table: {first.folder} ({of(first)}) and {other.folder} ({of(other)}); "
-                "give only cells that belong together, or run one of them again"
+                "give only cells that belong together, or make one of them again (`gmr regrade` where only the grading "
+                "differs)"
             )
 
 

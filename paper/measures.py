@@ -70,6 +70,15 @@ class Measurement:
         return sum(verdicts[0]) / len(verdicts[0]) if verdicts else None
 
     @property
+    def math_verify_undecided(self) -> float | None:
+        """Fraction of the answers, over all seeds, that were judged but not by Math-Verify; ``None`` without it."""
+        if self.math_verify is None:
+            return None
+        items = [cell.items for cell in self.cells]
+        judged = [pair for one in items for pair in zip(one.status, one.math_verify, strict=True)]
+        return sum(status is Status.GRADED and verdict is None for status, verdict in judged) / len(judged)
+
+    @property
     def learned(self) -> bool:
         """Whether something was learned from training questions, so that another seed is another method to measure."""
         return len(self.cells) > 1 or (self.cells[0].folder / TRAINING).is_file()

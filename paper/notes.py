@@ -14,7 +14,7 @@ from paper.results import Cell
 
 # A caption names so many rows; of more it says how many cells they are.
 _FEW = 3
-_WITHOUT_VERDICT = {
+WITHOUT_VERDICT = {
     Status.UNPARSABLE: "no answer found",
     Status.EMPTY: "empty reply",
     Status.TRUNCATED: "reply cut off",
@@ -181,13 +181,16 @@ def _without_verdict(grid: Grid) -> Iterator[str]:
         f"{title}: {', '.join(shares)}" for key, title in grid.benchmarks.items() if (shares := _shares(grid, key))
     ]
     if found:
-        yield f"Answers without a full verdict, at most in any row (the CSV has each): {'; '.join(found)}."
+        yield (
+            "Answers without a full verdict, at most in any row (each is in the CSV and in the table errors): "
+            f"{'; '.join(found)}."
+        )
 
 
 def _shares(grid: Grid, benchmark: str) -> list[str]:
     column = _column(grid, benchmark)
-    worst = {status: max(measured.shares[status] for measured in column) for status in _WITHOUT_VERDICT}
-    return [f"{_WITHOUT_VERDICT[status]} {100 * share:.1f} %" for status, share in worst.items() if share > 0]
+    worst = {status: max(measured.shares[status] for measured in column) for status in WITHOUT_VERDICT}
+    return [f"{WITHOUT_VERDICT[status]} {100 * share:.1f} %" for status, share in worst.items() if share > 0]
 
 
 def _math_verify(grid: Grid) -> Iterator[str]:

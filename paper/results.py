@@ -25,6 +25,7 @@ _READ: Mapping[str, _Kind] = {
     "item_id": "string",
     "correct": "bool",
     "status": "string",
+    "detail": "string",
     "math_verify": "bool",
     "calls": "int64",
     "prompt_tokens": "int64",
@@ -55,7 +56,8 @@ class Run:
     Attributes:
         method_title: As ``config/methods.yaml`` has it now; that of ``run.json`` for a method that is not in there.
         calibrated: The accuracy of this cell was fitted to the paper, so agreeing with the paper is no finding.
-        notes: What a reader of a table must know, such as a reduced number of questions.
+        notes: What a reader of a table must know, such as a reduced number of questions, or a training that was
+            rewarded by other rules than those that graded the test.
         backbones: Identity of each backbone: ``"model"`` and ``"served_by"``, and where known ``"revision"`` with
             ``"revision_confirmed"`` and, of a simulated one, ``"world"``.
     """
@@ -84,12 +86,14 @@ class Items:
     """One entry an item in order of item id; costs in the paper's unit.
 
     Attributes:
-        math_verify: The secondary verdict on mathematics, ``None`` where it was not asked for.
+        detail: A few words on the verdict; of a program how it ended, before the colon.
+        math_verify: The secondary verdict on mathematics, ``None`` where it was not asked for or did not decide.
     """
 
     item_id: tuple[str, ...]
     correct: tuple[bool, ...]
     status: tuple[Status, ...]
+    detail: tuple[str, ...]
     math_verify: tuple[bool | None, ...]
     calls: tuple[int, ...]
     prompt_tokens: tuple[int, ...]
@@ -149,9 +153,14 @@ def _run(document: Mapping[str, Any]) -> Run:
     known = {field.name: document[field.name] for field in dataclasses.fields(Run)}
     entry = methods().get(document["method"])
     known["method_title"] = entry.title if entry else document["method_title"]
-    known["notes"] = tuple(" ".join(note.split()) for note in document["notes"])
+    known["notes"] = tuple(" ".join(note.split()) for note in (*document["notes"], *_regraded(document)))
     known["data"] = Data(**{field.name: document["data"][field.name] for field in dataclasses.fields(Data)})
     return Run(**known)
+
+
+def _regraded(document: Mapping[str, Any]) -> list[str]:
+    rewarded = document.get("regraded_from")
+    return [f"trained on verdicts of rules {rewarded}, graded by {document['rule_version']}"] if rewarded else []
 
 
 def _read_items(path: Path) -> Items:

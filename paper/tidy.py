@@ -35,7 +35,7 @@ def measured(measurement: Measurement) -> dict[str, str]:
     Accuracies and shares are in percent; costs, in the paper's unit, and tokens are means over the seeds. ``seed0`` is
     the accuracy of that seed alone, empty where it was not run.
     """
-    estimate, shares, verify = measurement.accuracy, measurement.shares, measurement.math_verify
+    estimate, verify = measurement.accuracy, measurement.math_verify
     return {
         "measured": in_percent(estimate.mean),
         "seed0": "" if measurement.seed_0 is None else in_percent(measurement.seed_0),
@@ -44,15 +44,24 @@ def measured(measurement: Measurement) -> dict[str, str]:
         "high": in_percent(estimate.high),
         "calibrated": str(measurement.calibrated).lower(),
         "math_verify": "" if verify is None else in_percent(verify.mean),
-        "unparsable": in_percent(shares[Status.UNPARSABLE]),
-        "empty": in_percent(shares[Status.EMPTY]),
-        "truncated": in_percent(shares[Status.TRUNCATED]),
-        "failed": in_percent(shares[Status.CALL_FAILED] + shares[Status.SANDBOX_ERROR]),
+        **without_verdict(measurement),
         "cost_total": exact(measurement.cost_total),
         "cost_steps": exact(measurement.cost_steps),
         "cost_per_query": exact(measurement.cost_total / measurement.n),
         "prompt_tokens": exact(measurement.prompt_tokens),
         "completion_tokens": exact(measurement.completion_tokens),
+    }
+
+
+def without_verdict(measurement: Measurement) -> dict[str, str]:
+    """The answers that count as wrong without having been judged, one field a status, in percent of all answers.
+
+    Of mathematics, ``math_verify_undecided`` has those that were judged and left undecided by Math-Verify.
+    """
+    undecided = measurement.math_verify_undecided
+    return {
+        **{status.value: in_percent(share) for status, share in measurement.shares.items() if status != Status.GRADED},
+        "math_verify_undecided": "" if undecided is None else in_percent(undecided),
     }
 
 

@@ -7,10 +7,22 @@ import sys
 
 from harness.errors import UserError
 from workflow.app import app
-from workflow.commands import claims, grim, jobs, reports, routing, timing, upkeep
+from workflow.commands import (
+    claims,
+    grading,
+    grim,
+    jobs,
+    proving,
+    regrading,
+    reports,
+    routing,
+    sandboxing,
+    timing,
+    upkeep,
+)
 from workflow.jobs import die_with_parent
 
-COMMANDS = (jobs, timing, reports, claims, grim, routing, upkeep)
+COMMANDS = (jobs, timing, reports, claims, grading, grim, routing, regrading, sandboxing, proving, upkeep)
 
 
 def main() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.mutants import mutants
-from harness.benchmarks.programs import canonical, definitions, parse
+from harness.benchmarks.programs import canonical, definitions, parse, salvage
 from harness.items import CodeTask, Item, Status, Verdict
 
 PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
@@ -16,13 +20,17 @@ PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
-    rule_version = "1"
+    rule_version = "2"
     role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
         "whole program: its imports, the requested function under its given name and with its given parameters, and "
         "every helper it calls. Put no example calls, tests or input reading into it."
     )
+
+    def problems(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
+        """Every record that can be executed, those too that are no question of the benchmark."""
+        return self.normalise(records)
 
     def present(self, item: Item, answer: str) -> str:
         """One fenced Python block; the fence is longer than any run of backticks inside."""
@@ -31,16 +39,20 @@ class CodeBenchmark(Benchmark):
         return f"{fence}python\n{answer.rstrip()}\n{fence}"
 
     def extract(self, item: Item, text: str) -> str | None:
-        """The first fenced Python block that defines the function; else the last that parses; else the whole text."""
-        blocks = [block.source for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
-        parsed = [(source, tree) for source in blocks if (tree := parse(source)) is not None]
+        """The first fenced Python block that defines the function; else the last that parses; else the whole text.
+
+        Before a block or a text that defines no such function is taken, the complete statements of those that do
+        not parse are: of a block that is cut off, of a program amid prose without fences.
+        """
+        text = text.removeprefix("\ufeff")
+        blocks = [textwrap.dedent(block.source) for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         name = task_of(item).entry_point
-        for source, tree in parsed:
-            if name in definitions(tree):
+        broken = [source for source in [*blocks, text] if _program(source) is None]
+        for source in [*blocks, *map(salvage, broken)]:
+            tree = _program(source)
+            if tree is not None and name in definitions(tree):
                 return source
-        if parsed:
-            return parsed[-1][0]
-        return text if parse(text) is not None else None
+        return next((source for source in [*reversed(blocks), text] if _program(source) is not None), None)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """Mutants of the gold program."""
@@ -64,6 +76,12 @@ class CodeBenchmark(Benchmark):
             status=Status.SANDBOX_ERROR if failed_ourselves else Status.GRADED,
             detail=f"{execution.outcome}: {execution.detail}" if execution.detail else str(execution.outcome),
         )
+
+
+def _program(source: str) -> ast.Module | None:
+    """The syntax tree of a text that holds at least one statement."""
+    tree = parse(source)
+    return tree if tree is not None and tree.body else None
 
 
 def task_of(item: Item) -> CodeTask:

@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_ANSWER_IS = re.compile(r"\banswer\s+is\b[\s:*_]*", re.IGNORECASE)
+# "Answer:" counts where a formula or a number follows: "Answer: let me think" states nothing. A display formula may
+# open on the line before its content.
+_ANSWER_IS = re.compile(
+    r"\banswer(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*(?:(?:\$\$|\\\[)[ \t]*\n\s*)?", re.IGNORECASE
+)
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
@@ -42,7 +46,7 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 
 def after_answer_is(text: str) -> list[str]:
-    """What follows each "answer is", up to the end of the line or the next "answer is", first to last.
+    """What follows each "answer is" or "answer:", up to the end of the line or the next of them, first to last.
 
     Where the line ends with these words, the next line counts.
     """

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import after_answer_is
+from harness.benchmarks.extraction import after_answer_is, boxes_from_last
 from harness.items import Item, Status, Verdict
 
 TOLERANCE = 1e-3
@@ -21,12 +21,15 @@ _NUMBER = re.compile(
     """,
     re.VERBOSE,
 )
+_UNBOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+# An ordinary blank between digits may as well divide two numbers.
+_SEPARATING_BLANK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 
 
 class GsmHard(Benchmark):
     """Graded by an absolute tolerance of 0.001 on the number."""
 
-    rule_version = "1"
+    rule_version = "2"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is <number>. Write the number in plain digits, with a minus "
@@ -51,15 +54,13 @@ class GsmHard(Benchmark):
         return f"The answer is {_plain(answer)}"
 
     def extract(self, item: Item, text: str) -> str | None:
-        """The number on the last answer line that has one, else the last number of the text."""
+        """The number on the last answer line that has one, else in the last box that has one, else the text's last."""
         readable = _readable(text)
-        for line in reversed(after_answer_is(readable)):
-            # A calculation may precede the number: "12 + 3 = 15".
-            parts = (_NUMBER.search(part) for part in reversed(line.split("=")))
-            found = next((part for part in parts if part), None)
+        stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable))), *boxes_from_last(readable)]
+        for found in map(_result, stated):
             if found:
                 return _written(found)
-        numbers = list(_NUMBER.finditer(readable))
+        numbers = list(_NUMBER.finditer(_UNBOXED.sub("", readable)))
         return _written(numbers[-1]) if numbers else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -84,10 +85,17 @@ class GsmHard(Benchmark):
 BENCHMARK = GsmHard
 
 
+def _result(statement: str) -> re.Match[str] | None:
+    """The first number of a statement; a calculation may precede it, as in "12 + 3 = 15"."""
+    parts = (_NUMBER.search(part) for part in reversed(statement.split("=")))
+    return next((part for part in parts if part), None)
+
+
 def _readable(text: str) -> str:
-    r"""Undo typography: the minus sign of Unicode, LaTeX's ``{,}``, ``\,`` and ``\$``, bold marks, boxes."""
+    r"""Undo typography: Unicode's minus sign and separating blanks, LaTeX's ``{,}``, ``\,`` and ``\$``, bold marks."""
     text = text.replace("−", "-").replace("{,}", ",")
-    return re.sub(r"\\[,!$]|\\boxed\{|\*\*(?!\d)|(?<!\d)\*\*", "", text)
+    text = _SEPARATING_BLANK.sub("", text)
+    return re.sub(r"\\[,!$]|\*\*(?!\d)|(?<!\d)\*\*", "", text)
 
 
 def _written(number: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ from harness.items import Item, Status, Verdict
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict stands beside as a second column."""
 
-    rule_version = "1"
+    rule_version = "2"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{value}. Inside the box stands the final value "
@@ -73,9 +73,10 @@ class Math(Benchmark):
         return math_rules.equivalent(a, b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Headline by the string rules, ``also["math_verify"]`` by Math-Verify."""
+        """Headline by the string rules, ``also["math_verify"]`` by Math-Verify where that decides."""
         correct = math_rules.equivalent(item.gold, answer)
-        also = {"math_verify": await tools.math_verify.equal(item.gold, answer)}
+        verified = await tools.math_verify.equal(item.gold, answer)
+        also = {} if verified is None else {"math_verify": verified}
         return Verdict(correct, answer, Status.GRADED, also=also)
 
 
@@ -101,10 +102,10 @@ def _slug(subject: str) -> str:
 
 
 def _first_formula(line: str) -> str:
-    """The formula between dollar signs that opens a line, else its first sentence."""
-    formula = re.match(r"\\\((.+?)\\\)|\$+([^$]+)\$", line)
+    """The formula between dollar signs or their like that opens a line, else its first sentence."""
+    formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+([^$]+)\$", line)
     if formula:
-        return (formula[1] or formula[2]).strip()
+        return (formula[1] or formula[2] or formula[3]).strip()
     return re.split(r"\.(?:\s|$)", line, maxsplit=1)[0].strip(" *")
 
 

@@ -16,8 +16,8 @@ from harness.errors import UserError
 from harness.files import ROOT
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
-WALL_LIMIT_S = 30.0
-START_LIMIT_S = 120.0
+# Above that of the worker for one pair; the imports of its start take seconds on a cold disk.
+REPLY_LIMIT_S = 180.0
 LONGEST_ANSWER = 1000
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
 
@@ -27,26 +27,30 @@ logger = logging.getLogger(__name__)
 class MathVerifier:
     """Asks one worker process, started when the first pair comes, about one pair at a time.
 
-    CPU time decides inside the worker, so a busy machine does not change a verdict. The wall limit here is far above
-    it and starts when the pair reaches the worker, not while it queues; it is there for computations that do not
-    even yield to a signal. A worker that passes it, or dies, is replaced. Every pair is asked once.
+    Processor time decides inside the worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
+    a verdict. The limit here is far above it and starts when the pair reaches the worker, not while it queues; no text
+    of a model can make a worker pass it. One that does, or dies, is replaced. Every pair is asked once.
 
     Args:
         worker: Command line of the worker.
-        wall_limit_s: Seconds after which a worker that does not reply is killed.
+        reply_limit_s: Seconds after which a worker that does not reply is killed.
     """
 
-    def __init__(self, worker: Sequence[str] = WORKER, wall_limit_s: float = WALL_LIMIT_S) -> None:
+    def __init__(self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S) -> None:
         self._command = worker
-        self._wall_limit_s = wall_limit_s
+        self._reply_limit_s = reply_limit_s
         self._lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
-        self._known: dict[tuple[str, str], bool] = {}
+        self._known: dict[tuple[str, str], bool | None] = {}
 
-    async def equal(self, gold: str, answer: str) -> bool:
-        """Whether the answer equals the gold one; ``False`` also where that cannot be decided within the limits."""
+    async def equal(self, gold: str, answer: str) -> bool | None:
+        """Whether the answer equals the gold one.
+
+        ``None`` where that is not decided: the answer is longer than any value, its parser fails on it, or the limits
+        of time and memory pass. That is not the same as unequal, and counts as no verdict.
+        """
         if len(answer) > LONGEST_ANSWER:
-            return False
+            return None
         pair = (gold, answer)
         async with self._lock:
             if pair not in self._known:
@@ -69,10 +73,10 @@ class MathVerifier:
     ) -> None:
         await self.close()
 
-    async def _ask(self, gold: str, answer: str) -> bool:
-        process = await self._started()
+    async def _ask(self, gold: str, answer: str) -> bool | None:
         try:
-            reply = await _exchange(process, {"gold": gold, "answer": answer}, self._wall_limit_s)
+            process = await self._started()
+            reply = await _exchange(process, {"gold": gold, "answer": answer}, self._reply_limit_s)
         except (TimeoutError, OSError):
             reply = b""
         except BaseException:
@@ -82,35 +86,45 @@ class MathVerifier:
         if not reply:
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
             await self.close()
-            return False
-        return bool(json.loads(reply)["equal"])
+            return None
+        verdict: bool | None = json.loads(reply)["equal"]
+        return verdict
 
     async def _started(self) -> asyncio.subprocess.Process:
-        if self._process is None or self._process.returncode is not None:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                cwd=ROOT,
-                env=_environment(),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-            )
-            # The imports of the first pair take seconds on a cold disk and are no part of any limit.
-            if not await _exchange(self._process, {"gold": "1", "answer": "1"}, START_LIMIT_S):
-                raise UserError(
-                    f"the Math-Verify worker ended at its start instead of replying; run "
-                    f"`{' '.join(self._command)}` in {ROOT} to see why (is math-verify installed?)"
+        process = self._process
+        if process is None or process.returncode is not None:
+            try:
+                process = self._process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    cwd=ROOT,
+                    env=_environment(),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL,
                 )
-        return self._process
+                ready = await _exchange(process, {"gold": "1", "answer": "1"}, REPLY_LIMIT_S)
+            except (TimeoutError, OSError) as error:
+                raise _silent(self._command) from error
+            if not ready:
+                raise _silent(self._command)
+        return process
+
+
+def _silent(command: Sequence[str]) -> UserError:
+    return UserError(
+        f"the Math-Verify worker did not reply at its start; run `{' '.join(command)}` in {ROOT} to see why (is "
+        "math-verify installed?)"
+    )
 
 
 async def _exchange(process: asyncio.subprocess.Process, request: dict[str, str], limit_s: float) -> bytes:
-    """Send one request and wait for its reply; nothing is returned where the worker ended instead."""
+    """Send one request and wait for its reply; nothing is returned where the worker ended before all of it."""
     if process.stdin is None or process.stdout is None:
         raise OSError("the worker has no pipes")
     process.stdin.write(json.dumps(request).encode() + b"\n")
     await process.stdin.drain()
-    return await asyncio.wait_for(process.stdout.readline(), limit_s)
+    line = await asyncio.wait_for(process.stdout.readline(), limit_s)
+    return line if line.endswith(b"\n") else b""
 
 
 def _environment() -> dict[str, str]:

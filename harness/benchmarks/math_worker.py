@@ -1,65 +1,113 @@
 """The process in which Math-Verify runs: one JSON request a line in, one JSON verdict a line out.
 
-Math-Verify parses a model's text into a computer-algebra system, which may run for ever, exhaust memory or kill the
-interpreter. So it works here, in a process that holds nothing and may be killed at any time.
+Math-Verify hands a model's text to third-party parsers and a computer-algebra system, which may run for ever, exhaust
+memory, kill the interpreter or evaluate what they read. So every pair is decided in a child of its own, forked after
+the imports: all pairs start from the same state, whatever came before them. The child's processor time and memory are
+limited by the kernel, so no code has to yield to be stopped, and it may write no file; on Linux it can also open
+nothing but the Python packages, reach no network and start no process. What it says besides one of three words is no
+verdict.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
-import resource
+import os
 import signal
 import sys
-from collections.abc import Iterator
-from types import FrameType
+import sysconfig
 
-CPU_LIMIT_S = 4.0
+from harness.sandbox.jail import landlock, linux, rlimits, seccomp
+
+ON_LINUX = sys.platform == "linux"
+CPU_LIMIT_S = 4
+# Nothing here ever waits, so only a machine on which a child gets no thirtieth of a core meets this limit.
+WALL_LIMIT_S = 120
 MEMORY_LIMIT_BYTES = 2 << 30
-
-
-class OutOfTimeError(BaseException):
-    """The CPU limit of one pair has passed; no library's ``except Exception`` may swallow it."""
+OPEN_FILES = 64
+UNDECIDED = b"null"
+VERDICTS = (b"true", b"false", UNDECIDED)
+# Parsed before the first fork, so that what the parsers build up on their first texts is there for every pair alike.
+WARMING = (
+    (r"\frac{\sqrt{2}}{2} + 3^{10}", r"0.5x^2 - \sin(\pi) \cdot 7"),
+    (r"(1, 2] \cup [3, \infty)", r"\left\{1, -2\right\}"),
+    (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", r"x = 5,\ y = 12\%"),
+    (r"\text{Evelyn}", r"1,234.5"),
+)
 
 
 def main() -> None:
     """Answer requests until the input ends."""
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
-    signal.signal(signal.SIGPROF, _stop)
-    replies = sys.stdout
-    sys.stdout = sys.stderr
+    for gold, answer in WARMING:
+        _equal(gold, answer)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    _close_the_disk()
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
-        replies.write(json.dumps({"equal": _equal(request["gold"], request["answer"])}) + "\n")
-        replies.flush()
+        sys.stdout.write(f'{{"equal": {_decide(request["gold"], request["answer"], nowhere).decode()}}}\n')
+        sys.stdout.flush()
 
 
-def _equal(gold: str, answer: str) -> bool:
-    """Math-Verify's verdict; an answer it cannot decide within the limits is not equal."""
+def _close_the_disk() -> None:
+    """Let this process and its children read Python's own files and open nothing else, where the kernel can do so."""
+    sys.dont_write_bytecode = True
+    if not ON_LINUX:
+        return
+    paths = {*sys.path, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+    readable = [(path, "tree" if os.path.isdir(path) else "file") for path in sorted(paths) if os.path.exists(path)]
+    with contextlib.suppress(OSError):
+        rules = landlock.ruleset(readable, None)
+        linux.forbid_new_privileges()
+        landlock.restrict(rules)
+
+
+def _decide(gold: str, answer: str, nowhere: int) -> bytes:
+    """The verdict of a child; a child that ends without one has decided nothing."""
+    reading, writing = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _end_with_verdict(gold, answer, writing, nowhere, parent)
+    os.close(writing)
+    with open(reading, "rb") as replies:
+        reply = replies.read(max(map(len, VERDICTS)) + 1)
+    os.waitpid(child, 0)
+    return reply if reply in VERDICTS else UNDECIDED
+
+
+def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent: int) -> None:
+    """What the child does: give up what it does not need, decide, and end whatever happens."""
+    try:
+        for standard in (0, 1, 2):
+            os.dup2(nowhere, standard)
+        signal.alarm(WALL_LIMIT_S)
+        rlimits.apply(
+            {"cpu_s": CPU_LIMIT_S, "memory_bytes": MEMORY_LIMIT_BYTES, "file_bytes": 0, "open_files": OPEN_FILES}
+        )
+        if ON_LINUX:
+            with contextlib.suppress(OSError):
+                linux.die_with_parent(parent)
+                linux.drop_capabilities()
+                seccomp.install()
+        verdict = _equal(gold, answer)
+        os.write(writing, UNDECIDED if verdict is None else VERDICTS[not verdict])
+    finally:
+        os._exit(0)
+
+
+def _equal(gold: str, answer: str) -> bool | None:
+    """Math-Verify's verdict; ``None`` where it fails instead of giving one."""
     from math_verify import parse, verify
 
     try:
-        with _cpu_limit():
-            expected, given = (
-                parse(f"\\boxed{{{text}}}", parsing_timeout=None, raise_on_error=True) for text in (gold, answer)
-            )
-            return bool(verify(expected, given, timeout_seconds=None, raise_on_error=True))
-    except (OutOfTimeError, Exception):  # any failure of a parser fed with arbitrary text is a "not equal"
-        return False
-
-
-@contextlib.contextmanager
-def _cpu_limit() -> Iterator[None]:
-    signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _stop(signum: int, frame: FrameType | None) -> None:
-    raise OutOfTimeError
+        expected, given = (
+            parse(f"\\boxed{{{text}}}", parsing_timeout=None, raise_on_error=True) for text in (gold, answer)
+        )
+        return bool(verify(expected, given, timeout_seconds=None, raise_on_error=True))
+    except Exception:  # whatever a parser makes of arbitrary text is no verdict on it
+        return None
 
 
 if __name__ == "__main__":

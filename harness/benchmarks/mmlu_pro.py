@@ -14,19 +14,26 @@ from harness.items import Item, Status, Verdict
 
 LETTERS = "ABCDEFGHIJ"
 PUBLISHED_SAMPLE = 1100
+_DEEPEST_WRAPPING = 3
 
-_BOXED_LETTER = re.compile(r"\(?([A-J])\)?(?:[.:)]?\s.*|[.:)].*)?", re.DOTALL)
-_WRAPPED = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 # A bare A or I with a word behind it is the article or the pronoun.
+_BARE = r"(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z]))"
+# Two options are no choice: "A and C", "(B), (D)".
+_ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))"
+_NOUN = r"(?i:(?:option|choice|letter)\s+)?"
+_BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)]?\s.*|[.:)].*)?", re.DOTALL)
+_WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol)\s*\{([^{}]*)\}")
 _ANSWER_LETTER = re.compile(
-    r"(?i:\banswer\s+is\b)[\s:*_$]*(?:option\s+)?(?:\(([A-J])(?![\w'])|([B-HJ])(?![\w'])|([AI])(?![\w'])(?!\s+[a-z]))"
+    rf"(?i:\b(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:))[\s:]*{_NOUN}"
+    rf"(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
 )
+_MARKUP = re.compile(r"[*_$`\"“”]|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ]|$)")
 
 
 class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
-    rule_version = "1"
+    rule_version = "2"
     role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "
@@ -65,11 +72,12 @@ class MmluPro(Benchmark):
 
     def extract(self, item: Item, text: str) -> str | None:
         """The last boxed letter, else the letter after the last "answer is"."""
-        for content in boxes_from_last(text):
-            letter = _BOXED_LETTER.fullmatch(_WRAPPED.sub(r"\1", content).strip())
+        readable = _unwrapped(text)
+        for content in boxes_from_last(readable):
+            letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
             if letter:
                 return letter[1]
-        found = _ANSWER_LETTER.findall(text)
+        found = _ANSWER_LETTER.findall(_MARKUP.sub("", readable))
         return "".join(found[-1]) if found else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -90,3 +98,10 @@ class MmluPro(Benchmark):
 
 
 BENCHMARK = MmluPro
+
+
+def _unwrapped(text: str) -> str:
+    r"""Text without ``\text{...}`` and its kind, which may stand in one another."""
+    for _ in range(_DEEPEST_WRAPPING):
+        text = _WRAPPED.sub(r"\1", text)
+    return text

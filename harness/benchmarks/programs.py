@@ -4,23 +4,70 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import warnings
 
 LONGEST_PROGRAM = 200_000
+LONGEST_SALVAGED = 30_000
+
+# Bounds the parsing of a hostile text; a cut-off program takes two cuts of one stretch.
+_MOST_STRETCHES = 8
+_MOST_CUTS = 3
+_OPENS = re.compile(r"(?:import|def|class|async\s+def)\s+\w|from\s+[\w.]+\s+import\b|@\w")
+_TOP_LEVEL = re.compile(r"[^\s)\]}]")
 
 
 def parse(source: str) -> ast.Module | None:
     """The syntax tree of a program, ``None`` where the text is no program or far too long to be an answer."""
+    parsed = _parsed(source)
+    return parsed if isinstance(parsed, ast.Module) else None
+
+
+def _parsed(source: str) -> ast.Module | int:
+    """The syntax tree, or the number of the line at which there is none (1 where nothing can be told)."""
     if len(source) > LONGEST_PROGRAM:
-        return None
+        return 1
     with warnings.catch_warnings():
         # A dubious escape sequence in somebody's program is not our users' concern.
         warnings.simplefilter("ignore")
         try:
             return ast.parse(source)
-        # A null byte is the second of these, nesting that overflows the parser one of the last two.
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+        except SyntaxError as error:
+            return error.lineno or 1
+        # A null byte is the first of these, nesting that overflows the parser one of the others.
+        except (ValueError, RecursionError, MemoryError, SystemError):
+            return 1
+
+
+def salvage(text: str) -> str:
+    """The complete statements of a program that stands amid prose or is cut off; empty where there are none.
+
+    Every stretch of whole lines is kept that begins with an import, a definition or the text itself and parses, up
+    to the statement that does not.
+    """
+    lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
+    kept: list[str] = []
+    start = 0
+    for _ in range(_MOST_STRETCHES):
+        end = _end_of_stretch(lines, start)
+        kept += lines[start:end]
+        following = range(max(end, start + 1), len(lines))
+        start = next((index for index in following if _OPENS.match(lines[index])), len(lines))
+        if start == len(lines):
+            break
+    return "\n".join(kept)
+
+
+def _end_of_stretch(lines: list[str], start: int) -> int:
+    """Where the lines that parse end; ``start`` itself where not even the first statement does."""
+    end = len(lines)
+    for _ in range(_MOST_CUTS):
+        parsed = _parsed("\n".join(lines[start:end]))
+        if isinstance(parsed, ast.Module):
+            return end
+        candidates = range(start, min(start + parsed, end))
+        end = max((index for index in candidates if _TOP_LEVEL.match(lines[index])), default=start)
+    return start
 
 
 def definitions(tree: ast.Module) -> set[str]:

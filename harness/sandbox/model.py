@@ -52,7 +52,7 @@ class Limits:
     """
 
     cpu_s: int = 10
-    wall_s: float = 60.0
+    wall_s: float = 120.0
     memory_mib: int = 1024
     output_kib: int = 64
     file_mib: int = 1

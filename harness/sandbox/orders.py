@@ -30,13 +30,14 @@ _LOCALE = "/usr/lib/locale/C.utf8"
 _RIGHTS_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_READ_SEARCH")
 
 
-def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
+def policy(level: str, limits: Limits, box: str, processor: int | None) -> dict[str, Any]:
     """The fields of a :class:`harness.sandbox.jail.policy.Policy`.
 
     Args:
         level: How programs are confined.
         limits: What each of them may use.
         box: Their work directory, from :class:`Box`.
+        processor: The one to run on, ``None`` for any.
 
     Raises:
         UserError: The level needs a program that is not installed.
@@ -57,6 +58,7 @@ def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
         "stdlib": list(python.stdlib),
         "mounts": list(python.mounts),
         "readable": list(python.readable),
+        "processor": processor,
         "shell": _bubblewrap(python, box) if level == BUBBLEWRAP else [],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 from dataclasses import replace
@@ -47,7 +48,9 @@ class Sandbox:
             raise UserError(f"the sandbox got {workers} workers; expected at least 1, or none for one a processor")
         self.limits = limits or Limits()
         self.level = require_level(level) if level else best_level()
-        self._places = workers or _processors()
+        processors = _processors()
+        self._places = workers or len(processors)
+        self._processors = itertools.cycle(processors)
         self._slots = asyncio.Semaphore(self._places)
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
@@ -99,7 +102,7 @@ class Sandbox:
     async def _attempt(self, program: Program) -> Execution:
         worker: Worker | None = None
         try:
-            worker = self._idle.pop() if self._idle else await _started(self.level, self.limits)
+            worker = self._idle.pop() if self._idle else await _started(self.level, self.limits, next(self._processors))
             return await worker.run(program)
         except (OSError, ValueError) as error:
             return failed(f"{type(error).__name__}: {error}")
@@ -110,8 +113,8 @@ class Sandbox:
                 self._idle.append(worker)
 
 
-async def _started(level: str, limits: Limits) -> Worker:
-    worker = Worker(level, limits)
+async def _started(level: str, limits: Limits, processor: int | None) -> Worker:
+    worker = Worker(level, limits, processor)
     try:
         await asyncio.to_thread(worker.start)
     except BaseException:
@@ -120,8 +123,8 @@ async def _started(level: str, limits: Limits) -> Worker:
     return worker
 
 
-def _processors() -> int:
+def _processors() -> list[int] | list[None]:
     """Processors this process may use: a batch system often grants fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return sorted(os.sched_getaffinity(0))
+    return [None] * (os.cpu_count() or 1)

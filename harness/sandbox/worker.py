@@ -34,6 +34,8 @@ class Worker:
     Args:
         level: How it confines programs.
         limits: What each of them may use.
+        processor: The one to run on, ``None`` for any: its processes take turns, and a turn that stays on one
+            processor is cheaper than one that wakes another.
 
     Attributes:
         is_spent: Whether it has to be replaced: broken, with files in its work directory, or old.
@@ -43,14 +45,14 @@ class Worker:
         UserError: The level needs a program that is not installed.
     """
 
-    def __init__(self, level: str, limits: Limits) -> None:
+    def __init__(self, level: str, limits: Limits, processor: int | None = None) -> None:
         self.is_spent = False
         self._programs = 0
         self._limits = limits
         self._box = Box(level)
         self._connection, theirs = socket.socketpair()
         try:
-            told = [policy(level, limits, self._box.path), command("serve_nursery")]
+            told = [policy(level, limits, self._box.path, processor), command("serve_nursery")]
             self._process = subprocess.Popen(  # noqa: S603  our own launcher
                 command("main"),
                 stdin=theirs.fileno(),
@@ -99,12 +101,17 @@ class Worker:
         return self._judged(content)
 
     def _judged(self, content: bytes) -> Execution:
-        if not content and self._process.wait(_FAREWELL_S) == -signal.SIGXCPU:
+        if not content and self._ended() == -signal.SIGXCPU:
             return out_of_time(self._limits)
         found = self._read(content)
         self._programs += 1
         self.is_spent = found["soiled"] or self._programs >= _LIFETIME
         return judge(found, self._limits)
+
+    def _ended(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(_FAREWELL_S)
+        return None
 
     def close(self) -> None:
         """Ends it and all that belongs to it."""

@@ -27,6 +27,7 @@ ITEMS = pa.schema(
         ("item_id", pa.string()),
         ("correct", pa.bool_()),
         ("status", pa.string()),
+        ("detail", pa.string()),
         ("answer", pa.string()),
         ("text", pa.string()),
         ("math_verify", pa.bool_()),
@@ -76,12 +77,15 @@ def run_record(method: str, backbone: str, benchmark: str, seed: int, n: int, **
     return {**record, **changes}
 
 
-def item_rows(correct: Sequence[bool], statuses: Sequence[str], math_verify: Sequence[bool | None]) -> pa.Table:
+def item_rows(
+    correct: Sequence[bool], statuses: Sequence[str], math_verify: Sequence[bool | None], details: Sequence[str]
+) -> pa.Table:
     rows = [
         {
             "item_id": f"item-{place:04d}",
             "correct": right,
             "status": status,
+            "detail": detail,
             "answer": "7",
             "text": "The answer is 7",
             "math_verify": second,
@@ -92,7 +96,9 @@ def item_rows(correct: Sequence[bool], statuses: Sequence[str], math_verify: Seq
             "cost_steps": 0.125,
             "depth": 1,
         }
-        for place, (right, status, second) in enumerate(zip(correct, statuses, math_verify, strict=True))
+        for place, (right, status, second, detail) in enumerate(
+            zip(correct, statuses, math_verify, details, strict=True)
+        )
     ]
     return pa.Table.from_pylist(rows, schema=ITEMS)
 
@@ -110,6 +116,7 @@ def write_cell(tmp_path: Path) -> WriteCell:
         correct: Sequence[bool] = (True, True, True, False),
         statuses: Sequence[str] | None = None,
         math_verify: Sequence[bool | None] | None = None,
+        details: Sequence[str] | None = None,
         **changes: Any,
     ) -> Path:
         n = len(correct)
@@ -117,7 +124,7 @@ def write_cell(tmp_path: Path) -> WriteCell:
         folder.mkdir(parents=True)
         record = run_record(method, backbone, benchmark, seed, n, **changes)
         (folder / "run.json").write_text(json.dumps(record))
-        items = item_rows(correct, statuses or ["graded"] * n, math_verify or [None] * n)
+        items = item_rows(correct, statuses or ["graded"] * n, math_verify or [None] * n, details or [""] * n)
         pq.write_table(items, folder / "items.parquet")
         for name in ("calls", "decisions"):
             pq.write_table(pa.table({"item_id": items["item_id"]}), folder / f"{name}.parquet")

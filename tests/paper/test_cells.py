@@ -161,6 +161,7 @@ def test_the_order_of_the_folders_does_not_matter(write_cell):
         ({"preset": "paper"}, "(paper)"),
         ({"data": {"source": "x", "splits": "y", "checksum": "other", "split_checksum": "s", "n_test": 4}}, "checksum"),
         ({"correct": [True] * 3}, "test items of gsm_hard"),
+        ({"rule_version": "2"}, "grading rules of gsm_hard"),
     ],
 )
 def test_cells_that_cannot_be_compared(write_cell, changes, named):
@@ -170,6 +171,16 @@ def test_cells_that_cannot_be_compared(write_cell, changes, named):
 
 def test_other_questions_of_another_benchmark_are_no_conflict(write_cell):
     assert len(read_comparable([write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True])])) == 2
+
+
+def test_other_rules_of_another_benchmark_are_no_conflict(write_cell):
+    assert len(read_comparable([write_cell(benchmark="mbpp"), write_cell(benchmark="math", rule_version="2")])) == 2
+
+
+def test_a_training_on_verdicts_of_other_rules_is_a_condition(write_cell):
+    learned = write_cell("gmr", "pool", rule_version="2", regraded_from="1", notes=["limit: 4 epochs"])
+    assert read(learned).run.notes == ("limit: 4 epochs", "trained on verdicts of rules 1, graded by 2")
+    assert "regraded_from" in refusal(lambda: read(write_cell(regraded_from="")))
 
 
 def test_the_same_cell_twice(write_cell):

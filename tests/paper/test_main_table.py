@@ -222,8 +222,8 @@ def test_answers_without_a_verdict_are_reported(write_cell, verdicts):
         Source.of([write_cell("cot", correct=verdicts(1, 8), statuses=statuses), write_cell(correct=[True] * 8)])
     )
     line = record(table, method="cot", backbone="qwen-2.5-14B")
-    shares = [line[key] for key in ("unparsable", "empty", "truncated", "failed", "measured")]
-    assert shares == ["12.50", "12.50", "12.50", "25.00", "12.50"]
+    shares = [line[key] for key in ("unparsable", "empty", "truncated", "call_failed", "sandbox_error", "measured")]
+    assert shares == ["12.50"] * 6
     (note,) = [note for note in table.notes if "without a full verdict" in note]
     assert "call failed 12.5 %" in note
     clean = main_table.build(Source.of([write_cell("aflow")]))

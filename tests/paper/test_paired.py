@@ -43,6 +43,7 @@ def cell(correct: Sequence[bool], costs: Sequence[float], seed: int, names: Sequ
         item_id=tuple(names),
         correct=tuple(correct),
         status=(Status.GRADED,) * n,
+        detail=("",) * n,
         math_verify=(None,) * n,
         calls=nothing,
         prompt_tokens=nothing,

@@ -83,6 +83,13 @@ def test_a_pair(write_cell):
     assert line["published_difference"] == "+4.55"
 
 
+def test_both_sides_say_how_many_answers_have_no_verdict(write_cell):
+    unread = ["graded", "empty", "unparsable", "truncated"]
+    cells = [write_cell("gmr", "pool"), write_cell("masrouter", "pool", correct=[True] + [False] * 3, statuses=unread)]
+    line = record(paired.build(Source.of(cells)), method="masrouter")
+    assert (line["reference_without_verdict"], line["without_verdict"]) == ("0.00", "75.00")
+
+
 def test_the_reference_is_no_row_and_every_other_row_stands_there(write_cell):
     table = paired.build(Source.of([write_cell("gmr", "pool"), write_cell("cot", "my-7B")]))
     assert [row.labels for row in table.rows[-2:]] == [("MASRouter", "LLM Pool"), ("CoT", "my-7B")]

@@ -87,8 +87,8 @@ def test_csv_is_tidy(table):
     assert rows == [dict(record) for record in table.records]
     assert set(rows[0]) >= {
         "method", "backbone", "benchmark", "published", "measured", "n", "low", "high", "difference", "calibrated",
-        "seeds", "unparsable", "empty", "failed", "cost_total", "cost_per_query", "prompt_tokens",
-        "completion_tokens", "run_id", "config_hash", "code", "data_checksum",
+        "seeds", "unparsable", "empty", "truncated", "call_failed", "sandbox_error", "cost_total", "cost_per_query",
+        "prompt_tokens", "completion_tokens", "run_id", "config_hash", "code", "data_checksum",
     }  # fmt: skip
 
 

@@ -81,10 +81,10 @@ def changed(path: Path, old: str, new: str) -> Iterator[None]:
         path.write_text(text)
 
 
-def reruns(house: Path) -> set[str]:
+def reruns(house: Path, *words: str) -> set[str]:
     """The jobs a dry run plans: the rule and what tells a job from others of the rule."""
     # The profile keeps jobs quiet.
-    said = snakemake(house, "-n", "--workflow-profile", "none")
+    said = snakemake(house, *words, "-n", "--workflow-profile", "none")
     planned = re.findall(r"^rule (\w+):\n(?: .*\n)*?    wildcards: (.*)$", said, re.MULTILINE)
     return {
         f"{rule} {re.sub(r'(preset|backbone|seed)=[^,]+(, )?', '', values).strip(', ')}" for rule, values in planned
@@ -124,3 +124,14 @@ def test_another_title_reruns_what_shows_it_and_no_cell(house: Path) -> None:
     old = "{extends: gmr, title: GMR w/o write gate, "
     with changed(house / "config" / "methods.yaml", old, old.replace("w/o", "without")):
         assert reruns(house) == {"table name=ablation/no_write_gate"}
+
+
+def test_a_cell_graded_again_by_new_rules_reruns_what_shows_it_and_no_cell_when_asked_so(house: Path) -> None:
+    cell = house / "results/smoke/cells/single/humaneval/qwen-2.5-14B/seed0"
+    with (
+        changed(house / "harness" / "benchmarks" / "humaneval.py", '"""', '"""Graded otherwise. '),
+        changed(cell / "items.parquet", "made", "graded"),
+        changed(cell / "run.json", "made", "graded"),
+    ):
+        assert reruns(house, "--rerun-triggers", "mtime") == {"figure name=pareto_he"}
+        assert "cell method=single, benchmark=humaneval" in reruns(house)

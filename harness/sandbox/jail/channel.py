@@ -14,6 +14,10 @@ class TooLongError(Exception):
     """The other side announced a message that is longer than allowed."""
 
 
+class Dismissed(BaseException):
+    """Whoever wanted the verdict is gone; no check may catch this."""
+
+
 class Channel:
     """One end of a connection.
 

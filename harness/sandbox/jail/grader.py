@@ -12,7 +12,7 @@ import socket
 import sys
 
 from . import candidate, checks, nursery
-from .channel import LONGEST, Channel, TooLongError
+from .channel import LONGEST, Channel, Dismissed, TooLongError
 from .policy import Policy
 from .proxies import Peer, told
 from .values import UnreadableError
@@ -30,16 +30,10 @@ FAILURE = "failure"
 _PIECE = 1 << 16
 _ASKER = 0
 _RECURSION_LIMIT = sys.getrecursionlimit()
-# From the end of the connection to the end of the process, where one follows.
-_PATIENCE_S = 2.0
 
 
 class OutputLimitError(BaseException):
     """The program printed more than allowed; no check may catch this."""
-
-
-class Dismissed(BaseException):
-    """Whoever wanted the verdict is gone."""
 
 
 class Grader:
@@ -88,11 +82,11 @@ class Grader:
         self._random.seed(0)
         grading = _Grading(Peer(conversation), prepared)
         outcome, detail = grading.outcome(conversation, order)
-        if outcome == GONE and not select.select([self._control], [], [], _PATIENCE_S)[0]:
-            outcome, detail = EXCEPTION, "the connection was closed before the last check"
-        os.write(self._control.fileno(), nursery.END)
+        os.write(self._control.fileno(), nursery.GONE if outcome == GONE else nursery.END)
         ended = marshal.loads(self._ends.receive())  # noqa: S302  our own process
         conversation.drain()
+        if ended["deserted"]:
+            outcome, detail = EXCEPTION, "the connection was closed before the last check"
         if len(conversation.stdout) > self._policy.output_bytes:
             outcome, detail = OUTPUT_LIMIT, ""
         return {
@@ -199,7 +193,9 @@ class _Grading:
             raise
         except BaseException as error:
             self._peer.is_silent = True
-            return _judged(error)
+            return _judged(self._peer.failure or error)
+        if self._peer.failure is not None:
+            return _judged(self._peer.failure)
         if self._checks.asserts and not self.assertions:
             return EXCEPTION, "no assertion of the checks was reached"
         return PASSED, ""

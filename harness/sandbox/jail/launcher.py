@@ -9,15 +9,16 @@ import socket
 import sys
 
 from . import linux, nursery
-from .channel import Channel
+from .channel import Channel, Dismissed
 from .confinement import BUBBLEWRAP, FULL, confine_checks, file_rules, isolate, keep_only
-from .grader import Dismissed, Grader
 from .policy import Policy
 from .preload import preload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from .grader import Grader
 
 # Values of programs are decoded there.
 _MEMORY_OF_CHECKS = 2 << 30
@@ -53,6 +54,10 @@ def _confined_grader(policy: Policy, boot: list[str]) -> Grader:
     Raises:
         OSError: The machine does not allow it.
     """
+    if policy.processor is not None:
+        # Where it has been taken away meanwhile, any other will do.
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {policy.processor})
     control, theirs = socket.socketpair()
     me = os.getpid()
     # Before anything else: nothing that arrives here later is ever in the memory of a program.
@@ -60,6 +65,9 @@ def _confined_grader(policy: Policy, boot: list[str]) -> Grader:
     if nursery_process == 0:
         _become_nursery(policy, theirs, boot, me)
     theirs.close()
+    # Not earlier either: the less a process holds, the sooner it is copied.
+    from .grader import Grader
+
     preload()
     rules, _ = file_rules(policy, None)
     limits = {"memory_bytes": max(policy.limits["memory_bytes"], _MEMORY_OF_CHECKS), "file_bytes": 0}

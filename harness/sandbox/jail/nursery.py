@@ -23,16 +23,15 @@ from .preload import preload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import resource
     from typing import NoReturn
 
-# What the other side may say: hand over the process that is ready, end it.
-START, END = b"s", b"e"
+# What the other side may say: hand over the process that is ready; end it; its connection has ended.
+START, END, GONE = b"s", b"e", b"g"
 WALL, CROWDED = "wall", "crowded"
 _WATCH_MS = 50
-# Where no descriptor tells of the end of a process.
-_LOOK_MS = 2
-_HAS_PIDFD = hasattr(os, "pidfd_open")
+# From the end of a connection to the end of its process, where one follows.
+_PATIENCE_S, _PAUSE_S = 2.0, 0.0005
 
 
 def main(policy: Policy, control: socket.socket, parent: int | None) -> NoReturn:
@@ -65,6 +64,7 @@ class _Nursery:
         if policy.level != RLIMIT and parent is not None:
             linux.die_with_parent(parent)
         preload()
+        candidate.rehearse()
         self._rules, self._pinned = file_rules(policy, policy.box)
         self._nothing = os.open(os.devnull, os.O_RDWR)
         os.chdir(policy.box)
@@ -73,6 +73,7 @@ class _Nursery:
         self._poll.register(control, select.POLLIN)
         self._confine_program = confine_nursery(policy, self._rules)
         candidate.prepare()
+        gc.disable()
         gc.collect()
         # Nothing of what is there now is ever garbage, and looking at it would copy it into every child.
         gc.freeze()
@@ -81,7 +82,7 @@ class _Nursery:
         """Gets a process ready, hands it over when asked to, and says how it ended; false at the end of service.
 
         The reply says ``status`` as from ``wait``, ``cpu_s`` used, ``cut`` where the clock or too many files were the
-        end of it, and ``soiled`` where files are left; or ``failure``.
+        end of it, ``deserted`` where it lived on without its connection, and ``soiled`` where files are left.
         """
         connection, theirs = socket.socketpair()
         output, output_end = os.pipe()
@@ -91,24 +92,20 @@ class _Nursery:
             self._become_program(me, theirs.fileno(), output_end)
         theirs.close()
         os.close(output_end)
-        if not self._is_told(START):
+        if self._control.recv(1) != START:
             self._end(child)
             return False
         socket.send_fds(self._control, [START], [connection.fileno(), output])
         connection.close()
         os.close(output)
-        cut, status, cpu_s, told = self._wait(child)
+        cut, deserted, status, cpu_s = self._wait(child)
         self._sweep(child)
         soiled = self._is_soiled()
         if soiled and not cut and self._policy.level != FULL and self._is_crowded(uncountable=False):
             cut = CROWDED
-        found = {"status": status, "cpu_s": cpu_s, "cut": cut, "soiled": soiled}
+        found = {"status": status, "cpu_s": cpu_s, "cut": cut, "deserted": deserted, "soiled": soiled}
         Channel(self._control.fileno()).send(marshal.dumps(found))
-        return told or self._is_told(END)
-
-    def _is_told(self, word: bytes) -> bool:
-        """Waits for a word; false where the other side is gone."""
-        return self._control.recv(1) == word
+        return True
 
     def _become_program(self, parent: int, connection: int, output: int) -> NoReturn:
         channel = Channel(connection)
@@ -123,45 +120,46 @@ class _Nursery:
             os._exit(1)
         candidate.run(channel)
 
-    def _wait(self, child: int) -> tuple[str, int, float, bool]:
-        """Waits for the end of a program, and brings it about when told to, at its time, or when files are too many."""
+    def _wait(self, child: int) -> tuple[str, bool, int, float]:
+        """Waits until a program is to end, and brings its end about; or at its time, or when files are too many.
+
+        Returns:
+            The cut, whether the program lived on without its connection, status, processor seconds.
+        """
         deadline = time.monotonic() + self._policy.wall_s
         watched = self._policy.level != FULL
-        pause = _WATCH_MS if _HAS_PIDFD else _LOOK_MS
-        cut, told = "", False
-        with self._noticed(child):
-            while True:
-                ended, status, usage = os.wait4(child, os.WNOHANG)
-                if ended:
-                    return cut, status, usage.ru_utime + usage.ru_stime, told
-                left = max(0.0, deadline - time.monotonic()) * 1000
-                ready = dict(self._poll.poll(min(left, pause) if watched or not _HAS_PIDFD else left))
-                if self._control.fileno() in ready and not told:
-                    told = self._is_told(END)
-                    if not told:
-                        self._end(child)
-                        os._exit(0)
-                    os.kill(child, signal.SIGKILL)
-                if not cut and time.monotonic() >= deadline:
-                    cut = WALL
-                elif not cut and watched and self._is_crowded(uncountable=True):
-                    cut = CROWDED
-                if cut:
-                    os.kill(child, signal.SIGKILL)
+        cut = ""
+        while True:
+            left = max(0.0, deadline - time.monotonic()) * 1000
+            if self._poll.poll(min(left, _WATCH_MS) if watched and not cut else None if cut else left):
+                word = self._control.recv(1)
+                if not word:
+                    self._end(child)
+                    os._exit(0)
+                break
+            if time.monotonic() >= deadline:
+                cut = WALL
+            elif watched and self._is_crowded(uncountable=True):
+                cut = CROWDED
+            if cut:
+                # The other side notices, and says so.
+                os.kill(child, signal.SIGKILL)
+        is_gone = word == GONE and not cut
+        ended = self._ended_by_itself(child) if is_gone else None
+        if ended is None:
+            os.kill(child, signal.SIGKILL)
+        _, status, usage = ended or os.wait4(child, 0)
+        return cut, is_gone and ended is None, status, usage.ru_utime + usage.ru_stime
 
-    @contextlib.contextmanager
-    def _noticed(self, child: int) -> Iterator[None]:
-        """Makes the end of a process end the waiting, where the system can tell of it."""
-        if not _HAS_PIDFD:
-            yield
-            return
-        end = os.pidfd_open(child)
-        self._poll.register(end, select.POLLIN)
-        try:
-            yield
-        finally:
-            self._poll.unregister(end)
-            os.close(end)
+    def _ended_by_itself(self, child: int) -> tuple[int, int, resource.struct_rusage] | None:
+        """How a program whose connection has ended did end; ``None`` where it lives on."""
+        patience = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < patience:
+            ended = os.wait4(child, os.WNOHANG)
+            if ended[0]:
+                return ended
+            time.sleep(_PAUSE_S)
+        return None
 
     def _end(self, child: int) -> None:
         os.kill(child, signal.SIGKILL)

@@ -20,6 +20,7 @@ class Policy:
         stdlib: ``sys.path`` of the bare interpreter.
         mounts: Directories a private root shows.
         readable: Paths that may be read, each with its kind as in :mod:`.landlock`.
+        processor: The one that all processes of the worker share, ``None`` for any.
         shell: Command line that starts a process in namespaces made by another program; empty where ours are used.
     """
 
@@ -39,6 +40,7 @@ class Policy:
         stdlib: list[str],
         mounts: list[str],
         readable: list[tuple[str, str]],
+        processor: int | None,
         shell: list[str],
     ) -> None:
         self.level = level
@@ -54,4 +56,5 @@ class Policy:
         self.stdlib = stdlib
         self.mounts = mounts
         self.readable = readable
+        self.processor = processor
         self.shell = shell

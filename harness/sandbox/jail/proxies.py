@@ -6,7 +6,7 @@ import builtins
 
 from . import values
 from .candidate import BUILT_IN, ENDED, RAISED, REFERENCE, UNREADABLE, VALUE
-from .channel import Channel
+from .channel import LONGEST, Channel, TooLongError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ class Peer:
 
     Attributes:
         is_silent: Set where nothing is to be asked any more, so that a failure can be described.
+        failure: Why the connection is of no more use; checks may have caught it as if the program had raised it.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self.is_silent = False
+        self.failure: Exception | None = None
 
     def ask(self, operation: str, *operands: object) -> Any:
         """Asks the program to do something.
@@ -42,9 +44,18 @@ class Peer:
             EOFError: The program has ended.
             channel.TooLongError: The reply is too long.
             values.UnreadableError: The reply is no value.
+            ValueError: The operands are too long.
         """
-        self._channel.send(values.pack([operation, *operands], _reference))
-        return self.reply()
+        request = values.pack([operation, *operands], _reference)
+        if len(request) > LONGEST:
+            raise ValueError(f"the checks pass a value of {len(request)} bytes")
+        try:
+            self._channel.send(request)
+            return self.reply()
+        except (EOFError, OSError, TooLongError, values.UnreadableError) as error:
+            if told(error) is None:
+                self.failure = self.failure or error
+            raise
 
     def reply(self) -> Any:
         """Waits for what the program says next; raises as :meth:`ask`."""

@@ -7,6 +7,7 @@ made of built-in types stays where it is, and a reference crosses in its place.
 
 from __future__ import annotations
 
+import functools
 import json
 from types import NoneType
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Refer = Callable[[object], dict[str, Any]]
+    Writer = Callable[[Any, Refer, int], object]
 
 # Nesting of one value; the interpreter's own comparison gives up at about a thousand.
 DEEPEST = 200
@@ -55,18 +57,22 @@ def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
     Raises:
         UnreadableError: The bytes are not from an honest :func:`pack`.
     """
+    try:
+        # Every NaN is an object of its own, or two would be equal as members of lists.
+        return _decoder(resolve).decode(content.decode("utf-8", "surrogatepass"))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
 
+
+# A conversation uses one from its beginning to its end.
+@functools.lru_cache(maxsize=1)
+def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
     def read(tagged: dict[str, Any]) -> object:
         ((name, content),) = tagged.items()
         reader = _READERS.get(name)
         return resolve(name, content) if reader is None else reader(content)
 
-    try:
-        text = content.decode("utf-8", "surrogatepass")
-        # Every NaN is an object of its own, or two would be equal as members of lists.
-        return json.loads(text, object_hook=read, parse_constant=float)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
+    return json.JSONDecoder(object_hook=read, parse_constant=float)
 
 
 def _written(value: object, refer: Refer, depth: int) -> object:
@@ -81,7 +87,7 @@ def _written(value: object, refer: Refer, depth: int) -> object:
         if base is None:
             return _foreign(value, refer)
         writer = _WRITERS[base]
-    return writer(value, lambda inner: _written(inner, refer, depth + 1))
+    return writer(value, refer, depth + 1)
 
 
 def _foreign(value: Any, refer: Refer) -> object:
@@ -95,29 +101,33 @@ def _foreign(value: Any, refer: Refer) -> object:
     return refer(value)
 
 
-def _integer(value: Any, inner: Callable[[object], object]) -> object:
+def _integer(value: Any, refer: Refer, depth: int) -> object:
     plain = int.__int__(value)
     return plain if -_SHORT_INTEGER <= plain <= _SHORT_INTEGER else {"int": hex(plain)}
 
 
-def _tagged(name: str, elements: Callable[[Any], Any]) -> Callable[[Any, Callable[[object], object]], object]:
-    return lambda value, inner: {name: [inner(element) for element in elements(value)]}
+def _tagged(name: str, elements: Callable[[Any], Any]) -> Writer:
+    return lambda value, refer, depth: {name: [_written(element, refer, depth) for element in elements(value)]}
+
+
+def _pairs(value: Any, refer: Refer, depth: int) -> object:
+    return {"dict": [[_written(key, refer, depth), _written(one, refer, depth)] for key, one in dict.items(value)]}
 
 
 # Through the type and not through the value: a subclass may have put something else there.
-_WRITERS: dict[type, Callable[[Any, Callable[[object], object]], object]] = {
+_WRITERS: dict[type, Writer] = {
     int: _integer,
-    str: lambda value, inner: str.__str__(value),
-    float: lambda value, inner: float.__float__(value),
-    list: lambda value, inner: [inner(element) for element in list.__iter__(value)],
+    str: lambda value, refer, depth: str.__str__(value),
+    float: lambda value, refer, depth: float.__float__(value),
+    list: lambda value, refer, depth: [_written(element, refer, depth) for element in list.__iter__(value)],
     tuple: _tagged("tuple", tuple.__iter__),
     set: _tagged("set", set.__iter__),
     frozenset: _tagged("frozenset", frozenset.__iter__),
-    dict: lambda value, inner: {"dict": [[inner(key), inner(one)] for key, one in dict.items(value)]},
-    bytes: lambda value, inner: {"bytes": bytes.hex(value)},
-    bytearray: lambda value, inner: {"bytearray": bytearray.hex(value)},
-    complex: lambda value, inner: {"complex": [value.real, value.imag]},
-    range: lambda value, inner: {"range": [hex(value.start), hex(value.stop), hex(value.step)]},
+    dict: _pairs,
+    bytes: lambda value, refer, depth: {"bytes": bytes.hex(value)},
+    bytearray: lambda value, refer, depth: {"bytearray": bytearray.hex(value)},
+    complex: lambda value, refer, depth: {"complex": [value.real, value.imag]},
+    range: lambda value, refer, depth: {"range": [hex(value.start), hex(value.stop), hex(value.step)]},
     **{view: _tagged(name, iter) for view, name in _VIEWS.items()},
 }
 _BASES = (int, str, float, list, tuple, dict, set, frozenset, bytes, bytearray, complex)

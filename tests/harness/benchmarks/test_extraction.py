@@ -45,6 +45,21 @@ def test_answer_lines_in_order_with_markup() -> None:
     assert after_answer_is(text) == ["3.", "the", "8", "$4$", "5"]
 
 
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("**Answer:** 5 m", ["5 m"]),
+        ("Final answer: $x$\nAnswer: -2", ["$x$", "-2"]),
+        ("Answer: The answer is 5", ["5"]),
+        ("Answer: none of them. answers: 5", []),  # words alone state nothing, and a list is no statement
+        ("The answer is\n\n$$\n5\n$$", ["5"]),
+        ("The answer is $$5$$", ["$$5$$"]),
+    ],
+)
+def test_answer_lines_with_a_colon_or_a_display(text: str, stated: list[str]) -> None:
+    assert after_answer_is(text) == stated
+
+
 def test_blocks_with_languages_and_prose_around() -> None:
     text = "First:\n```python\nx = 1\n```\nthen\n~~~\ny\n~~~\n```output\n3\n```\n"
     assert [(block.language, block.source) for block in fenced_blocks(text)] == [
@@ -84,7 +99,9 @@ def test_any_text_is_accepted(text: str) -> None:
     read_all(text)
 
 
-@pytest.mark.parametrize("unit", ["\\boxed{", "`", "answer is ", "```\n", "{", "}", "~" * 3, "\\"])
+@pytest.mark.parametrize(
+    "unit", ["\\boxed{", "`", "answer is ", "answer: ", "answer*:(", "```\n", "{", "}", "~" * 3, "\\"]
+)
 def test_time_grows_linearly(unit: str) -> None:
     text = unit * 200_000
     start = time.perf_counter()

@@ -1,13 +1,14 @@
 import asyncio
 import sys
-import time
+from pathlib import Path
 
 import pytest
 
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.errors import UserError
+from harness.sandbox.jail import landlock
 
-# Speaks the protocol; sleeps on "hang", dies on "die", otherwise compares strings.
+# Speaks the protocol; sleeps on "hang", dies on "die" and within a reply on "tear", otherwise compares strings.
 IMPOSTOR = """
 import json, os, sys, time
 for line in sys.stdin:
@@ -16,12 +17,24 @@ for line in sys.stdin:
         time.sleep(60)
     if request["answer"] == "die":
         os._exit(1)
+    if request["answer"] == "tear":
+        sys.stdout.write('{"equal": true}')
+        break
     print(json.dumps({"equal": request["gold"] == request["answer"]}), flush=True)
 """
+# The worker itself with a shorter limit.
+IMPATIENT = "from harness.benchmarks import math_worker; math_worker.CPU_LIMIT_S = 1; math_worker.main()"
 
 
-def impostor(wall_limit_s: float = 0.5) -> MathVerifier:
-    return MathVerifier((sys.executable, "-c", IMPOSTOR), wall_limit_s)
+def confined() -> bool:
+    try:
+        return landlock.version() > 0
+    except OSError:
+        return False
+
+
+def impostor(reply_limit_s: float = 0.5) -> MathVerifier:
+    return MathVerifier((sys.executable, "-c", IMPOSTOR), reply_limit_s)
 
 
 async def test_symbolic_equality() -> None:
@@ -34,43 +47,56 @@ async def test_symbolic_equality() -> None:
         ("5", ""): False,
         ("5", "{{{{}}"): False,
         ("5", "__import__('os').system('true')"): False,
-        ("2", "9" * 2000): False,
+        ("5", "\x00"): False,
+        ("5", "\ud800"): False,
+        ("5", "٥"): False,
     }
     async with MathVerifier() as verifier:
         assert {pair: await verifier.equal(*pair) for pair in pairs} == pairs
 
 
-async def test_a_pair_that_would_take_for_ever_is_not_equal_and_the_next_is_decided() -> None:
-    async with MathVerifier() as verifier:
-        start = time.monotonic()
-        assert await verifier.equal("1", "9^{9^{9^{9^{9}}}} + 1") is False
-        assert time.monotonic() - start < 45
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "9^{9^{9^{9^{9}}}} + 1",
+        "10^{10^{10}}",
+        r"10^{10}!",
+        r"\left(" * 70 + "1" + r"\right)" * 70,
+    ],
+)
+async def test_what_would_take_for_ever_is_undecided_and_the_next_pair_is_decided(answer: str) -> None:
+    async with MathVerifier((sys.executable, "-c", IMPATIENT)) as verifier:
+        assert await verifier.equal("1", answer) is None
         assert await verifier.equal("2", "1+1") is True
+
+
+async def test_an_answer_longer_than_any_value_is_undecided_without_being_read() -> None:
+    async with MathVerifier((sys.executable, "-c", "raise SystemExit(1)")) as verifier:
+        assert await verifier.equal("2", "2" * 100_000) is None
 
 
 async def test_a_hanging_worker_is_replaced() -> None:
     async with impostor() as verifier:
-        start = time.monotonic()
-        assert await verifier.equal("1", "hang") is False
-        assert time.monotonic() - start < 5
+        assert await verifier.equal("1", "hang") is None
         assert await verifier.equal("1", "1") is True
 
 
-async def test_a_dying_worker_is_replaced() -> None:
+@pytest.mark.parametrize("answer", ["die", "tear"])
+async def test_a_dying_worker_is_replaced(answer: str) -> None:
     async with impostor() as verifier:
-        assert await verifier.equal("1", "die") is False
+        assert await verifier.equal("1", answer) is None
         assert await verifier.equal("1", "1") is True
 
 
 async def test_waiting_in_the_queue_does_not_count_against_the_limit() -> None:
-    async with impostor(wall_limit_s=1.0) as verifier:
+    async with impostor(reply_limit_s=1.0) as verifier:
         slow = [verifier.equal("1", "hang"), verifier.equal("2", "hang")]
         verdicts = await asyncio.gather(*slow, *(verifier.equal(str(n), str(n)) for n in range(50)))
-        assert verdicts == [False, False] + [True] * 50
+        assert verdicts == [None, None] + [True] * 50
 
 
 async def test_a_cancelled_question_does_not_answer_the_next() -> None:
-    async with impostor(wall_limit_s=30) as verifier:
+    async with impostor(reply_limit_s=30) as verifier:
         assert await verifier.equal("1", "1") is True
         task = asyncio.create_task(verifier.equal("1", "hang"))
         await asyncio.sleep(0.1)
@@ -87,6 +113,27 @@ async def test_a_worker_that_cannot_start_is_an_error_and_no_verdict() -> None:
             await verifier.equal("1", "1")
 
 
+async def test_a_worker_that_keeps_silent_at_its_start_is_an_error_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.benchmarks.math_verifier.REPLY_LIMIT_S", 0.2)
+    for command in ((sys.executable, "-c", "import time; time.sleep(60)"), ("/no/such/python",)):
+        async with MathVerifier(command) as verifier:
+            with pytest.raises(UserError, match="did not reply at its start"):
+                await verifier.equal("1", "1")
+
+
+async def test_a_question_cancelled_while_the_worker_starts_does_not_answer_the_next() -> None:
+    async with impostor(reply_limit_s=30) as verifier:
+        task = asyncio.create_task(verifier.equal("1", "1"))
+        while verifier._process is None:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await verifier.equal("3", "4") is False
+
+
 async def test_the_worker_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
     spy = (
@@ -95,3 +142,80 @@ async def test_the_worker_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> No
     )
     async with MathVerifier((sys.executable, "-c", spy)) as verifier:
         assert await verifier.equal("1", "1") is False
+
+
+# What the child of the worker may do is tried by code in the place of Math-Verify.
+INTRUDER = """
+import os, signal, socket, sys
+from harness.benchmarks import math_worker
+
+def refused(act):
+    try:
+        act()
+    except OSError:
+        return True
+    return False
+
+def attempts(gold, answer):
+    if gold == answer:
+        return True
+    if answer == "answer for the parent":
+        os.write(1, b'{"equal": true}\\n')
+        return False
+    if answer == "say something else":
+        for descriptor in range(3, 64):
+            try:
+                os.write(descriptor, b"very true")
+            except OSError:
+                pass
+        return True
+    if answer == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if answer == "spin":
+        signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+        while True:
+            pass
+    if answer == "swallow":
+        return len(bytearray(3 << 30)) > 0
+    target = {target!r}
+    return all(map(refused, [
+        lambda: open(target + "/made", "w"),
+        lambda: open(target + "/secret").read(),
+        lambda: os.mkdir(target + "/folder"),
+        lambda: socket.socket(),
+        lambda: os.fork(),
+        lambda: os.execv(sys.executable, [sys.executable]),
+        lambda: os.kill(os.getppid(), signal.SIGTERM),
+    ]))
+
+math_worker._equal, math_worker.WARMING, math_worker.CPU_LIMIT_S = attempts, (), 1
+math_worker.main()
+"""
+
+
+@pytest.fixture
+def intruder(tmp_path: Path) -> MathVerifier:
+    (tmp_path / "secret").write_text("a key")
+    return MathVerifier((sys.executable, "-c", INTRUDER.replace("{target!r}", repr(str(tmp_path)))))
+
+
+@pytest.mark.skipif(not confined(), reason="the kernel has no Landlock")
+async def test_the_child_reads_no_file_and_reaches_nothing(intruder: MathVerifier, tmp_path: Path) -> None:
+    async with intruder as verifier:
+        assert await verifier.equal("1", "2") is True
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
+
+
+@pytest.mark.parametrize("answer", ["say something else", "die", "spin", "swallow"])
+async def test_a_child_without_a_clean_verdict_decides_nothing_and_harms_no_other(
+    intruder: MathVerifier, answer: str
+) -> None:
+    async with intruder as verifier:
+        assert await verifier.equal("1", answer) is None
+        assert await verifier.equal("2", "2") is True
+
+
+async def test_a_child_cannot_answer_in_the_name_of_its_parent(intruder: MathVerifier) -> None:
+    async with intruder as verifier:
+        assert await verifier.equal("1", "answer for the parent") is False
+        assert await verifier.equal("2", "2") is True

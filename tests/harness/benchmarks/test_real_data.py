@@ -13,7 +13,6 @@ from harness.benchmarks.loading import Loaded, load_items, split_items
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.splits import keyed_order
 from harness.benchmarks.validate import check
-from harness.items import Item
 from harness.sandbox import Sandbox
 
 pytestmark = pytest.mark.realdata
@@ -101,47 +100,9 @@ def outputs(mirror: Path, name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file]
 
 
-def test_extraction_agrees_with_recorded_mmlu_pro_letters(load: Any, mirror: Path) -> None:
-    by_id = {item.id: item for item in load("mmlu_pro").items}
-    subject = benchmark("mmlu_pro")
-    records = [record for record in outputs(mirror, "mmlu_pro") if record["meta"]["upstream_rule"] == "answer_is"]
-    agree = sum(
-        subject.extract(by_id[str(record["item_id"])], record["response"]) == record["upstream_pred"]
-        for record in records
-    )
-    # The recorded rule takes the first answer line of a text that runs on, ours the last.
-    assert agree / len(records) > 0.99
-
-
 def test_no_credit_is_drawn_where_no_letter_is_named(load: Any, mirror: Path) -> None:
     by_id = {item.id: item for item in load("mmlu_pro").items}
     records = [record for record in outputs(mirror, "mmlu_pro") if record["meta"]["upstream_rule"] == "random_guess"]
     assert records
     subject = benchmark("mmlu_pro")
     assert all(subject.extract(by_id[str(record["item_id"])], record["response"]) is None for record in records)
-
-
-def test_recorded_gsm8k_verdicts(mirror: Path) -> None:
-    subject = benchmark("gsm_hard")
-    records = [record for record in outputs(mirror, "gsm8k") if record["meta"]["strategy"] == "cot"]
-    agree = 0
-    for record in records:
-        gold = repr(float(str(record["gold"]).replace(",", "")))
-        item = Item(id="0", benchmark="gsm_hard", question="", gold=gold)
-        answer = subject.extract(item, record["response"])
-        agree += (answer is not None and subject.same(item, answer, gold)) == record["upstream_correct"]
-    assert agree / len(records) > 0.98
-
-
-def test_math_rules_give_no_credit_that_recorded_graders_withhold(mirror: Path) -> None:
-    subject = benchmark("math")
-    verdicts = Counter[tuple[bool, bool]]()
-    for record in outputs(mirror, "math"):
-        item = Item(id="0", benchmark="math", question="", gold=record["gold"])
-        # One publisher stored its texts with every backslash doubled.
-        response = record["response"].replace("\\\\", "\\")
-        answer = subject.extract(item, response)
-        correct = answer is not None and subject.same(item, answer, item.gold)
-        verdicts[correct, record["upstream_correct"]] += 1
-    assert verdicts[True, False] == 0
-    assert verdicts[False, True] / verdicts.total() < 0.04

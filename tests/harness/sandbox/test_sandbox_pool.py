@@ -62,7 +62,7 @@ class Pretending:
 
 
 def pretend(run: Callable[[Program], Awaitable[Execution]], monkeypatch: pytest.MonkeyPatch) -> None:
-    async def started(level: str, limits: Limits) -> Pretending:
+    async def started(level: str, limits: Limits, processor: int | None) -> Pretending:
         return Pretending(run)
 
     monkeypatch.setattr(pool, "_started", started)
@@ -159,6 +159,39 @@ async def test_a_limit_of_time_is_tried_once_more_alone(monkeypatch: pytest.Monk
     assert {execution.first for execution in others} == {None}
     assert len(beside[0]) == 2
     assert beside[1] == []
+
+
+async def test_all_that_pass_a_limit_of_time_are_tried_alone_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alive: list[tuple[str, bool]] = []
+    started: dict[str, int] = {}
+    late: list[asyncio.Task[Execution]] = []
+    beside_one_again, most = 0, 0
+
+    async def run(program: Program) -> Execution:
+        nonlocal beside_one_again, most
+        started[program.source] = started.get(program.source, 0) + 1
+        again = started[program.source] == 2
+        alive.append((program.source, again))
+        most = max(most, len(alive))
+        if again:
+            late.append(asyncio.create_task(sandbox.run(Program(f"late {program.source}"))))
+        beside_one_again += len(alive) > 1 and any(one_again for _, one_again in alive)
+        await asyncio.sleep(0.001)
+        alive.remove((program.source, again))
+        slow = program.source.startswith("slow") and not again
+        return Execution(Outcome.WALL_LIMIT if slow else Outcome.PASSED, "", "")
+
+    pretend(run, monkeypatch)
+    async with Sandbox(SMALL, 3) as sandbox, asyncio.timeout(30):
+        for turn in ("a", "b"):
+            most = 0
+            sources = [f"{kind} {turn} {number}" for number in range(6) for kind in ("slow", "quick", "brisk")]
+            executions = await asyncio.gather(*(sandbox.run(Program(source)) for source in sources))
+            assert [execution.first is not None for execution in executions] == [True, False, False] * 6
+            assert (beside_one_again, most) == (0, 3)
+        await asyncio.gather(*late)
 
 
 async def test_a_cancelled_execution_leaves_nothing(descendants: Callable[[], set[int]]) -> None:

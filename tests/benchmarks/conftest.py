@@ -1,0 +1,46 @@
+"""Rates in things per second, which the tables of pytest-benchmark do not show.
+
+All questions with ``--benchmark-enable``; in a plain test run a few, to see that the benchmarks still work.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from harness.benchmarks.splits import keyed_order
+from harness.items import Item
+
+DATA = "real" if os.environ.get("GMR_DATA_DIR") else "embedded"
+FEW = 3
+ROUNDS = 5
+_RATES = pytest.StashKey[list[str]]()
+
+Measure = Callable[[BenchmarkFixture, Callable[[int], None], int], None]
+
+
+@pytest.fixture
+def measure(request: pytest.FixtureRequest) -> Measure:
+    """Measures a function of the number of the round; nothing may be cached from one round to the next."""
+
+    def one(benchmark: BenchmarkFixture, target: Callable[[int], None], count: int) -> None:
+        numbers = iter(range(ROUNDS + 1))
+        benchmark.pedantic(target, setup=lambda: ((next(numbers),), {}), rounds=ROUNDS)
+        if benchmark.stats is not None:
+            rate = benchmark.extra_info["per_s"] = count / benchmark.stats.stats.median
+            request.config.stash.setdefault(_RATES, []).append(f"{rate:12.1f} /s   {request.node.name}")
+
+    return one
+
+
+def chosen(benchmark: BenchmarkFixture, items: list[Item], most: int | None = None) -> list[Item]:
+    """All items, or the first so many in an order that is always the same; few where nothing is measured."""
+    by_id = {item.id: item for item in items}
+    return [by_id[id_] for id_ in keyed_order(by_id, "benchmark")[: most if benchmark.enabled else FEW]]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for line in config.stash.get(_RATES, []):
+        terminalreporter.write_line(line)

@@ -1,0 +1,114 @@
+"""Programs per second through the sandbox and through HumanEval's own execution, both with fresh programs."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from harness.benchmarks.humaneval import HumanEval
+from harness.benchmarks.registry import entry
+from harness.benchmarks.sources import load
+from harness.errors import UserError
+from harness.items import Item
+from harness.sandbox import Outcome, Program, Sandbox
+from tests.benchmarks.conftest import DATA, Measure, chosen
+
+WORKERS = (1, 2, 8)
+LEVELS = ("full", "full/bubblewrap", "no-namespaces")
+TRIVIAL = Program("def one():\n    return 1\n", checks="assert one() == 1\n", entry_point="one")
+
+
+@pytest.fixture(scope="module")
+def records() -> dict[str, dict[str, Any]]:
+    return {record["task_id"]: record for record in load(entry("humaneval"), DATA).rows}
+
+
+@pytest.fixture(scope="module")
+def items(records: dict[str, dict[str, Any]]) -> list[Item]:
+    return HumanEval("humaneval", "HumanEval").normalise(list(records.values()))
+
+
+def sandbox(workers: int, level: str) -> Sandbox:
+    try:
+        return Sandbox(workers=workers, level=level)
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+def program(item: Item, run: int) -> Program:
+    assert item.code is not None
+    return Program(f"{item.gold}\n# {run}\n", item.code.setup, f"{item.code.checks}\n# {run}\n", item.code.entry_point)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_sandbox(level: str, workers: int, items: list[Item], benchmark: BenchmarkFixture, measure: Measure) -> None:
+    benchmark.group = f"{workers} workers"
+    subjects = chosen(benchmark, items)
+    workers = workers if benchmark.enabled else 1
+
+    async def all_pass(programs: list[Program]) -> bool:
+        return all(found.outcome is Outcome.PASSED for found in await asyncio.gather(*map(pool.run, programs)))
+
+    with asyncio.Runner() as runner:
+        pool = sandbox(workers, level)
+        # Starts the workers.
+        assert runner.run(all_pass([TRIVIAL] * workers))
+
+        def once(run: int) -> None:
+            assert runner.run(all_pass([program(item, run) for item in subjects]))
+
+        measure(benchmark, once, len(subjects))
+        runner.run(pool.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def official() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, str(Path(__file__).with_name("official.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_human_eval(
+    workers: int,
+    items: list[Item],
+    records: dict[str, dict[str, Any]],
+    official: subprocess.Popen[str],
+    benchmark: BenchmarkFixture,
+    measure: Measure,
+) -> None:
+    benchmark.group = f"{workers} workers"
+    subjects = [records[item.id] for item in chosen(benchmark, items)]
+
+    def once(run: int) -> None:
+        problems = [{**record, "completion": f"{record['canonical_solution']}\n# {run}\n"} for record in subjects]
+        assert official.stdin is not None
+        assert official.stdout is not None
+        official.stdin.write(json.dumps({"workers": workers, "problems": problems}) + "\n")
+        official.stdin.flush()
+        assert json.loads(official.stdout.readline())["passed"] == len(subjects)
+
+    measure(benchmark, once, len(subjects))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_first_verdict_from_cold(level: str, benchmark: BenchmarkFixture, measure: Measure) -> None:
+    sandbox(1, level)
+
+    async def first() -> Outcome:
+        async with sandbox(1, level) as pool:
+            return (await pool.run(TRIVIAL)).outcome
+
+    def once(run: int) -> None:
+        assert asyncio.run(first()) is Outcome.PASSED
+
+    measure(benchmark, once, 1)

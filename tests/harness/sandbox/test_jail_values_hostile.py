@@ -1,0 +1,144 @@
+"""Bytes of unknown origin, read as a value: a value made of plain types, or one kind of exception."""
+
+from __future__ import annotations
+
+import json
+import struct
+from decimal import Decimal
+from fractions import Fraction
+from types import NoneType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.sandbox.jail import values
+
+VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+CONTAINERS = (list, tuple, set, frozenset, *VIEWS)
+PLAIN = (NoneType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
+NAMES = [
+    *("int", "tuple", "set", "frozenset", "dict", "bytes", "bytearray", "complex", "range", "keys", "values"),
+    *("items", "decimal", "fraction", "type", "object", "built_in", "__class__", "", "list", "str"),
+]
+
+
+class Reference:
+    """What stands for an object of the other side."""
+
+
+def resolve(key: str, content: Any) -> object:
+    if key != "object":
+        raise KeyError(key)
+    return [Reference()][content]
+
+
+def made_of_plain_types(value: Any) -> bool:
+    if type(value) is dict:
+        return all(made_of_plain_types(part) for pair in value.items() for part in pair)
+    if type(value) in CONTAINERS:
+        return all(made_of_plain_types(part) for part in value)
+    if isinstance(value, type):
+        return value in (*PLAIN, *CONTAINERS, dict)
+    return type(value) in (*PLAIN, Reference)
+
+
+def is_harmless(content: bytes) -> bool:
+    """Whether reading the bytes gave plain values or the one exception that is allowed; any other is raised."""
+    try:
+        return made_of_plain_types(values.unpack(content, resolve))
+    except values.UnreadableError as error:
+        return len(str(error)) <= 200
+
+
+words = st.sampled_from(["0x1", "-0xff", "0x0", "", "0x", "zz", "ff", "f", "1e5", "nan", "1_0", "int", "NoneType"])
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | words | st.text(max_size=3)
+messages = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=1),
+        st.dictionaries(st.sampled_from(NAMES), inner, max_size=2),
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=64))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes(content: bytes) -> None:
+    assert is_harmless(content)
+
+
+@given(messages)
+@settings(max_examples=400, deadline=None)
+def test_any_message_of_the_right_form(message: object) -> None:
+    assert is_harmless(json.dumps(message).encode())
+
+
+VALID = json.dumps(
+    [
+        *(
+            "value",
+            {"tuple": [1, 2.5, None]},
+            {"dict": [[{"int": "0xffffffffffffffffff"}, {"set": [1, {"tuple": []}]}]]},
+        ),
+        *({"range": ["0x0", "-0x5", "-0x1"]}, {"bytes": "00ff"}, {"complex": [0.0, -1]}, {"object": 0}),
+        *({"keys": ["a"]}, {"values": [[1]]}, {"items": [["a", 1]]}, {"decimal": "1.50"}, {"type": "list"}),
+        *({"fraction": ["0x1", "0x3"]}, {"frozenset": [True]}, {"bytearray": ""}),
+    ]
+).encode()
+
+
+@given(st.integers(0, len(VALID) - 1), st.integers(0, 6), st.binary(max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_a_valid_message_with_a_part_replaced(place: int, removed: int, put: bytes) -> None:
+    assert is_harmless(VALID[:place] + put + VALID[place + removed :])
+
+
+def test_the_valid_message_is_valid() -> None:
+    found = values.unpack(VALID, resolve)
+    assert found[:3] == ["value", (1, 2.5, None), {0xFFFFFFFFFFFFFFFFFF: {1, ()}}]
+    assert made_of_plain_types(found)
+    assert not made_of_plain_types([{1: (object(),)}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "nul", "[1", "[1] 2", '{"a": 1, "b": 2}', "{}", '{"unknown": 1}', '{"tuple": 5}', '{"set": [[1]]}'),
+        *('{"dict": [[1]]}', '{"dict": [[[1], 2]]}', '{"int": 5}', '{"int": "g"}', '{"bytes": "0"}', '{"bytes": [1]}'),
+        *('{"range": []}', '{"range": ["0x0", "0x1", "0x0"]}', '{"complex": [1, 2, 3]}', '{"decimal": "x"}'),
+        *('{"complex": [1e999, ' + "9" * 400 + "]}", '{"fraction": ["0x1", "0x0"]}', '{"type": "type"}', "9" * 5000),
+        *('{"type": []}', '{"object": 1}', '{"object": "a"}', '{"built_in": "open"}', '{"type": "Liar"}'),
+    ],
+)
+def test_what_no_honest_side_writes_is_unreadable(text: str) -> None:
+    with pytest.raises(values.UnreadableError):
+        values.unpack(text.encode(), resolve)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 100_000, struct.pack("<I", 91)])
+def test_bytes_that_no_honest_side_writes_are_unreadable(content: bytes) -> None:
+    with pytest.raises(values.UnreadableError):
+        values.unpack(content, resolve)
+
+
+def test_reading_a_reference_asks_nothing_of_it() -> None:
+    class Watched(Reference):
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(f"asked for {name}")
+
+        def __iter__(self) -> Any:
+            raise AssertionError("asked for its elements")
+
+        __len__ = __iter__
+
+    for name in NAMES:
+        for content in ({"object": 0}, [{"object": 0}], [[{"object": 0}, 1]]):
+            written = json.dumps({name: content}).encode()
+            try:
+                values.unpack(written, lambda key, content: {"object": [Watched()]}[key][content])
+            except values.UnreadableError:
+                continue
