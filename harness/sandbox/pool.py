@@ -16,7 +16,8 @@ from harness.sandbox.verdict import failed
 from harness.sandbox.worker import Worker
 
 _ATTEMPTS = 2
-_TIME_LIMITS = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT)
+# What the neighbours of a program may have brought about.
+_DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
 
 logger = logging.getLogger(__name__)
 
@@ -68,12 +69,12 @@ class Sandbox:
         """Executes a program and says how it ended.
 
         A failure of the sandbox itself is tried once more and then reported as :attr:`Outcome.SANDBOX_ERROR`, which
-        must not be scored. A program that passes a limit of time is executed once more while no other is, and that
-        counts: a busy machine must not decide.
+        must not be scored. A program that passes a limit of time, or is killed, is executed once more while no other
+        is, and that counts: a busy machine must not decide.
         """
         async with self._slots:
             execution = await self._certainly(program)
-        if execution.outcome not in _TIME_LIMITS:
+        if execution.outcome not in _DOUBTFUL:
             return execution
         again = await self._by_itself(program)
         if again.outcome is not execution.outcome:

@@ -8,7 +8,7 @@ import signal
 from typing import Any
 
 from harness.sandbox.jail import grader, nursery
-from harness.sandbox.model import Execution, Limits, Outcome
+from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.orders import BOX_BYTES, BOX_ENTRIES
 
 # Ends at a moment that differs between runs, and with it the amount of output.
@@ -65,6 +65,11 @@ def _ended(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
 def out_of_time(limits: Limits) -> Execution:
     """The execution whose checks took too long: only with what a program returns can they."""
     return Execution(Outcome.CPU_LIMIT, f"more than {limits.cpu_s} s of processor time in the checks", "")
+
+
+def too_long(program: Program) -> Execution:
+    """The execution of a text that no worker takes."""
+    return Execution(Outcome.NOT_EXECUTABLE, f"a program of {len(program.source)} characters", "")
 
 
 def _program_ended(status: int, cpu_s: float, limits: Limits) -> tuple[Outcome, str]:

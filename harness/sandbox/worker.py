@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.sandbox.interpreter import ENVIRONMENT, OPTIONS, interpreter
+from harness.sandbox.jail.channel import LONGEST
 from harness.sandbox.model import Execution, Limits, Program
 from harness.sandbox.orders import Box, order, policy
-from harness.sandbox.verdict import judge, out_of_time
+from harness.sandbox.verdict import judge, out_of_time, too_long
 
 # A worker that has not replied by then, beyond the wall limit of the program, is broken.
 _PATIENCE_S = 60.0
@@ -82,8 +83,11 @@ class Worker:
 
     def ask(self, program: Program) -> Execution:
         """Executes a program, and blocks meanwhile; as :meth:`run`."""
-        self._connection.settimeout(self._limits.wall_s + _PATIENCE_S)
-        self._connection.sendall(_framed(order(program)))
+        sent = _framed(order(program))
+        if len(sent) > LONGEST:
+            return too_long(program)
+        self._connection.settimeout(self._deadline_s)
+        self._connection.sendall(sent)
         return self._judged(_received(self._connection))
 
     async def run(self, program: Program) -> Execution:
@@ -92,13 +96,21 @@ class Worker:
         Raises:
             OSError: The worker has failed.
         """
+        sent = _framed(order(program))
+        if len(sent) > LONGEST:
+            return too_long(program)
         self.is_spent = True
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._limits.wall_s + _PATIENCE_S):
-            await loop.sock_sendall(self._connection, _framed(order(program)))
+        async with asyncio.timeout(self._deadline_s):
+            await loop.sock_sendall(self._connection, sent)
             head = await self._exactly(_HEAD)
             content = await self._exactly(int.from_bytes(head, "little"))
         return self._judged(content)
+
+    @property
+    def _deadline_s(self) -> float:
+        """Until then even a crowded machine lets the program reach its limits, and then the checks theirs."""
+        return self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S
 
     def _judged(self, content: bytes) -> Execution:
         if not content and self._ended() == -signal.SIGXCPU:

@@ -41,6 +41,10 @@ def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
     in_private_root = policy.level in (FULL, BUBBLEWRAP) and box is not None
     closed = os.geteuid() == 0 and policy.program_user is not None and sys.platform == "linux" and not in_private_root
     pinned = imports.pin(policy.stdlib) if closed else []
+    if policy.level == NO_NAMESPACES and landlock.version() < landlock.TRUNCATION_SINCE:
+        raise OSError(
+            f"Landlock {landlock.version()} lets files be emptied; {landlock.TRUNCATION_SINCE} does not (Linux 6.2)"
+        )
     rules = None if policy.level == RLIMIT else landlock.ruleset(policy.readable, box)
     return rules, pinned
 

@@ -12,7 +12,7 @@ import socket
 import sys
 
 from . import candidate, checks, nursery
-from .channel import LONGEST, Channel, Dismissed, TooLongError
+from .channel import Channel, Dismissed, TooLongError
 from .policy import Policy
 from .proxies import Peer, told
 from .values import UnreadableError
@@ -116,7 +116,10 @@ class Grader:
         """As much again as a program has, from now on."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         limit = int(used.ru_utime + used.ru_stime) + 1 + self._policy.limits["cpu_s"]
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        _, ceiling = resource.getrlimit(resource.RLIMIT_CPU)
+        if ceiling != resource.RLIM_INFINITY:
+            limit = min(limit, ceiling)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, ceiling))
 
 
 class _Conversation(Channel):
@@ -179,12 +182,10 @@ class _Grading:
             confined = channel.receive()
             if confined != candidate.CONFINED:
                 return FAILURE, confined.removeprefix(candidate.UNCONFINED).decode("utf-8", "replace")
-            message = marshal.dumps((order["setup"], order["source"], wanted, order["show"]))
-            if len(message) > LONGEST:
-                return NOT_EXECUTABLE, f"a program of {len(order['source'])} characters"
-            channel.send(message)
+            channel.send(marshal.dumps((order["setup"], order["source"], wanted, order["show"])))
             found, self.shown = _first_reply(self._peer.reply())
-            namespace.update((name, found[name]) for name in wanted if name in found)
+            found = {name: found[name] for name in wanted if name in found}
+            namespace.update(found)
             if self._checks.entry_point and self._checks.entry_point not in found:
                 # A built-in of this name must not stand in for it.
                 raise NameError(f"name {self._checks.entry_point!r} is not defined")

@@ -17,6 +17,7 @@ _CREATE_VERSION = 1
 _PATH_BENEATH = 1
 # How many file system rights each version of the interface knows; from the last on the number stays.
 _RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)
+TRUNCATION_SINCE = 3
 _NETWORK_SINCE, _BIND_AND_CONNECT_TCP = 4, 3
 _SCOPES_SINCE, _SIGNALS_AND_ABSTRACT_SOCKETS = 6, 3
 

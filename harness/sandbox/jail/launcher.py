@@ -7,6 +7,7 @@ import marshal
 import os
 import socket
 import sys
+import warnings
 
 from . import linux, nursery
 from .channel import Channel, Dismissed
@@ -69,6 +70,8 @@ def _confined_grader(policy: Policy, boot: list[str]) -> Grader:
     from .grader import Grader
 
     preload()
+    # Nobody reads what the compiler thinks of somebody's checks, and a full pipe would stop everything.
+    warnings.simplefilter("ignore")
     rules, _ = file_rules(policy, None)
     limits = {"memory_bytes": max(policy.limits["memory_bytes"], _MEMORY_OF_CHECKS), "file_bytes": 0}
     started = marshal.loads(Channel(control.fileno()).receive())  # noqa: S302  our own process

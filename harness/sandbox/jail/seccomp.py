@@ -35,7 +35,7 @@ PROCESSES = ("fork", "vfork", "execve", "execveat", "setsid", "setpgid", "prctl"
 OTHER_PROCESSES = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp"),
     *("pidfd_open", "pidfd_getfd", "pidfd_send_signal", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"),
-    *("setpriority", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"),
+    *("setpriority", "ioprio_set", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"),
     *("migrate_pages", "move_pages"),
 )
 FILE_SYSTEMS = (
@@ -51,6 +51,8 @@ KERNEL = (
     *("syslog", "vhangup", "sync", "syncfs"),
 )
 # Memory that no resource limit of the process counts.
+# What others share under numbers that can be guessed.
+SHARED_MEMORY = ("shmat", "shmctl", "msgsnd", "msgrcv", "msgctl", "semop", "semtimedop", "semctl", "mq_unlink")
 UNCOUNTED_MEMORY = ("shmget", "msgget", "semget", "mq_open", "memfd_create", "memfd_secret")
 # Tells of what others do with files.
 OTHERS_FILES = ("inotify_init", "inotify_init1")
@@ -60,7 +62,16 @@ FILE_ATTRIBUTES = (
     *("utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr"),
 )
-FORBIDDEN = (*NETWORK, *PROCESSES, *OTHER_PROCESSES, *FILE_SYSTEMS, *KERNEL, *UNCOUNTED_MEMORY, *OTHERS_FILES)
+FORBIDDEN = (
+    *NETWORK,
+    *PROCESSES,
+    *OTHER_PROCESSES,
+    *FILE_SYSTEMS,
+    *KERNEL,
+    *UNCOUNTED_MEMORY,
+    *SHARED_MEMORY,
+    *OTHERS_FILES,
+)
 
 
 # What a process needs that starts confined ones and ends them.

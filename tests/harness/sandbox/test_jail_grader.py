@@ -158,12 +158,6 @@ def test_a_message_that_cannot_be_written_is_left_out(judge: Judge) -> None:
     assert judged.ended == ("wrong_answer", "AssertionError (checks, line 1)")
 
 
-def test_a_program_too_long_to_send_is_not_executable(judge: Judge) -> None:
-    judged = judge.on(FUNCTION, ANSWER, source="#" * (LONGEST + 1))
-    assert judged.ended == ("not_executable", f"a program of {LONGEST + 1} characters")
-    assert judged.asked == []
-
-
 RAISES = "try:\n    f(20)\n    raised = False\nexcept Exception:\n    raised = True\nassert raised is "
 
 

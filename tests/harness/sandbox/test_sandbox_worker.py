@@ -178,3 +178,10 @@ async def test_a_report_arrives_whole_however_it_is_cut() -> None:
         assert await one._exactly(1) == b""
         ours.close()
         one._connection = genuine
+
+
+async def test_a_program_that_no_worker_takes_is_not_executable() -> None:
+    async with Sandbox(SMALL, workers=1) as sandbox:
+        execution = await sandbox.run(Program("x" * (17 << 20)))
+        assert (await sandbox.run(Program("x = 1"))).outcome is Outcome.PASSED
+    assert execution == Execution(Outcome.NOT_EXECUTABLE, f"a program of {17 << 20} characters", "")
