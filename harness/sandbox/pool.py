@@ -109,7 +109,8 @@ class Sandbox:
             return failed(f"{type(error).__name__}: {error}")
         finally:
             if worker is not None and worker.is_spent:
-                worker.close()
+                # It may take its time to end, and its files to go.
+                await asyncio.to_thread(worker.close)
             elif worker is not None:
                 self._idle.append(worker)
 

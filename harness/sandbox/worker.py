@@ -1,4 +1,4 @@
-"""One warm worker: a supervisor process and what belongs to it, seen from here."""
+"""One warm worker: a process of checks, the nursery that belongs to it, and their programs, seen from here."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Worker:
     def _read(self, content: bytes) -> dict[str, Any]:
         if not content:
             raise OSError(f"the worker ended: {self._last_words()}")
-        # The supervisor wrote it; no program can write to this connection.
+        # The process of the checks wrote it; no program can write to this connection.
         reply: dict[str, Any] = marshal.loads(content)  # noqa: S302
         if "failure" in reply:
             raise OSError(reply["failure"])

@@ -208,9 +208,7 @@ def die_with_parent(parent: int) -> None:
     Raises:
         OSError: The parent is gone.
     """
-    call("prctl", _PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        raise OSError("the parent process has ended")
+    dying_with_parent()(parent)
 
 
 def dying_with_parent() -> Callable[[int], None]:
