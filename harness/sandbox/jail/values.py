@@ -60,7 +60,10 @@ def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
     try:
         # Every NaN is an object of its own, or two would be equal as members of lists.
         return _decoder(resolve).decode(content.decode("utf-8", "surrogatepass"))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
+    except RecursionError:
+        # Where exactly the interpreter gives up depends on what it has optimised by then.
+        raise UnreadableError("nested too deeply") from None
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
 
 

@@ -125,6 +125,17 @@ def test_bytes_that_no_honest_side_writes_are_unreadable(content: bytes) -> None
         values.unpack(content, resolve)
 
 
+@pytest.mark.parametrize("opening", [b"[", b'{"tuple":['])
+def test_what_is_nested_without_an_end_is_told_in_the_same_words_every_time(opening: bytes) -> None:
+    # By chance, or by what ran before, the interpreter gives up in the object or in the list within it.
+    found = set()
+    for prefix in (b"", b"[", b"[["):
+        with pytest.raises(values.UnreadableError) as told:
+            values.unpack(prefix + opening * 100_000, resolve)
+        found.add(str(told.value))
+    assert found == {"nested too deeply"}
+
+
 def test_reading_a_reference_asks_nothing_of_it() -> None:
     class Watched(Reference):
         def __getattr__(self, name: str) -> Any:
