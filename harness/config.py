@@ -44,7 +44,7 @@ class Preset:
     limit: Limit = field(default_factory=Limit)
     share_logs: bool = True
     max_error_share: float = 0.05
-    in_flight: int = 256
+    in_flight: int | None = None
     simulator: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -177,11 +177,18 @@ def cells(chosen: Preset, root: Path = ROOT) -> list[Cell]:
     return [
         Cell(method, benchmark, row, seed)
         for method in chosen.methods
-        for row in entries[method].rows
-        if row == POOL or row in chosen.backbones
+        for row in _rows(chosen, entries[method])
         for benchmark in chosen.benchmarks
-        for seed in (chosen.seeds if entries[method].trained else chosen.seeds[:1])
+        for seed in _seeds(chosen, entries[method])
     ]
+
+
+def _rows(chosen: Preset, entry: MethodEntry) -> list[str]:
+    return [row for row in entry.rows if row == POOL or row in chosen.backbones]
+
+
+def _seeds(chosen: Preset, entry: MethodEntry) -> tuple[int, ...]:
+    return chosen.seeds if entry.trained else chosen.seeds[:1]
 
 
 def check_benchmark(chosen: Preset, benchmark: str) -> None:
@@ -203,8 +210,7 @@ def check_cell(chosen: Preset, cell: Cell, root: Path = ROOT) -> None:
     where = f"preset {chosen.name}"
     _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)
-    rows = [row for row in entries[cell.method].rows if row == POOL or row in chosen.backbones]
-    _check_names("backbone", [cell.backbone], rows, f"{where}, rows of {cell.method}")
+    _check_names("backbone", [cell.backbone], _rows(chosen, entries[cell.method]), f"{where}, rows of {cell.method}")
 
 
 def backbones_of(chosen: Preset, cell: Cell, root: Path = ROOT) -> tuple[str, ...]:
@@ -217,9 +223,14 @@ def sharing(chosen: Preset, cell: Cell, root: Path = ROOT) -> list[Cell]:
     """The cells whose sealed logs may answer this one, where preset and method allow it."""
     if not chosen.share_logs:
         return []
-    others = methods(root)[cell.method].answers_from
-    wanted = {Cell(other, cell.benchmark, cell.backbone, cell.seed) for other in others}
-    return sorted(wanted & set(cells(chosen, root)))
+    entries = methods(root)
+    return sorted(
+        Cell(other, cell.benchmark, cell.backbone, cell.seed)
+        for other in set(entries[cell.method].answers_from) & set(chosen.methods)
+        if cell.benchmark in chosen.benchmarks
+        and cell.backbone in _rows(chosen, entries[other])
+        and cell.seed in _seeds(chosen, entries[other])
+    )
 
 
 def data_identity(chosen: Preset) -> dict[str, Any]:

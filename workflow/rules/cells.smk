@@ -18,7 +18,7 @@ rule cell:
         choice=lambda wildcards: as_text(
             suite.identity(PRESETS[wildcards.preset], cell_of(wildcards))
         ),
-        code=lambda wildcards: code_of(METHODS[wildcards.method].module),
+        code=lambda wildcards: code_of_method(wildcards.method),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"

@@ -1,3 +1,4 @@
+import functools
 import json
 import re
 import sys
@@ -97,9 +98,9 @@ def cell_inputs(wildcards):
     except UserError as error:
         raise WorkflowError(str(error)) from None
     seals = [layout.seal(chosen.name, other) for other in suite.sharing(chosen, cell)]
-    simulated = [*data_of(chosen.name, chosen.benchmarks), layout.world(chosen.name)]
-    own = data_of(chosen.name, [cell.benchmark])
-    return [*(simulated if chosen.simulated else own), *seals]
+    # The simulated world is made from all questions of the preset, so it stands for those of the other benchmarks.
+    world = [layout.world(chosen.name)] if chosen.simulated else []
+    return [*data_of(chosen.name, [cell.benchmark]), *world, *seals]
 
 
 def world_inputs(wildcards):
@@ -176,6 +177,12 @@ def all_runs(wildcards):
 def as_text(value):
     """A configuration slice as one canonical line, so that Snakemake sees when it changes."""
     return json.dumps(value, sort_keys=True)
+
+
+@functools.cache
+def code_of_method(key):
+    """Fingerprint of the code behind a method, computed once however many cells it has."""
+    return code_of(METHODS[key].module)
 
 
 def code(*rooms):

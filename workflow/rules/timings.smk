@@ -16,7 +16,7 @@ rule timing:
                 "endpoints": PRESETS[wildcards.preset].endpoints,
             }
         ),
-        code=lambda wildcards: code_of(METHODS[wildcards.method].module),
+        code=lambda wildcards: code_of_method(wildcards.method),
     shell:
         "gmr --log {log} time --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
