@@ -1,16 +1,22 @@
-# make table   set up .venv and write reports/main_table.tex
-# make test    set up .venv and run the tests
+# make table     set up .venv and write reports/main_table.tex
+# make test      set up .venv and run the tests
+# make evidence  long measurements and batteries (docs/performance.md), about an hour
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: table test check clean
+EVIDENCE := utilisation training_rollouts one_by_one faults kills same_bytes memory
+
+.PHONY: table test check evidence clean
 table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
 test: $(READY)
 	pytest -n 2
+
+evidence: $(READY)
+	set -e; for one in $(EVIDENCE); do echo "== $$one"; python -m tests.evidence.$$one; done
 
 check: $(READY)
 	ruff check .

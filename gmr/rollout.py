@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gmr.aggregator import aggregator_prompt
 from gmr.config import Config
 from gmr.pool import Pool
-from gmr.router import Snapshot, State
+from gmr.router import Memory, Snapshot, State
 from gmr.trace import Step, Trace
 from harness.agents import act
 from harness.choosing import most_frequent, sample
@@ -50,9 +50,9 @@ class Rollout:
         """Act until halted or φ steps are done, then aggregate what was stored; no step is cut short (D-GMR-4)."""
         self._question = await desk.embed(item.question)
         state = self._policy.begin(self._question)
-        halted = False
+        memory, halted = await self._step(state, item, desk)
         while not halted and len(self._steps) < self._config.max_depth:
-            state, halted = await self._step(state, item, desk)
+            memory, halted = await self._step(await self._policy.state(memory), item, desk)
         backbone = most_frequent([self._pool.backbones[step.backbone].key for step in self._steps])
         records = self._stored
         if not records and self._config.empty_memory == "last_response":
@@ -61,7 +61,7 @@ class Rollout:
         reply = await desk.ask(backbone, prompt, step=len(self._steps) + 1, purpose="aggregate", is_step=False)
         return reply.text
 
-    async def _step(self, state: State, item: Item, desk: Desk) -> tuple[State, bool]:
+    async def _step(self, state: State, item: Item, desk: Desk) -> tuple[Memory, bool]:
         draw = _Draws(desk, len(self._steps) + 1, greedy=self._greedy)
         role = self._choose(draw, "role", self._policy.roles(state), self._config.role_allocator)
         probabilities = self._policy.backbones(state, role)
@@ -75,10 +75,10 @@ class Rollout:
         self._last = Record(its_role.name, text)
         if written:
             self._stored.append(self._last)
-        state, halting = self._policy.advance(state, role, backbone, response, written)
+        memory, halting = self._policy.advance(state, role, backbone, response, written)
         halted = None if halting is None else draw.gate("halt", halting, otherwise=False)
         self._steps.append(Step(role, backbone, retrieved, response, written, halted, draw.log_prob))
-        return state, bool(halted)
+        return memory, bool(halted)
 
     def _choose(self, draw: _Draws, name: str, probabilities: Probabilities, learned: bool) -> int:
         members = self._pool.roles if name == "role" else self._pool.backbones

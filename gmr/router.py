@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -9,14 +10,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from gmr.allocation import LLMRouter, RoleAllocator
 from gmr.config import Config
 from gmr.gates import RetrievalGate, WriteGate
 from gmr.halting import Halting, pool
 from gmr.latents import LATENT, ProfileVAE
-from gmr.state_encoder import StateEncoder
+from gmr.state_encoder import StateEncoder, by_row
 from gmr.trace import Vector
+from harness.batcher import Batcher
+
+# Trajectories whose contexts are computed together: more would save little and keep the event loop from its calls.
+TOGETHER = 16
 
 Probabilities = NDArray[np.float64]
 Module = TypeVar("Module", bound=nn.Module)
@@ -75,59 +81,76 @@ class Router(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """A trajectory before its next decision, as one row.
+class Memory:
+    """A trajectory between two steps, as one row.
 
     Attributes:
         question: Embedding of the question, shape (1, 384).
         q_hat: Its projection, shape (1, 128).
-        context: c_t, shape (1, 256).
         tokens: Tokens of the records, shape (1, k, 128).
         records: Their directions for the retrieval gate, shape (1, k, 128); none where the gate is off.
         responses: Directions of their responses for the write gate, shape (1, k, 128); none where the gate is off.
         halting: Halting state, shape (1, 128).
+        context: Context of these records, shape (1, 256); ``None`` as long as nobody needed it.
         steps: How many steps are done.
     """
 
     question: Tensor
     q_hat: Tensor
-    context: Tensor
     tokens: Tensor
     records: Tensor
     responses: Tensor
     halting: Tensor
+    context: Tensor | None = None
     steps: int = 0
 
 
-class Snapshot:
-    """The decisions of one trajectory, step by step and without gradient, with both pools' latents computed once.
+class State(NamedTuple):
+    """A trajectory before its next decision: its memory, and the context c_t, shape (1, 256)."""
 
-    Nothing is drawn here: probabilities go out, the caller's draws come back as arguments. A snapshot keeps no state
-    of its own, so trajectories can be interleaved at will.
+    memory: Memory
+    context: Tensor
+
+
+class Snapshot:
+    """The decisions of many trajectories, step by step and without gradient, with both pools' latents computed once.
+
+    Nothing is drawn here: probabilities go out, the caller's draws come back as arguments. A snapshot keeps nothing of
+    a trajectory, so they can be interleaved at will. Every decision has the same bytes in any company: contexts, half
+    of the work, are computed for all trajectories that wait for one, each by products of its own; all else is computed
+    for one trajectory at a time.
     """
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def __init__(self, router: Router) -> None:
         self._router = router
         self._latents = router.latents()
+        self._contexts = Batcher(self._contexts_of, TOGETHER)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def begin(self, question: Vector) -> State:
         """The state before the first step, for the embedding of the question, shape (384,)."""
         row = _row(question)
         q_hat = self._router.encoder.W_q(row)
         nothing = row.new_zeros(1, 0, LATENT)
-        context = self._context(q_hat, nothing)
-        return State(row, q_hat, context, nothing, nothing, nothing, halting=row.new_zeros(1, LATENT))
+        context = self._router.encoder(q_hat, nothing, _all(nothing))
+        return State(Memory(row, q_hat, nothing, nothing, nothing, halting=row.new_zeros(1, LATENT)), context)
 
-    @torch.no_grad()
+    async def state(self, memory: Memory) -> State:
+        """The state before the next step, with the context of the memory."""
+        context = memory.context
+        if context is None:
+            context = await self._contexts.ask(memory)
+        return State(memory, context)
+
+    @torch.inference_mode()
     def roles(self, state: State) -> Probabilities:
         """Probabilities of the roles, shape (R,); uniform where the role allocator is off."""
         if self._router.role_allocator is None:
             return _uniform(self._latents.roles)
         return _probabilities(self._router.role_allocator(state.context, self._latents.roles))
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def backbones(self, state: State, role: int) -> Probabilities:
         """Probabilities of the backbones given the role, shape (M,); uniform where the LLM router is off."""
         if self._router.llm_router is None:
@@ -135,28 +158,28 @@ class Snapshot:
         roles, backbones = self._latents
         return _probabilities(self._router.llm_router(state.context, roles[role, None], backbones))
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def retrieval(self, state: State, role: int, backbone: int) -> Probabilities | None:
         """Probability of seeing each of the k records, shape (k,); ``None`` where the retrieval gate is off."""
         if self._router.retrieval_gate is None:
             return None
-        latents = self._pair(role, backbone)
-        return torch.sigmoid(self._router.retrieval_gate(state.question, *latents, state.records))[0].numpy()
+        question, records = state.memory.question, state.memory.records
+        return torch.sigmoid(self._router.retrieval_gate(question, *self._pair(role, backbone), records))[0].numpy()
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def write(self, state: State, response: Vector) -> float | None:
         """Probability of storing the response, an embedding of shape (384,); ``None`` where the write gate is off."""
         gate = self._router.write_gate
         if gate is None:
             return None
-        direction = gate.direction(_row(response))
-        return torch.sigmoid(gate(state.context, direction, state.responses, _all(state.responses))).item()
+        direction, responses = gate.direction(_row(response)), state.memory.responses
+        return torch.sigmoid(gate(state.context, direction, responses, _all(responses))).item()
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def advance(
         self, state: State, role: int, backbone: int, response: Vector, written: bool
-    ) -> tuple[State, float | None]:
-        """The state after a step, and the probability of halting there.
+    ) -> tuple[Memory, float | None]:
+        """The memory after a step, and the probability of halting there.
 
         Args:
             state: The state in which the step was decided.
@@ -166,34 +189,41 @@ class Snapshot:
             written: Whether the response is stored.
 
         Returns:
-            The new state; the probability of halting, ``None`` where no draw is made: after the last step that the
+            The memory; the probability of halting, ``None`` where no draw is made: after the last step that the
             configuration allows (D-GMR-3), or with halting off.
         """
+        memory = replace(state.memory, context=state.context, steps=state.memory.steps + 1)
         if written:
-            state = self._store(state, role, backbone, _row(response))
-        steps = state.steps + 1
+            memory = self._store(memory, role, backbone, _row(response))
         halting = self._router.halting
-        if halting is None or steps == self._router.config.max_depth:
-            return replace(state, steps=steps), None
-        hidden = halting.advance(pool(state.tokens, _all(state.tokens)), state.halting)
-        return replace(state, steps=steps, halting=hidden), torch.sigmoid(halting(hidden)).item()
+        if halting is None or memory.steps == self._router.config.max_depth:
+            return memory, None
+        hidden = halting.advance(pool(memory.tokens, _all(memory.tokens)), memory.halting)
+        return replace(memory, halting=hidden), torch.sigmoid(halting(hidden)).item()
 
-    def _context(self, q_hat: Tensor, tokens: Tensor) -> Tensor:
-        return self._router.encoder(q_hat, tokens, _all(tokens))
+    @torch.inference_mode()
+    def _contexts_of(self, memories: Sequence[Memory]) -> Sequence[Tensor]:
+        """Contexts of memories with one record or more, padded to the deepest there can be: one shape for all."""
+        depth = self._router.config.max_depth
+        counts = [memory.tokens.shape[1] for memory in memories]
+        pairs = zip(memories, counts, strict=True)
+        tokens = torch.cat([F.pad(memory.tokens, (0, 0, 0, depth - count)) for memory, count in pairs])
+        stored = torch.arange(depth) < torch.tensor(counts)[:, None]
+        q_hat = torch.cat([memory.q_hat for memory in memories])
+        return torch.cat([q_hat, self._router.encoder.history(q_hat, tokens, stored, by_row)], dim=1).split(1)
 
     def _pair(self, role: int, backbone: int) -> tuple[Tensor, Tensor]:
         return self._latents.roles[role, None], self._latents.backbones[backbone, None]
 
-    def _store(self, state: State, role: int, backbone: int, response: Tensor) -> State:
+    def _store(self, memory: Memory, role: int, backbone: int, response: Tensor) -> Memory:
         router, pair = self._router, self._pair(role, backbone)
-        tokens = _append(state.tokens, router.encoder.token(*pair, response))
-        records, responses = state.records, state.responses
+        tokens = _append(memory.tokens, router.encoder.token(*pair, response))
+        records, responses = memory.records, memory.responses
         if router.retrieval_gate is not None:
             records = _append(records, router.retrieval_gate.record(*pair, response))
         if router.write_gate is not None:
             responses = _append(responses, router.write_gate.direction(response))
-        context = self._context(state.q_hat, tokens)
-        return replace(state, context=context, tokens=tokens, records=records, responses=responses)
+        return replace(memory, tokens=tokens, records=records, responses=responses, context=None)
 
 
 def _kept(switch: bool, module: Module) -> Module | None:

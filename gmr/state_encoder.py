@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterable
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from gmr.latents import EMBEDDING, LATENT
 
@@ -13,6 +15,24 @@ CONTEXT = 2 * LATENT
 _HEADS = 4
 _FEED_FORWARD = 256
 _LAYERS = 2
+
+
+class Linear(Protocol):
+    """A way to compute x Wᵀ + b for x of shape (rows, k, in)."""
+
+    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor, /) -> Tensor:
+        """Shape (rows, k, out)."""
+
+
+def by_row(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Every row in a matrix product of its own, which has the same shape whatever the number of rows.
+
+    A product of all rows at once rounds by their number: which kernel computes a row, and how it splits a sum, follow
+    from the size of the whole. Here a row has the same bytes in any company. A few rows
+    cost no more than they would together; many cost nearly twice as much.
+    """
+    rows, k, _ = x.shape
+    return torch.baddbmm(bias.expand(rows, k, -1), x, weight.T.expand(rows, -1, -1))
 
 
 class StateEncoder(nn.Module):
@@ -30,14 +50,6 @@ class StateEncoder(nn.Module):
         self.layers = nn.ModuleList(_layer() for _ in range(_LAYERS))
         self.attention = nn.MultiheadAttention(LATENT, _HEADS, batch_first=True)
         self.h_empty = nn.Parameter(torch.zeros(LATENT))
-
-    def train(self, mode: bool = True) -> Self:
-        """Stays in training mode whatever is asked.
-
-        Nothing here depends on the mode but torch's fused inference kernels, which round differently from the path
-        that the gradient takes.
-        """
-        return super().train(True)
 
     def token(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
         """Token u_j of a record, without its position: shape (..., 128).
@@ -61,19 +73,39 @@ class StateEncoder(nn.Module):
         history = self.h_empty.expand(len(q_hat), LATENT)
         if some.any():
             # Rows without a record stay out: a softmax over nothing is NaN, in the gradient also where it is masked.
-            history = history.index_put((some,), self._history(q_hat[some], tokens[some], ~stored[some]))
+            history = history.index_put((some,), self.history(q_hat[some], tokens[some], stored[some], F.linear))
         return torch.cat([q_hat, history], dim=1)
 
-    def _history(self, q_hat: Tensor, tokens: Tensor, padding: Tensor) -> Tensor:
-        encoded = tokens + self.position[: tokens.shape[1]]
-        for layer in self.layers:
-            encoded = layer(encoded, src_key_padding_mask=padding)
-        query = q_hat.unsqueeze(1)
-        pooled, _ = self.attention(query, encoded, encoded, key_padding_mask=padding, need_weights=False)
-        return pooled.squeeze(1)
+    def history(self, q_hat: Tensor, tokens: Tensor, stored: Tensor, linear: Linear) -> Tensor:
+        """The half of the contexts that reads the memory, shape (rows, 128), for rows with one record or more."""
+        x = tokens + self.position[: tokens.shape[1]]
+        for layer in cast(Iterable[nn.TransformerEncoderLayer], self.layers):
+            its = layer.self_attn
+            query, key, value = _heads(linear(layer.norm1(x), its.in_proj_weight, its.in_proj_bias), 3)
+            x = x + _attended(its, query, key, value, stored, linear)
+            hidden = F.relu(linear(layer.norm2(x), layer.linear1.weight, layer.linear1.bias))
+            x = x + linear(hidden, layer.linear2.weight, layer.linear2.bias)
+        weight, bias = self.attention.in_proj_weight, self.attention.in_proj_bias
+        (query,) = _heads(linear(q_hat.unsqueeze(1), weight[:LATENT], bias[:LATENT]), 1)
+        key, value = _heads(linear(x, weight[LATENT:], bias[LATENT:]), 2)
+        return _attended(self.attention, query, key, value, stored, linear).squeeze(1)
 
 
 def _layer() -> nn.TransformerEncoderLayer:
+    """One layer's parameters; its own pass spends as long on preparing its products as on making them."""
     return nn.TransformerEncoderLayer(
         LATENT, _HEADS, dim_feedforward=_FEED_FORWARD, dropout=0.0, batch_first=True, norm_first=True
     )
+
+
+def _heads(x: Tensor, parts: int) -> tuple[Tensor, ...]:
+    """Splits (rows, k, parts · 128) into its parts by head, shape (rows, heads, k, 32) each."""
+    return x.unflatten(2, (parts, _HEADS, -1)).permute(2, 0, 3, 1, 4).unbind()
+
+
+def _attended(
+    of: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tensor, stored: Tensor, linear: Linear
+) -> Tensor:
+    """Attention of n queries to the stored records, all by head: shape (rows, n, 128)."""
+    seen = F.scaled_dot_product_attention(query, key, value, attn_mask=stored[:, None, None, :])
+    return linear(seen.transpose(1, 2).flatten(2), of.out_proj.weight, of.out_proj.bias)

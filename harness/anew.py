@@ -6,7 +6,6 @@ backbones answer at once, so they stand behind servers whose speed is modelled.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -17,17 +16,21 @@ from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.embeddings import Embeddings
 from harness.encoder import SentenceEncoder
+from harness.error_share import ErrorShare, places_of
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient, Served
-from harness.llm.endpoints import Endpoint, simulated
+from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.opening import as_served, check_confinement, endpoints_of, simulated_endpoint
 from harness.plan import Plan
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
 from harness.workbench import Workbench
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
+
+# Requests at once for each modelled server.
+_EACH = 64
 
 
 class AskingAlways(ChatClient):
@@ -61,11 +64,11 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
         return
     from aiohttp import web
 
-    from harness.simulator.server import application
+    from harness.simulator.server import Manners, application
 
     endpoint = simulated_endpoint(plan.preset)
     engine = endpoint.world.settings.engine
-    runner = web.AppRunner(application(endpoint, engine), access_log=None)
+    runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -95,7 +98,9 @@ async def open_anew(
     log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
     attempts = AttemptLog(folder / "attempts.jsonl")
     stack.callback(attempts.close)
-    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts))
+    # Other cells may be asking real servers; nobody else knows of modelled ones.
+    slots = layout.slots() if servers.engine is None else None
+    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, (), None, slots))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     sandbox = await stack.enter_async_context(Sandbox())
     check_confinement(sandbox.level, served)
@@ -109,14 +114,11 @@ async def open_anew(
         workbench=Workbench(sandbox),
         embeddings=embeddings,
         seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share),
+        errors=ErrorShare(plan.preset.max_error_share, places_of(servers.endpoints)),
     )
     return workplace, served
 
 
 def _at(url: str, plan: Plan) -> dict[str, Endpoint]:
     """One address for all backbones, each of which still gets as many requests at once as at a server of its own."""
-    alone = simulated()
-    return dict.fromkeys(
-        plan.rows, dataclasses.replace(alone, url=url, max_in_flight=alone.max_in_flight * len(plan.rows))
-    )
+    return dict.fromkeys(plan.rows, Endpoint((url,), max_in_flight=_EACH * len(plan.rows)))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict
+from types import TracebackType
 from typing import Any
 
 import orjson
 
 from harness import config, layout
-from harness.evaluate import evaluate
+from harness.errors import StoppedError
+from harness.evaluate import evaluate, questions_in_flight
 from harness.files import code_of, write_atomically
+from harness.keys import Keys
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import Served
@@ -38,25 +42,30 @@ async def run(plan: Plan) -> dict[str, Any]:
 
     Raises:
         UserError: The log is being written by another process, an endpoint is gone, the disk is full.
+        StoppedError: The task was cancelled; the message says how much is kept.
     """
     started, clock = time.time(), time.perf_counter()
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(layout.call_log(plan.preset.name, plan.cell)))
         if len(log):
             logger.info("%s: %d finished calls in its log", plan.cell, len(log))
+        stack.push(_what_is_kept(plan, log))
         attempts = AttemptLog(plan.folder / "attempts.jsonl")
         stack.callback(attempts.close)
         workplace, served = await open_workplace(plan, log, attempts, stack)
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
-        used, trained, seconds = await _train(plan, method, workplace, served, log)
+        in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
+        used, trained, seconds = await _train(plan, method, workplace, served, log, in_flight)
         answered = await evaluate(
             method,
             plan.test,
             workplace,
             Progress(str(plan.cell), len(plan.test)),
-            in_flight=plan.preset.in_flight,
+            in_flight=in_flight,
+            folder=plan.folder,
         )
-        seal = log.seal(used | {call.key for one in answered for call in one.trajectory.calls})
+        used.update(answered.keys)
+        seal = log.seal(used)
         identity = {**_identity(plan, served, workplace.tools.sandbox.level), **trained}
         timing = {
             "started": started,
@@ -64,7 +73,7 @@ async def run(plan: Plan) -> dict[str, Any]:
             "host": platform.node(),
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "endpoints": {key: endpoint.url for key, endpoint in endpoints_of(plan).items()},
+            "endpoints": {key: endpoint.urls for key, endpoint in endpoints_of(plan).items()},
             "training_s": seconds,
             "calls": {**asdict(workplace.client.counts), "failed_attempts": attempts.failed},
         }
@@ -74,18 +83,30 @@ async def run(plan: Plan) -> dict[str, Any]:
     return result
 
 
+def _what_is_kept(plan: Plan, log: CallLog) -> Callable[..., None]:
+    """Ends a cancelled cell with a word on what is kept, when all is put away but the log."""
+
+    def say(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            raise StoppedError(
+                f"{len(log)} finished calls of {plan.cell} are kept, and the same command goes on with them"
+            ) from error
+
+    return say
+
+
 async def _train(
-    plan: Plan, method: Learner, workplace: Workplace, served: Mapping[str, Served], log: CallLog
-) -> tuple[set[str], dict[str, Any], dict[str, float]]:
+    plan: Plan, method: Learner, workplace: Workplace, served: Mapping[str, Served], log: CallLog, in_flight: int
+) -> tuple[Keys, dict[str, Any], dict[str, float]]:
     """Train a method that learns, or go on with it.
 
     Returns:
         Keys of the calls it used, what ``run.json`` says of the training, and its seconds by phase.
     """
     if not plan.method.trained:
-        return set(), {}, {}
+        return Keys(), {}, {}
     facts = _training_facts(plan, workplace, served)
-    training = Training(plan.train, workplace, plan.folder, facts, str(plan.cell), lambda key: log.get(key) is not None)
+    training = Training(plan.train, workplace, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
     await method.fit(training)
     used = training.finish()
     checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()

@@ -20,7 +20,7 @@ import numpy as np
 
 from harness.encoder import Encoded, Encoder
 from harness.in_flight import InFlight
-from harness.shared_records import Found, SharedRecords
+from harness.shared_records import Scanned, SharedRecords
 
 _DIGEST = hashlib.sha256().digest_size
 _TOKENS = struct.Struct("<I")
@@ -97,16 +97,14 @@ class _FixedSize:
     def __init__(self, content: int) -> None:
         self._size = _DIGEST + content + _CRC.size
 
-    def scan(self, path: Path) -> tuple[list[Found], int]:
+    def scan(self, path: Path) -> Scanned:
         count = path.stat().st_size // self._size
-        if count == 0:
-            return [], 0
-        rows = np.memmap(path, dtype=np.uint8, mode="r", shape=(count, self._size))
-        digests = rows[:, :_DIGEST].tobytes()
-        found = [
-            Found(digests[row * _DIGEST : (row + 1) * _DIGEST], row * self._size, self._size) for row in range(count)
-        ]
-        return found, count * self._size
+        rows = np.memmap(path, np.uint8, "r", shape=(count, self._size)) if count else np.empty((0, self._size), "u1")
+        digests = np.frombuffer(rows[:, :_DIGEST].tobytes(), f"S{_DIGEST}")
+        return Scanned(digests, np.arange(count) * self._size, count * self._size)
+
+    def read(self, file: int, offset: int) -> bytes:
+        return os.pread(file, self._size, offset)
 
     def pack(self, digest: bytes, content: bytes) -> bytes:
         return digest + content + _crc(digest + content)

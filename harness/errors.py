@@ -1,4 +1,4 @@
-"""The one exception that reaches a user as a single line."""
+"""The exceptions that reach a user as a single line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ class UserError(Exception):
     The command line prints the message alone, without a traceback, and exits with status 2. The message therefore
     names what was found, what was expected and what to do next.
     """
+
+
+class StoppedError(Exception):
+    """Work that was cancelled has put everything away; the message says what is kept, and how to go on."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:

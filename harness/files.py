@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.errors import UserError
 
@@ -31,19 +32,21 @@ def writing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_atomically(path: Path, content: bytes | str) -> None:
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
+
+    The file appears when the block ends; nothing is left behind where it fails.
 
     Raises:
         UserError: The disk is full, or the folder cannot be written.
     """
-    data = content.encode() if isinstance(content, str) else content
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).chmod(0o644)
@@ -51,6 +54,16 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        UserError: The disk is full, or the folder cannot be written.
+    """
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def fingerprint(paths: Iterable[Path]) -> str:

@@ -18,6 +18,9 @@ class InFlight(Generic[T]):
     def __len__(self) -> int:
         return len(self._tasks)
 
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._tasks
+
     async def share(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of the work under this key, which is begun unless it is under way.
 

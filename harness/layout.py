@@ -61,6 +61,11 @@ def verdicts(benchmark: str) -> Path:
     return RESULTS / "verdicts" / benchmark
 
 
+def slots() -> Path:
+    """Where the cells of all presets share the limits of servers."""
+    return RESULTS / "slots"
+
+
 def report(preset: str, name: str) -> Path:
     """One artefact of a preset."""
     return REPORTS / preset / name

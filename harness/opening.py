@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Mapping
@@ -18,18 +19,22 @@ from harness.benchmarks.prepare import read
 from harness.config import Preset
 from harness.embeddings import Embeddings
 from harness.encoder import SentenceEncoder
+from harness.error_share import ErrorShare, places_of
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import endpoints
 from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog, Seal, SealedLog
-from harness.llm.client import ChatClient, Served
+from harness.llm.call_log import CallLog
+from harness.llm.client import ChatClient
+from harness.llm.log_index import Seal
+from harness.llm.sealed_log import SealedLog
+from harness.llm.served import Served
 from harness.llm.transport import ChatEndpoint
 from harness.plan import Plan
 from harness.sandbox.machine import is_fit
 from harness.verdicts import RememberingSandbox
 from harness.workbench import Workbench
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
@@ -51,6 +56,7 @@ async def open_workplace(
     """
     client = await stack.enter_async_context(_client(plan, log, attempts))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
+    check_world(plan, served)
     sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier())
@@ -66,7 +72,7 @@ async def open_workplace(
         workbench=Workbench(sandbox),
         embeddings=embeddings,
         seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share),
+        errors=ErrorShare(plan.preset.max_error_share, places_of(endpoints_of(plan))),
     )
     return workplace, served
 
@@ -115,7 +121,8 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 
 def _client(plan: Plan, log: CallLog, attempts: AttemptLog) -> ChatClient:
-    return ChatClient(endpoints_of(plan), log, attempts, [_sealed(path) for path in plan.shared], _in_process(plan))
+    shared = [_sealed(path) for path in plan.shared]
+    return ChatClient(endpoints_of(plan), log, attempts, shared, _in_process(plan), layout.slots())
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
@@ -126,7 +133,31 @@ def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
 
 
 def _in_process(plan: Plan) -> ChatEndpoint | None:
-    return simulated_endpoint(plan.preset) if plan.preset.simulated else None
+    return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
+
+
+def check_world(plan: Plan, served: Mapping[str, Served]) -> None:
+    """Refuse simulated backbones of another server that are not those this process would simulate itself.
+
+    Raises:
+        UserError: The server simulates another world, by other code, or with other lengths; or it does not simulate.
+    """
+    url = endpoints.simulated_url()
+    if not plan.preset.simulated or url is None:
+        return
+    from harness.simulator.endpoint import revision_of
+
+    world = layout.world(plan.preset.name)
+    if not world.exists():
+        raise UserError(f"{world} is missing; make it with `snakemake --cores all {world}`")
+    expected = revision_of(hashlib.sha256(world.read_bytes()).hexdigest(), plan.preset.length_scale)
+    for key, one in served.items():
+        if one.revision != expected:
+            raise UserError(
+                f"{url}, named by {endpoints.SIMULATED_URL}, does not serve {key} as preset {plan.preset.name} has it "
+                f"(revision {one.revision}, expected {expected}); start it with `gmr simulate --preset "
+                f"{plan.preset.name}` and the same --set, in this checkout"
+            )
 
 
 def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.items import Item, Status, Verdict
+from harness.tables import writing_table
 from harness.trajectory import Call, Decision, Trajectory, fields
 
 SCHEMA_VERSION = 1
@@ -68,6 +69,7 @@ DECISIONS = pa.schema(
         ("log_prob", pa.float64()),
     ]
 )
+TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": DECISIONS}
 
 
 class Answered(NamedTuple):
@@ -104,30 +106,33 @@ def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, An
 
 
 def write(
-    folder: Path, answered: Sequence[Answered], identity: dict[str, Any], utility: Utility | None = None
+    folder: Path, answered: Iterable[Answered], identity: dict[str, Any], utility: Utility | None = None
 ) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``.
 
     Args:
         folder: The cell's folder.
-        answered: In the order of the test split.
+        answered: In the order of the test split; read once, and never all in memory.
         identity: What made the run; ``run_id``, a hash over it and over the tables, is added.
         utility: What the method maximises, of one question; ``None`` for a method that does not learn.
 
     Returns:
         The content of ``run.json``.
     """
-    trajectories = [one.trajectory for one in answered]
-    tables = {
-        "items.parquet": pa.Table.from_pylist([item_row(one, utility) for one in answered], schema=ITEMS),
-        "calls.parquet": pa.Table.from_pylist(list(rows(trajectories, "calls")), schema=CALLS),
-        "decisions.parquet": pa.Table.from_pylist(list(rows(trajectories, "decisions")), schema=DECISIONS),
-    }
+    with ExitStack() as stack:
+        tables = {
+            name: stack.enter_context(writing_table(folder / f"{name}.parquet", schema))
+            for name, schema in TABLES.items()
+        }
+        for one in answered:
+            tables["items"].add([item_row(one, utility)])
+            for kind in ("calls", "decisions"):
+                tables[kind].add(rows(one.trajectory, kind))
     digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
-    for name, table in tables.items():
-        content = parquet(table)
-        digest.update(content)
-        write_atomically(folder / name, content)
+    for name in TABLES:
+        with (folder / f"{name}.parquet").open("rb") as file:
+            while part := file.read(1 << 20):
+                digest.update(part)
     run = {"schema": SCHEMA_VERSION, **identity, "run_id": digest.hexdigest()}
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
@@ -143,10 +148,7 @@ def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
     Raises:
         UserError: A table is missing, damaged, of another version of the suite, or of other questions.
     """
-    stored, calls, decisions = (
-        _stored(folder / f"{name}.parquet", schema)
-        for name, schema in (("items", ITEMS), ("calls", CALLS), ("decisions", DECISIONS))
-    )
+    stored, calls, decisions = (_stored(folder / f"{name}.parquet", schema) for name, schema in TABLES.items())
     if [row["item_id"] for row in stored] != [item.id for item in items]:
         raise UserError(f"{folder / 'items.parquet'} is not about the questions of this test; run the cell again")
     own_calls, own_decisions = (_by_item(table) for table in (calls, decisions))
@@ -189,15 +191,7 @@ def _verdict(row: dict[str, Any]) -> Verdict:
     return Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], also)
 
 
-def rows(trajectories: Iterable[Trajectory], kind: str) -> Iterator[dict[str, Any]]:
-    """The rows of ``"calls"`` or ``"decisions"``, in the order of the questions."""
-    for trajectory in trajectories:
-        for record in getattr(trajectory, kind):
-            yield {"item_id": trajectory.item.id, **fields(record)}
-
-
-def parquet(table: pa.Table) -> bytes:
-    """A table as the bytes of a file; equal tables give equal bytes."""
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
-    return buffer.getvalue()
+def rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
+    """The rows of ``"calls"`` or ``"decisions"`` of one question."""
+    for record in getattr(trajectory, kind):
+        yield {"item_id": trajectory.item.id, **fields(record)}

@@ -14,23 +14,36 @@ from typing import NamedTuple, Protocol
 
 from harness.errors import UserError
 from harness.files import writing
+from harness.places import GONE, Digests, Numbers, Places
 
 logger = logging.getLogger(__name__)
 
+# Files of 16 TiB, half a million of them.
+_OFFSET_BITS = 44
+_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 
-class Found(NamedTuple):
-    """One record in a file: whose it is, and its place in bytes."""
 
-    digest: bytes
-    offset: int
-    size: int
+class Scanned(NamedTuple):
+    """The records of a file in their order: whose each is, and where it begins; ``end`` is where the last one ends."""
+
+    digests: Digests
+    offsets: Numbers
+    end: int
 
 
 class Form(Protocol):
     """How a record lies in a file."""
 
-    def scan(self, path: Path) -> tuple[list[Found], int]:
-        """The records of a file in their order, and where the last whole one ends.
+    def scan(self, path: Path) -> Scanned:
+        """The whole records of a file.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        ...
+
+    def read(self, file: int, offset: int) -> bytes:
+        """The record that begins at a place of an open file, or what is there now.
 
         Raises:
             OSError: The file cannot be read.
@@ -44,12 +57,6 @@ class Form(Protocol):
     def unpack(self, digest: bytes, record: bytes) -> bytes | None:
         """The content of a record; ``None`` if it is damaged or another one's."""
         ...
-
-
-class _Place(NamedTuple):
-    path: Path
-    offset: int
-    size: int
 
 
 class SharedRecords:
@@ -67,7 +74,9 @@ class SharedRecords:
     def __init__(self, path: Path, form: Form) -> None:
         self._path = path
         self._form = form
-        self._places: dict[bytes, _Place] = {}
+        # A place is the number of a file, then the offset in it; the own file is the first.
+        self._places = Places()
+        self._files = [path]
         self._file = _open_alone(path)
         try:
             for other in sorted(set(path.parent.glob(f"*{path.suffix}")) - {path}):
@@ -80,12 +89,13 @@ class SharedRecords:
     def get(self, digest: bytes) -> bytes | None:
         """The content of a record, ``None`` if there is none or it is damaged."""
         place = self._places.get(digest)
-        if place is None:
+        if place is None or place == GONE:
             return None
-        content = self._form.unpack(digest, _read(place))
+        path, offset = self._files[place >> _OFFSET_BITS], place & _OFFSET_MASK
+        content = self._form.unpack(digest, self._read(path, offset))
         if content is None:
-            logger.warning("%s: dropped a damaged record (byte %d)", place.path, place.offset)
-            del self._places[digest]
+            logger.warning("%s: dropped a damaged record (byte %d)", path, offset)
+            self._places.set(digest, GONE)
         return content
 
     def append(self, digest: bytes, content: bytes) -> None:
@@ -104,7 +114,7 @@ class SharedRecords:
                 # Behind a torn record later ones would be unreadable.
                 os.ftruncate(self._file, self._length)
                 raise
-        self._places[digest] = _Place(self._path, self._length, len(record))
+        self._places.set(digest, self._length)
         self._length += len(record)
 
     def close(self) -> None:
@@ -115,35 +125,35 @@ class SharedRecords:
 
     def _index_other(self, path: Path) -> None:
         """Part of a record at the end is left alone: its owner may be writing it right now."""
+        self._files.append(path)
         try:
-            self._index(path)
+            self._index(len(self._files) - 1)
         except OSError as error:
             logger.warning("%s: passed over (%s)", path, error.strerror)
 
     def _index_own(self) -> int:
         """Returns the length of the file, without an unfinished record at its end."""
         with writing(self._path):
-            end = self._index(self._path)
+            end = self._index(0)
             torn = os.fstat(self._file).st_size - end
             if torn:
                 logger.warning("%s: cut off an unfinished last record (%d bytes)", self._path, torn)
                 os.ftruncate(self._file, end)
         return end
 
-    def _index(self, path: Path) -> int:
+    def _index(self, number: int) -> int:
         """Note the places of a file's records; a later one of the same digest is the one to trust."""
-        found, end = self._form.scan(path)
-        self._places.update((one.digest, _Place(path, one.offset, one.size)) for one in found)
-        return end
+        found = self._form.scan(self._files[number])
+        self._places.extend(found.digests, found.offsets | (number << _OFFSET_BITS))
+        return found.end
 
-
-def _read(place: _Place) -> bytes:
-    """One record as it is on disk now; the file may have been deleted since it was indexed."""
-    try:
-        with place.path.open("rb", buffering=0) as file:
-            return os.pread(file.fileno(), place.size, place.offset)
-    except OSError:
-        return b""
+    def _read(self, path: Path, offset: int) -> bytes:
+        """One record as it is on disk now; the file may have been deleted since it was indexed."""
+        try:
+            with path.open("rb", buffering=0) as file:
+                return self._form.read(file.fileno(), offset)
+        except OSError:
+            return b""
 
 
 def _open_alone(path: Path) -> int:

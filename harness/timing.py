@@ -61,7 +61,7 @@ async def run(plan: Plan) -> dict[str, Any]:
             endpoint is gone; too many questions failed.
     """
     cell = finished.identity(plan)
-    in_flight = min(plan.preset.in_flight, CONCURRENCY)
+    in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
         servers = await stack.enter_async_context(servers_of(plan))
@@ -101,7 +101,7 @@ async def answer_all(method: Method, items: Sequence[Item], workplace: Workplace
         async with slots:
             desk = workplace.desk(item)
             trajectory = desk.close(await method.solve(item, desk))
-        workplace.errors.note(_status(trajectory))
+        workplace.errors.note(_status(trajectory), trajectory.final_call)
         done += 1
         if done % -(-len(items) // _LINES) == 0:
             logger.info("%d of %d questions answered", done, len(items))

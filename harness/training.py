@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness import checkpoint
 from harness.checkpoint import Checkpoint
 from harness.files import write_atomically
 from harness.items import Item, Status
-from harness.results import CALLS, DECISIONS, Answered, parquet, rows
+from harness.keys import Keys
+from harness.results import CALLS, DECISIONS, Answered, rows
+from harness.spool import Spool
+from harness.tables import rows_of, writing_table
 from harness.trajectory import Desk, Episode, Trajectory
+from harness.turns import Turns
 from harness.workplace import Solve, Workplace
 
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ class Training:
         facts: What identifies the training; a checkpoint with another ``identity`` is not continued.
         label: Names the cell in progress lines.
         has_call: Whether the call log holds a call, by its key.
+        in_flight: Attempts under way at the same time.
 
     Attributes:
         items: The training questions.
@@ -87,6 +91,7 @@ class Training:
         facts: Mapping[str, Any],
         label: str,
         has_call: Callable[[str], bool],
+        in_flight: int,
     ) -> None:
         self.items = tuple(items)
         self.seed = workplace.seed
@@ -95,7 +100,8 @@ class Training:
         self._facts = facts
         self._label = label
         self._has_call = has_call
-        self._pending: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+        self._turns = Turns(in_flight)
+        self._pending = self._emptied()
         self._finished = 0
         self._started = self._last = time.monotonic()
         self._updates = 0
@@ -108,10 +114,14 @@ class Training:
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
         """Let the method try a question once, and grade it.
 
+        Of the attempts that wait, the one at the longest question begins first, for the reason and with the right given
+        in :func:`~harness.evaluate.evaluate`.
+
         Raises:
             UserError: Too many attempts have failed, the sandbox is broken, or an endpoint is gone.
         """
-        return Attempt(episode, await self._workplace.attempt(solve, item, episode))
+        async with self._turns.turn(len(item.question)):
+            return Attempt(episode, await self._workplace.attempt(solve, item, episode))
 
     async def consult(self, purpose: str, episode: Episode, work: Callable[[Desk], Awaitable[T]]) -> T:
         """Let the method ask models something that is no attempt at a question.
@@ -135,7 +145,7 @@ class Training:
         self._record(episode, trajectory)
         last = trajectory.final_call
         failed = last is not None and last.error is not None
-        self._workplace.errors.note(Status.CALL_FAILED if failed else Status.GRADED)
+        self._workplace.errors.note(Status.CALL_FAILED if failed else Status.GRADED, last)
         return found
 
     def resume(self) -> Checkpoint | None:
@@ -168,8 +178,7 @@ class Training:
         if not all(self._piece(epoch, name).exists() for epoch in range(finished + 1) for name in TABLES):
             return False
         pieces = [self._piece(epoch, "training_calls") for epoch in range(finished + 1)]
-        keys = {key for piece in pieces for key in pq.read_table(piece, columns=["key"])["key"].to_pylist()}
-        return all(self._has_call(key) for key in keys)
+        return all(self._has_call(row["key"]) for piece in pieces for row in rows_of(piece, ["key"]))
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -186,17 +195,20 @@ class Training:
         Accuracy, costs, depth and calls of the attempts are added to the measures.
         """
         measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
-        self._pending["training"] += [
-            {"epoch": place.epoch, "update": place.update, "measure": name, "value": float(value)}
-            for name, value in measures.items()
-        ]
+        self._pending["training"].add(
+            [
+                {"epoch": place.epoch, "update": place.update, "measure": name, "value": float(value)}
+                for name, value in measures.items()
+            ]
+        )
         for episode, one in attempts:
             self._record(episode, one.trajectory)
         self._progress(place, measures)
 
     def _record(self, episode: Episode, trajectory: Trajectory) -> None:
         for kind in ("calls", "decisions"):
-            self._pending[f"training_{kind}"] += [{**episode._asdict(), **row} for row in rows([trajectory], kind)]
+            found = [{**episode._asdict(), **row} for row in rows(trajectory, kind)]
+            self._pending[f"training_{kind}"].add(found)
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of a finished epoch.
@@ -208,9 +220,10 @@ class Training:
             facts: What the method wants to know when it loads the checkpoint.
         """
         for name, schema in TABLES.items():
-            table = pa.Table.from_pylist(self._pending[name], schema=schema)
-            write_atomically(self._piece(epoch, name), parquet(table))
-            self._pending[name] = []
+            with writing_table(self._piece(epoch, name), schema) as table:
+                for found in self._pending[name]:
+                    table.add(found)
+        self._pending = self._emptied()
         whole = {**facts, **self._facts, "epoch": epoch}
         checkpoint.save(self._optimiser(epoch), Checkpoint(optimiser, whole))
         checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, whole))
@@ -218,26 +231,28 @@ class Training:
             self._optimiser(earlier).unlink(missing_ok=True)
         self._finished = epoch
 
-    def finish(self) -> set[str]:
+    def finish(self) -> Keys:
         """Write the tables of the whole training and its last checkpoint into the cell's folder.
 
         Returns:
             Keys of all calls the training used.
         """
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
-        tables = {name: self._whole(name) for name in TABLES}
-        for name, table in tables.items():
-            write_atomically(self._folder / f"{name}.parquet", parquet(table))
-        return set(tables["training_calls"].column("key").to_pylist())
+        for name, schema in TABLES.items():
+            with writing_table(self._folder / f"{name}.parquet", schema) as table:
+                for epoch in range(self._finished + 1):
+                    table.add(rows_of(self._piece(epoch, name)))
+        return Keys(row["key"] for row in rows_of(self._folder / "training_calls.parquet", ["key"]))
+
+    def _emptied(self) -> dict[str, Spool]:
+        """What an epoch has produced waits on the disk until its checkpoint is written."""
+        return {name: Spool(self._folder) for name in TABLES}
 
     def _finished_epochs(self) -> list[int]:
         """The epochs that training can go on from: only the last is sure to have what the optimiser remembers."""
         moments = self._checkpoints.glob("epoch-*.optimiser.safetensors")
         epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in moments)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
-
-    def _whole(self, name: str) -> pa.Table:
-        return pa.concat_tables(pq.read_table(self._piece(epoch, name)) for epoch in range(self._finished + 1))
 
     def _piece(self, epoch: int, name: str) -> Path:
         return self._checkpoints / f"epoch-{epoch:02d}.{name}.parquet"

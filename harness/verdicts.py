@@ -19,16 +19,19 @@ import re
 import sys
 import sysconfig
 import zlib
+from array import array
 from dataclasses import astuple, replace
 from pathlib import Path
 from types import TracebackType
 
+import numpy as np
 import orjson
 
 from harness.files import ROOT, fingerprint
 from harness.in_flight import InFlight
+from harness.places import as_digests, line_at
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
-from harness.shared_records import Found, SharedRecords
+from harness.shared_records import Scanned, SharedRecords
 
 logger = logging.getLogger(__name__)
 
@@ -125,8 +128,8 @@ class RememberingSandbox(Sandbox):
 class _Lines:
     """Digest, CRC and content, a line each; a damaged one leaves the others readable."""
 
-    def scan(self, path: Path) -> tuple[list[Found], int]:
-        found, damaged, end = [], 0, 0
+    def scan(self, path: Path) -> Scanned:
+        digests, offsets, damaged, end = bytearray(), array("q"), 0, 0
         with path.open("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
@@ -135,11 +138,15 @@ class _Lines:
                 if digest is None:
                     damaged += 1
                 else:
-                    found.append(Found(digest, end, len(line)))
+                    digests += digest
+                    offsets.append(end)
                 end += len(line)
         if damaged:
             logger.warning("%s: dropped %d damaged records", path, damaged)
-        return found, end
+        return Scanned(as_digests([bytes(digests)]), np.array(offsets, np.int64), end)
+
+    def read(self, file: int, offset: int) -> bytes:
+        return line_at(file, offset)
 
     def pack(self, digest: bytes, content: bytes) -> bytes:
         crc = zlib.crc32(content, zlib.crc32(digest))

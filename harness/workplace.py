@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from harness.backbones import Backbone
 from harness.benchmarks import Benchmark, Tools
+from harness.error_share import ErrorShare
 from harness.errors import UserError
 from harness.grading import grade
-from harness.items import Item, Status
+from harness.items import Item
 from harness.llm.client import ChatClient
 from harness.results import Answered
 from harness.trajectory import TEST, Desk, Episode
@@ -20,34 +21,6 @@ if TYPE_CHECKING:
     from harness.embeddings import Embeddings
 
 Solve = Callable[[Item, Desk], Awaitable[str]]
-MIN_FOR_ERROR_SHARE = 20
-
-
-@dataclass
-class ErrorShare:
-    """Counts attempts that failed through no fault of the method, and stops a run with too many of them.
-
-    Attributes:
-        limit: Largest share of failed attempts, counted over at least twenty.
-    """
-
-    limit: float
-    attempts: int = 0
-    failed: int = 0
-
-    def note(self, status: Status) -> None:
-        """Count one attempt.
-
-        Raises:
-            UserError: Too many have failed.
-        """
-        self.attempts += 1
-        self.failed += status is Status.CALL_FAILED
-        if self.failed > self.limit * max(self.attempts, MIN_FOR_ERROR_SHARE):
-            raise UserError(
-                f"{self.failed} of {self.attempts} attempts failed (limit {self.limit:.0%}); calls.jsonl holds what "
-                "the servers said. Mend the cause, then `gmr retry-errors --preset ...` and the same command again"
-            )
 
 
 @dataclass(frozen=True)
@@ -103,5 +76,5 @@ class Workplace:
             )
         trajectory = desk.close(answer)
         verdict = await grade(self.benchmark, trajectory, self.tools)
-        self.errors.note(verdict.status)
+        self.errors.note(verdict.status, trajectory.final_call)
         return Answered(trajectory, verdict)

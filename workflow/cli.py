@@ -21,6 +21,7 @@ from workflow.commands import (
     upkeep,
 )
 from workflow.jobs import die_with_parent
+from workflow.stopping import stop_cleanly
 
 COMMANDS = (jobs, timing, reports, claims, grading, grim, routing, regrading, sandboxing, proving, upkeep)
 
@@ -35,6 +36,7 @@ def main() -> None:
     # Its retries would be a hundred lines; the one line that counts is ours.
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     die_with_parent()
+    stop_cleanly()
     try:
         app()
     except UserError as error:

@@ -38,18 +38,19 @@ class VAE(nn.Module):
         self.decoder = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
 
     def direction(self, texts: Tensor, noise: Tensor) -> Tensor:
-        """Samples of unit length, shape (rows, 64).
+        """Samples of unit length, shape (..., rows, 64).
 
         Args:
-            texts: Embeddings, shape (rows, 384).
-            noise: Standard normal draws ε, shape (rows, 64).
+            texts: Embeddings, shape (rows, 384), or (..., rows, 384) where they are not the same for all.
+            noise: Standard normal draws ε, shape (..., rows, 64).
         """
-        return F.normalize(sampled(self._posterior(texts), noise), dim=1)
+        return F.normalize(sampled(self._posterior(texts), noise), dim=-1)
 
     def loss(self, texts: Tensor, noise: Tensor) -> Tensor:
         """Mean squared error of the reconstruction plus the divergence from the prior, for the same arguments."""
         posterior = self._posterior(texts)
-        return F.mse_loss(self.decoder(sampled(posterior, noise)), texts) + divergence(posterior)
+        rebuilt = self.decoder(sampled(posterior, noise))
+        return F.mse_loss(rebuilt, texts.expand_as(rebuilt)) + divergence(posterior)
 
     def _posterior(self, texts: Tensor) -> Posterior:
         hidden = self.encoder(texts)
@@ -78,11 +79,11 @@ class TaskClassifier(nn.Module):
         self.tasks = nn.Linear(EMBEDDING, HIDDEN)
 
     def project(self, question: Tensor) -> Tensor:
-        """The direction of a question, shape (1, 64)."""
+        """The directions of questions, shape (n, 64), for embeddings of shape (n, 384)."""
         return F.normalize(self.question(question), dim=1)
 
     def forward(self, projected: Tensor, tasks: Tensor) -> Tensor:
-        """Logits, shape (1, tasks), for a projected question and the embeddings of the tasks."""
+        """Logits, shape (n, tasks), for projected questions and the embeddings of the tasks."""
         return projected @ F.normalize(self.tasks(tasks), dim=1).T / self.temperature
 
 
@@ -99,18 +100,18 @@ class Matching(nn.Module):
         self.context = nn.Linear(3 * HIDDEN, HIDDEN)
 
     def forward(self, context: Tensor, directions: Tensor) -> Tensor:
-        """Log-probabilities, shape (choices,).
+        """Log-probabilities, shape (n, choices).
 
         Args:
-            context: Question, mode and history of roles side by side, shape (1, 192).
-            directions: Of unit length, shape (choices, 64).
+            context: Question, mode and history of roles side by side, shape (n, 192).
+            directions: Of unit length, shape (n, choices, 64).
         """
         return log_softmax(F.normalize(self.context(context), dim=1), directions, self.temperature)
 
 
 def log_softmax(direction: Tensor, directions: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities, shape (choices,), of directions (choices, 64) by their product with one (1, 64)."""
-    return F.log_softmax(direction @ directions.T / temperature, dim=1).squeeze(0)
+    """Log-probabilities, shape (n, choices), of directions (n, choices, 64) by their products with one (n, 64)."""
+    return F.log_softmax((directions @ direction.unsqueeze(2)).squeeze(2) / temperature, dim=1)
 
 
 class NumberOfAgents(nn.Module):
@@ -127,8 +128,8 @@ class NumberOfAgents(nn.Module):
         self.head = nn.Linear(HIDDEN, 1)
 
     def forward(self, question: Tensor, noise: Tensor) -> Tensor:
-        """n_f, a scalar, for a question (1, 384) and noise (1, 64)."""
-        return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise))).squeeze()
+        """n_f, shape (n,), for questions (n, 1, 384) and noise (n, 1, 64)."""
+        return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise))).flatten()
 
 
 def team_size(n_f: float, max_agents: int) -> int:

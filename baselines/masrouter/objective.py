@@ -22,18 +22,16 @@ def utility(answered: Answered, kappa: float) -> float:
     return float(answered.verdict.correct) - kappa * answered.trajectory.cost_total
 
 
-def policy_loss(decided: Sequence[Decided], utilities: Sequence[float]) -> Tensor:
+def policy_loss(decided: Decided, utilities: Sequence[float]) -> Tensor:
     """mean(-log π · u): REINFORCE without a baseline."""
-    log_probs = torch.stack([one.log_prob for one in decided])
-    return -(log_probs * torch.tensor(utilities, dtype=log_probs.dtype)).mean()
+    return -(decided.log_prob * torch.tensor(utilities, dtype=decided.log_prob.dtype)).mean()
 
 
-def task_loss(decided: Sequence[Decided], label: int) -> Tensor:
+def task_loss(decided: Decided, label: int) -> Tensor:
     """Cross-entropy of the classifier, on its logits (D-MR-3).
 
     Args:
-        decided: Passes over questions of one benchmark.
+        decided: A pass over questions of one benchmark.
         label: Index of the task of all of them.
     """
-    logits = torch.stack([one.tasks for one in decided])
-    return F.cross_entropy(logits, torch.full((len(decided),), label))
+    return F.cross_entropy(decided.tasks, torch.full((len(decided.tasks),), label))

@@ -51,10 +51,10 @@ class Rollout:
         question = await desk.embed(item.question)
         uniform = desk.uniform(PLANNING, "noise")
         noise = draw_noise(uniform, len(pool.modes), len(pool.roles), len(pool.backbones))
-        with torch.no_grad():
-            decided = self._router.decide(question, noise, self._drawing(desk))
+        with torch.inference_mode():
+            decided = self._router.decide(question[None], [noise], self._drawing(desk))
         self._note(decided, desk)
-        return Trace(question, noise, decided.choices, decided.log_prob.item())
+        return Trace(question, noise, decided.choices[0], decided.log_prob.item())
 
     def _drawing(self, desk: Desk) -> Choose:
         """Draws every choice by its own number, and records it."""
@@ -64,20 +64,20 @@ class Rollout:
             "backbone": [backbone.key for backbone in self._pool.backbones],
         }
 
-        def draw(name: str, agent: int, log_probs: Tensor) -> int:
-            index = sample(log_probs.exp().numpy(), desk.uniform(PLANNING, name, agent))
+        def draw(name: str, agent: int, log_probs: Tensor) -> list[int]:
+            index = sample(log_probs[0].exp().numpy(), desk.uniform(PLANNING, name, agent))
             choice = names[name][index]
-            desk.decide(Decision(PLANNING, name, agent, choice, len(names[name]), log_probs[index].item()))
-            return index
+            desk.decide(Decision(PLANNING, name, agent, choice, len(names[name]), log_probs[0, index].item()))
+            return [index]
 
         return draw
 
     def _note(self, decided: Decided, desk: Desk) -> None:
         """Record what is no draw: the task the classifier would have chosen, and the number of agents."""
-        tasks = torch.log_softmax(decided.tasks, dim=0)
+        tasks = torch.log_softmax(decided.tasks[0], dim=0)
         guess = int(tasks.argmax())
         desk.decide(Decision(PLANNING, "task", 0, list(profiles())[guess], len(tasks), tasks[guess].item()))
-        agents = str(len(decided.choices.roles))
+        agents = str(len(decided.choices[0].roles))
         desk.decide(Decision(PLANNING, "agents", 0, agents, self._config.max_agents, 0.0))
 
     def _team(self, choices: Choices) -> Team:

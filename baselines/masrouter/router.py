@@ -1,8 +1,11 @@
-"""The router of MASRouter: task, mode, number of agents, roles and backbones of a team, in one pass (methods §6.1)."""
+"""The router of MASRouter: task, mode, number of agents, roles and backbones of a team, in one pass (methods §6.1).
+
+A pass takes one question or many, a row each; an update needs one for all its trajectories.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,8 +31,9 @@ ROLE_TEMPERATURE = 0.5
 BACKBONE_TEMPERATURE = 1.0
 
 Embeddings = NDArray[np.floating]
-# Chooses an index by name of the decision, number of the agent (0: the team) and log-probabilities, shape (choices,).
-Choose = Callable[[str, int, Tensor], int]
+# Chooses an index for each row by name of the decision, number of the agent (0: the team) and log-probabilities, shape
+# (n, choices).
+Choose = Callable[[str, int, Tensor], Sequence[int]]
 
 
 class Texts(NamedTuple):
@@ -43,18 +47,18 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A pass of the router over one question.
+    """A pass of the router over n questions.
 
     Attributes:
-        choices: What was chosen.
-        log_prob: log π of the choices, a scalar.
-        tasks: Logits of the tasks, shape (tasks,).
-        n_f: The number of agents before it was rounded, a scalar.
-        modes: Log-probabilities of the modes.
-        backbones: Log-probabilities of the backbones.
+        choices: What was chosen for each.
+        log_prob: log π of the choices, shape (n,).
+        tasks: Logits of the tasks, shape (n, tasks).
+        n_f: The numbers of agents before they were rounded, shape (n,).
+        modes: Log-probabilities of the modes, shape (n, modes).
+        backbones: Log-probabilities of the backbones, shape (n, backbones).
     """
 
-    choices: Choices
+    choices: tuple[Choices, ...]
     log_prob: Tensor
     tasks: Tensor
     n_f: Tensor
@@ -93,42 +97,54 @@ class Router(nn.Module):
         self.backbone_matching = Matching(BACKBONE_TEMPERATURE)
         self.double()
 
-    def decide(self, question: Embeddings, noise: Noise, choose: Choose) -> Decided:
-        """All decisions on one question, with gradient unless the caller switches it off.
+    def decide(self, questions: Embeddings, noises: Sequence[Noise], choose: Choose) -> Decided:
+        """All decisions on questions, with gradient unless the caller switches it off.
 
         Args:
-            question: Its embedding, shape (384,).
-            noise: Draws of the autoencoders.
-            choose: Makes the choices ``mode``, ``role`` and ``backbone``.
+            questions: Their embeddings, shape (n, 384).
+            noises: Draws of the autoencoders, for each of them.
+            choose: Makes the choices ``mode``, ``role`` and ``backbone``. It is asked for as many agents as the largest
+                team has; what it says for rows with a smaller one does not count.
         """
-        q = _row(question)
+        q, noise = _rows(questions), _stacked(noises)
         projected = self.classifier.project(q)
-        tasks = self.classifier(projected, self.task_texts).squeeze(0)
-        modes, mode, mode_direction = self._mode(q, noise, choose)
-        n_f = self.number(q, noise.number)
-        agents = team_size(n_f.item(), self.max_agents)
+        n_f = self.number(q.unsqueeze(1), noise.number)
+        agents = torch.tensor([team_size(each, self.max_agents) for each in n_f.tolist()])
+        log_modes, mode, mode_direction = self._mode(q, noise, choose)
         context = torch.cat([projected, mode_direction], dim=1)
         roles, log_roles, history = self._roles(context, agents, noise, choose)
         directions = self.backbone_vae.direction(self.backbone_texts, noise.backbones)
         log_backbones = self.backbone_matching(torch.cat([context, history], dim=1), directions)
-        backbones = tuple(choose("backbone", agent, log_backbones) for agent in range(1, agents + 1))
-        log_prob = modes[mode] + log_roles + log_multinomial(n_f, log_backbones, backbones)
-        return Decided(Choices(mode, roles, backbones), log_prob, tasks, n_f, modes, log_backbones)
+        backbones = [choose("backbone", agent, log_backbones) for agent in range(1, len(roles) + 1)]
+        teams = zip(mode, agents.tolist(), zip(*roles, strict=True), zip(*backbones, strict=True), strict=True)
+        counts = _counts(backbones, agents, log_backbones)
+        return Decided(
+            choices=tuple(Choices(of_mode, its[:size], their[:size]) for of_mode, size, its, their in teams),
+            log_prob=_taken(log_modes, mode) + log_roles + log_multinomial(n_f, log_backbones, counts),
+            tasks=self.classifier(projected, self.task_texts),
+            n_f=n_f,
+            modes=log_modes,
+            backbones=log_backbones,
+        )
 
-    def again(self, trace: Trace) -> Decided:
-        """The pass behind a trace, with the same noise and the same choices, and with gradient."""
-        choices = trace.choices
-        made = {"role": choices.roles, "backbone": choices.backbones}
+    def again(self, traces: Sequence[Trace]) -> Decided:
+        """The passes behind traces, with the same noise and the same choices, and with gradient."""
+        made: dict[str, list[tuple[int, ...]]] = {
+            "mode": [(trace.choices.mode,) for trace in traces],
+            "role": [trace.choices.roles for trace in traces],
+            "backbone": [trace.choices.backbones for trace in traces],
+        }
 
-        def replay(name: str, agent: int, _: Tensor) -> int:
-            # An agent that the sampled team did not have cannot be replayed; the check of log π refuses the trace.
-            return choices.mode if name == "mode" else made[name][min(agent, len(made[name])) - 1]
+        def replay(name: str, agent: int, _: Tensor) -> Sequence[int]:
+            # An agent that the sampled team did not have cannot be replayed; where it counts, the trace is refused.
+            return [row[max(min(agent, len(row)), 1) - 1] for row in made[name]]
 
-        return self.decide(trace.question, trace.noise, replay)
+        return self.decide(np.stack([trace.question for trace in traces]), [trace.noise for trace in traces], replay)
 
-    def vae_loss(self, trace: Trace) -> Tensor:
-        """The sum of the five autoencoders' losses on one question; it starts near 5 · 47."""
-        q, noise = _row(trace.question), trace.noise
+    def vae_loss(self, traces: Sequence[Trace]) -> Tensor:
+        """The sum of the five autoencoders' losses, the mean over questions; it starts near 5 · 47."""
+        q = _rows(np.stack([trace.question for trace in traces])).unsqueeze(1)
+        noise = _stacked([trace.noise for trace in traces])
         return (
             self.mode_vae.loss(self.mode_texts, noise.modes)
             + self.question_vae.loss(q, noise.question)
@@ -137,47 +153,67 @@ class Router(nn.Module):
             + self.backbone_vae.loss(self.backbone_texts, noise.backbones)
         )
 
-    def _mode(self, q: Tensor, noise: Noise, choose: Choose) -> tuple[Tensor, int, Tensor]:
-        """Log-probabilities of the modes, the one chosen, and its direction, shape (1, 64)."""
+    def _mode(self, q: Tensor, noise: Noise, choose: Choose) -> tuple[Tensor, Sequence[int], Tensor]:
+        """Log-probabilities of the modes, shape (n, modes), those chosen, and their directions, shape (n, 64)."""
         directions = self.mode_vae.direction(self.mode_texts, noise.modes)
-        log_probs = log_softmax(self.question_vae.direction(q, noise.question), directions, MODE_TEMPERATURE)
+        direction = self.question_vae.direction(q.unsqueeze(1), noise.question).squeeze(1)
+        log_probs = log_softmax(direction, directions, MODE_TEMPERATURE)
         chosen = choose("mode", 0, log_probs)
-        return log_probs, chosen, directions[chosen : chosen + 1]
+        return log_probs, chosen, directions[_each(chosen), chosen]
 
     def _roles(
-        self, context: Tensor, agents: int, noise: Noise, choose: Choose
-    ) -> tuple[tuple[int, ...], Tensor, Tensor]:
-        """Roles with replacement, their joint log-probability, and the history that the backbones are chosen by.
+        self, context: Tensor, agents: Tensor, noise: Noise, choose: Choose
+    ) -> tuple[list[Sequence[int]], Tensor, Tensor]:
+        """Roles with replacement, agent by agent, their joint log-probability, and what the backbones are chosen by.
 
         The history takes a role in when the next one is chosen, so the last role is missing from it, and with a single
         agent it is exactly zero. That is so in the released code (D-MR-6).
         """
         directions = self.role_vae.direction(self.role_texts, noise.roles)
-        history = last = context.new_zeros(1, HIDDEN)
-        log_prob = context.new_zeros(())
-        chosen: list[int] = []
-        for agent in range(1, agents + 1):
-            history = F.layer_norm(history + last, (HIDDEN,))
+        history = last = context.new_zeros(len(context), HIDDEN)
+        log_prob = context.new_zeros(len(context))
+        chosen: list[Sequence[int]] = []
+        for agent in range(1, int(agents.max()) + 1):
+            there = agents >= agent
+            history = torch.where(there[:, None], F.layer_norm(history + last, (HIDDEN,)), history)
             log_probs = self.role_matching(torch.cat([context, history], dim=1), directions)
             chosen.append(choose("role", agent, log_probs))
-            log_prob = log_prob + log_probs[chosen[-1]]
-            last = directions[chosen[-1] : chosen[-1] + 1]
-        return tuple(chosen), log_prob, history
+            log_prob = log_prob + torch.where(there, _taken(log_probs, chosen[-1]), 0.0)
+            last = directions[_each(chosen[-1]), chosen[-1]]
+        return chosen, log_prob, history
 
 
-def log_multinomial(n_f: Tensor, log_probs: Tensor, chosen: tuple[int, ...]) -> Tensor:
-    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, with c_m = how many agents have backbone m.
+def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
+    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,).
 
     The first term holds the number before it is rounded: no other part of log π leads back to it.
 
     Args:
-        n_f: The number of agents before it was rounded.
-        log_probs: log p_m, shape (backbones,).
-        chosen: Index of the backbone of each agent.
+        n_f: The numbers of agents before they were rounded, shape (n,).
+        log_probs: log p_m, shape (n, backbones).
+        counts: How many agents c_m have backbone m, of the same shape.
     """
-    counts = torch.bincount(torch.tensor(chosen), minlength=len(log_probs)).to(log_probs.dtype)
-    return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum() + (counts * log_probs).sum()
+    return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
 
 
-def _row(question: Embeddings) -> Tensor:
-    return torch.tensor(question, dtype=torch.float64).unsqueeze(0)
+def _counts(chosen: Sequence[Sequence[int]], agents: Tensor, like: Tensor) -> Tensor:
+    """How many of the agents of each row were given each backbone, from what was chosen agent by agent."""
+    there = torch.arange(len(chosen))[:, None] < agents
+    return torch.zeros_like(like).scatter_add(1, torch.tensor(chosen).T, there.T.to(like.dtype))
+
+
+def _taken(log_probs: Tensor, chosen: Sequence[int]) -> Tensor:
+    return log_probs[_each(chosen), chosen]
+
+
+def _each(chosen: Sequence[int]) -> Tensor:
+    return torch.arange(len(chosen))
+
+
+def _rows(questions: Embeddings) -> Tensor:
+    return torch.from_numpy(questions.astype(np.float64))
+
+
+def _stacked(noises: Sequence[Noise]) -> Noise:
+    """Noise of shape (n, rows, 64) for each autoencoder."""
+    return Noise(*(torch.stack(parts) for parts in zip(*noises, strict=True)))

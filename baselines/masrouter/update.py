@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from baselines.masrouter.objective import policy_loss, task_loss
@@ -42,11 +41,11 @@ def learn(
         RuntimeError: The log-probabilities computed again differ from those sampled.
     """
     utilities = [utility(one) for one in answered]
-    decided = [learning.network.again(trace) for trace in traces]
+    decided = learning.network.again(traces)
     check_choices(decided, traces)
-    check_on_policy([one.log_prob.item() for one in decided], [trace.log_prob for trace in traces])
+    check_on_policy(decided.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
     task, policy = task_loss(decided, pool.label), policy_loss(decided, utilities)
-    vae = torch.stack([learning.network.vae_loss(trace) for trace in traces]).mean()
+    vae = learning.network.vae_loss(traces)
     total = task + policy + vae_weight * vae
     learning.step(total)
     return {
@@ -59,34 +58,33 @@ def learn(
     }
 
 
-def check_choices(decided: Sequence[Decided], traces: Sequence[Trace]) -> None:
+def check_choices(decided: Decided, traces: Sequence[Trace]) -> None:
     """Refuse to learn where the pass computed again comes to other choices, such as another number of agents.
 
     Raises:
         RuntimeError: It does.
     """
-    for one, trace in zip(decided, traces, strict=True):
-        if one.choices != trace.choices:
+    for choices, trace in zip(decided.choices, traces, strict=True):
+        if choices != trace.choices:
             raise RuntimeError(
-                f"computed again, there are {len(one.choices.roles)} agents where there were "
+                f"computed again, there are {len(choices.roles)} agents where there were "
                 f"{len(trace.choices.roles)}: the update is not on-policy"
             )
 
 
-def _of_decisions(decided: Sequence[Decided], pool: Pool) -> dict[str, float]:
-    count = len(decided)
-    chosen = Counter(one.choices.mode for one in decided)
-    right = sum(int(one.tasks.argmax()) == pool.label for one in decided)
+def _of_decisions(decided: Decided, pool: Pool) -> dict[str, float]:
+    count = len(decided.choices)
+    chosen = Counter(choices.mode for choices in decided.choices)
+    right = int((decided.tasks.argmax(dim=1) == pool.label).sum())
     return {
         "classifier_accuracy": right / count,
         **{f"share_{mode.name}": chosen[index] / count for index, mode in enumerate(pool.modes)},
-        "agents": sum(len(one.choices.roles) for one in decided) / count,
-        "entropy_mode": _mean_entropy([one.modes for one in decided]),
-        "entropy_backbone": _mean_entropy([one.backbones for one in decided]),
+        "agents": sum(len(choices.roles) for choices in decided.choices) / count,
+        "entropy_mode": _mean_entropy(decided.modes.detach()),
+        "entropy_backbone": _mean_entropy(decided.backbones.detach()),
     }
 
 
-def _mean_entropy(log_probs: Sequence[Tensor]) -> float:
+def _mean_entropy(rows: Tensor) -> float:
     """Mean entropy in nats of distributions given by their log-probabilities."""
-    rows = torch.stack(list(log_probs)).detach()
     return -(rows.exp() * rows).sum(dim=1).mean().item()

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from harness.files import writing
+from harness.llm.unreachable import with_causes
+
+FLUSH_S = 1.0
 
 
 class AttemptLog:
-    """Appends one JSON line an attempt: clock, host, endpoint, latency in seconds, and the error if it failed."""
+    """Keeps one JSON line an attempt: clock, host, endpoint, latency in seconds, and the error if it failed.
+
+    Lines are written once a second, in a thread, and on closing; a process that is killed loses those of its last
+    second. No result depends on them.
+
+    Raises:
+        UserError: The file cannot be written; of a full disk the next attempt is told.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -24,17 +38,23 @@ class AttemptLog:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self._host = socket.gethostname()
+        self._records: deque[dict[str, Any]] = deque()
+        self._one_writer = threading.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._written: asyncio.Future[None] | None = None
 
     @contextmanager
     def measure(self, key: str, endpoint: str, attempt: int) -> Iterator[None]:
         """Time the attempt made inside the block; an exception passes through and is noted."""
+        if self._written is not None and self._written.done():
+            self._written.result()
         started, clock = time.time(), time.perf_counter()
         failure: str | None = None
         try:
             yield
-        except Exception as error:
-            failure = f"{type(error).__name__}: {error}"
-            self.failed += 1
+        except BaseException as error:
+            failure = f"{type(error).__name__}: {with_causes(error)}"
+            self.failed += isinstance(error, Exception)
             raise
         finally:
             record = {
@@ -46,12 +66,33 @@ class AttemptLog:
                 "latency_s": time.perf_counter() - clock,
                 "error": failure,
             }
-            self._write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+            self._keep(record)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Write what is left and close the file; closing twice is harmless."""
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            self._write()
+        finally:
+            with self._one_writer:
+                if self._file >= 0:
+                    os.close(self._file)
+                self._file = -1
 
-    def _write(self, line: bytes) -> None:
-        with writing(self.path):
-            os.write(self._file, line)
+    def _keep(self, record: dict[str, Any]) -> None:
+        self._records.append(record)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._written = asyncio.get_running_loop().run_in_executor(None, self._write)
+
+    def _write(self) -> None:
+        with self._one_writer, writing(self.path):
+            lines = bytearray()
+            while self._records:
+                lines += orjson.dumps(self._records.popleft(), option=orjson.OPT_APPEND_NEWLINE)
+            while lines:
+                del lines[: os.write(self._file, lines)]

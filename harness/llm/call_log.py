@@ -1,44 +1,45 @@
 """The call log: cache, ledger and proof of every model call of a cell.
 
-One JSON line a finished call, appended as it finishes, by one writer that holds a lock. A torn last line (the mark of
-a killed process or a full disk) is cut off on opening. When a cell is done its log is *sealed*: rewritten in the order
-of the keys, so that equal calls make equal bytes whatever the order in which they finished.
+While a cell runs, each finished call is appended to a *running* log by one writer that holds a lock. A torn last line
+(the mark of a killed process or a full disk) is cut off on opening. When the cell is done its calls are *sealed*:
+written in the order of their keys, so that equal calls make equal bytes whatever the order in which they finished. A
+sealed cell that is run again answers from its sealed log and appends what is new to a new running log.
+
+Beside ``calls.jsonl`` lie ``calls.jsonl.zst``, the sealed log, and ``calls.spare.jsonl.zst``, calls of other
+configurations of the cell in the same form, each with an ``.index`` that can be made again.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import fcntl
-import hashlib
-import logging
 import os
 import socket
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
 
-import orjson
+import numpy as np
+import numpy.typing as npt
 
 from harness.errors import UserError
-from harness.files import write_atomically, writing
+from harness.files import writing
+from harness.llm import log_lines
+from harness.llm.log_index import Seal
+from harness.llm.log_lines import Entry
+from harness.llm.log_writer import LogWriter
 from harness.llm.request import Reply, Request
-
-logger = logging.getLogger(__name__)
-
-
-class Seal(NamedTuple):
-    """What a sealed log is known by: number of calls, SHA-256 of the file."""
-
-    calls: int
-    sha256: str
+from harness.llm.running_log import RunningLog
+from harness.llm.sealed_log import SealedFile, index_of, sealed_of, spare_of
+from harness.llm.sealing import Source, write_sealed
+from harness.places import GONE, Merged, as_digests, merged, positions, size
 
 
 class CallLog:
     """The log of one cell, open for reading and appending.
 
     Args:
-        path: The log file; made if absent. The lock file lies beside it.
+        path: The running log; made if absent. The lock file and the sealed logs lie beside it.
 
     Raises:
         UserError: Another process has the log open, a line other than the last is damaged, or the disk is full.
@@ -46,20 +47,22 @@ class CallLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._spare = _spare_of(path)
-        self._lock = _lock(path.with_suffix(".lock"))
-        try:
-            self._cut_torn_line()
-            self._replies = {key: reply for file in (self._spare, path) for key, reply, _ in _read(file)}
-            with writing(path):
-                self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            self._length = os.fstat(self._file).st_size
-        except BaseException:
-            os.close(self._lock)
-            raise
+        with ExitStack() as opened:
+            opened.callback(os.close, _lock(path.with_suffix(".lock")))
+            self._sealed = _sealed(path, opened)
+            self._running = RunningLog(path, is_owner=True)
+            opened.callback(self._running.close)
+            self._sources: list[Source] = [self._running, *self._sealed.values()]
+            self._writer = LogWriter(str(path), self._write, self._running.sync)
+            opened.callback(self._writer.close)
+            self._count = size([source.calls() for source in self._sources])
+            self._open = opened.pop_all()
 
     def __len__(self) -> int:
-        return len(self._replies)
+        return self._count
+
+    def __contains__(self, key: str) -> bool:
+        return self._find(bytes.fromhex(key)) is not None
 
     def __enter__(self) -> CallLog:
         return self
@@ -70,29 +73,28 @@ class CallLog:
         self.close()
 
     def get(self, key: str) -> Reply | None:
-        """The outcome of the call with this key, ``None`` if it was never finished."""
-        return self._replies.get(key)
+        """The outcome of the call with this key, ``None`` if it was never finished.
 
-    def append(self, request: Request, reply: Reply) -> None:
-        """Write one finished call; on return it has left this process."""
-        line = _line(request.key, request.to_record(), reply)
-        with writing(self.path):
-            try:
-                rest = line
-                while rest:
-                    rest = rest[os.write(self._file, rest) :]
-            except OSError:
-                # Other calls may still finish; behind a torn line theirs would be unreadable.
-                os.ftruncate(self._file, self._length)
-                raise
-        self._length += len(line)
-        self._replies[request.key] = reply
+        Raises:
+            UserError: The sealed log that holds it is damaged.
+        """
+        found = self._find(bytes.fromhex(key))
+        return None if found is None else found[0].reply(found[1])
+
+    async def append(self, request: Request, reply: Reply) -> None:
+        """Write one finished call; on return it has left this process.
+
+        Raises:
+            UserError: The disk is full; no part of the call stays, and later ones can be written when there is room.
+        """
+        await self._writer.put(log_lines.entry(request, reply))
 
     def seal(self, used: Collection[str]) -> Seal:
         """Close the log for good, with the calls of this run alone and in the order of their keys.
 
         Calls of other configurations of the same cell move to a file beside it; they are still found on opening, but
-        what is sealed depends on the run and not on what was run before it.
+        what is sealed depends on the run and not on what was run before it. Interrupted at any moment, it leaves files
+        that together hold all calls.
 
         Args:
             used: Keys of the calls this run used.
@@ -100,67 +102,94 @@ class CallLog:
         Raises:
             UserError: The log lacks some of them, because it was changed or removed under a half-finished run.
         """
-        lines = {
-            key: _line(key, request, reply) for file in (self._spare, self.path) for key, reply, request in _read(file)
-        }
-        if lost := len(set(used) - lines.keys()):
+        self._writer.close()
+        calls = merged([source.calls() for source in self._sources])
+        wanted = np.unique(as_digests(bytes.fromhex(key) for key in used))
+        at = positions(calls.digests, wanted)
+        if lost := int(np.count_nonzero(at < 0)):
             raise UserError(
                 f"{self.path} lacks {lost} calls that an earlier part of this run used; restore it, or remove "
                 f"{self.path.parent} and give the same command again"
             )
-        spare = b"".join(lines[key] for key in sorted(lines.keys() - set(used)))
-        content = b"".join(lines[key] for key in sorted(used))
-        if spare:
-            write_atomically(self._spare, spare)
-        write_atomically(self.path, content)
-        if not spare:
-            self._spare.unlink(missing_ok=True)
+        is_used = np.zeros(len(calls.digests), bool)
+        is_used[at] = True
+        seal = self._divide(calls, is_used)
         self.close()
-        return Seal(len(used), hashlib.sha256(content).hexdigest())
+        return seal
+
+    def forget_failed(self) -> int:
+        """Forget the failed calls, so that they are asked again; returns how many there were.
+
+        Raises:
+            UserError: The disk is full.
+        """
+        self._writer.close()
+        failed = _failed(self._sources)
+        self._running.forget(failed)
+        self._count -= len(failed)
+        return len(failed)
 
     def close(self) -> None:
-        """Give up the lock; closing twice is harmless."""
-        if self._lock >= 0:
-            os.close(self._file)
-            os.close(self._lock)
-            self._lock = -1
+        """Write what is still to be written and give up the lock; closing twice is harmless."""
+        self._open.close()
 
-    def _cut_torn_line(self) -> None:
-        if not self.path.exists():
-            return
-        content = self.path.read_bytes()
-        end = content.rfind(b"\n") + 1
-        if end < len(content):
-            logger.warning("%s: cut off an unfinished last line (%d bytes)", self.path, len(content) - end)
-            with writing(self.path):
-                os.truncate(self.path, end)
+    def _find(self, key: bytes) -> tuple[Source, int] | None:
+        for source in self._sources:
+            if (place := source.place(key)) is not None:
+                return None if place == GONE else (source, place)
+        return None
 
+    def _write(self, entries: Sequence[Entry]) -> tuple[int, UserError | None]:
+        new = [self._find(entry.key) is None for entry in entries]
+        written, error = self._running.write(entries)
+        self._count += len({entry.key for entry, is_new in zip(entries[:written], new, strict=False) if is_new})
+        return written, error
 
-class SealedLog:
-    """The log of a finished cell, answering another cell as its declared input.
+    def _divide(self, calls: Merged, is_used: npt.NDArray[np.bool_]) -> Seal:
+        """Write used and other calls to their files, of which at any moment some holds each call."""
+        sealed, spare = sealed_of(self.path), spare_of(self.path)
+        # What moves from the spare ones to the sealed ones is in both for a while.
+        held = self._sealed[spare].calls().digests if spare in self._sealed else as_digests([])
+        kept = calls.only(~is_used | (positions(held, calls.digests) >= 0))
+        rest = calls.only(~is_used)
+        if not self._is_just(spare, kept):
+            self._put_spare(kept)
+        used = calls.only(is_used)
+        seal = self._sealed[sealed].seal if self._is_just(sealed, used) else write_sealed(sealed, self._sources, used)
+        if len(rest.digests) < len(kept.digests):
+            self._put_spare(rest)
+        with writing(self.path):
+            _sync_folder(self.path.parent)
+            self.path.unlink()
+        return seal
 
-    Args:
-        path: The log file.
-        seal: What it must be; a log that has changed since is refused.
-    """
+    def _is_just(self, file: Path, calls: Merged) -> bool:
+        """Whether a sealed log, as it was opened, holds these calls and no others."""
+        if file not in self._sealed:
+            return False
+        source = self._sealed[file]
+        ours = np.count_nonzero(calls.tables == self._sources.index(source))
+        return bool(ours == len(calls.digests) == len(source.calls().digests))
 
-    def __init__(self, path: Path, seal: Seal) -> None:
-        found = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "no file"
-        if found != seal.sha256:
-            raise UserError(
-                f"{path} is not the log that was sealed (expected sha256 {seal.sha256[:12]}, found {found[:12]}); "
-                "rerun the cell that made it, or set `share_logs: false`"
-            )
-        self._replies = {key: reply for key, reply, _ in _read(path)}
-
-    def get(self, key: str) -> Reply | None:
-        """The outcome of the call with this key, ``None`` if that cell never asked it."""
-        return self._replies.get(key)
+    def _put_spare(self, calls: Merged) -> None:
+        spare = spare_of(self.path)
+        if len(calls.digests):
+            write_sealed(spare, self._sources, calls)
+        else:
+            with writing(spare):
+                spare.unlink(missing_ok=True)
+                index_of(spare).unlink(missing_ok=True)
 
 
 def failed_calls(path: Path) -> int:
     """How many calls of a log, those of other configurations included, ended in an error for good."""
-    return sum(reply.error is not None for file in (path, _spare_of(path)) for _, reply, _ in _read(file))
+    with ExitStack() as opened:
+        sources: list[Source] = list(_sealed(path, opened).values())
+        if path.exists():
+            running = RunningLog(path, is_owner=False)
+            opened.callback(running.close)
+            sources.insert(0, running)
+        return len(_failed(sources))
 
 
 def drop_errors(path: Path, before: Callable[[], None] = lambda: None) -> int:
@@ -176,41 +205,45 @@ def drop_errors(path: Path, before: Callable[[], None] = lambda: None) -> int:
     Raises:
         UserError: Another process is writing the log; nothing was done.
     """
-    with CallLog(path):
+    with CallLog(path) as log:
         before()
-        return sum(_drop_errors_in(file) for file in (path, _spare_of(path)))
+        return log.forget_failed()
 
 
-def _drop_errors_in(path: Path) -> int:
-    lines = list(_read(path))
-    kept = [_line(key, request, reply) for key, reply, request in lines if reply.error is None]
-    if len(kept) < len(lines):
-        write_atomically(path, b"".join(kept))
-    return len(lines) - len(kept)
+def logs_below(folder: Path) -> list[Path]:
+    """The call logs below a folder, each by the name of its running log, whether there is one now or not."""
+    name = "calls.jsonl"
+    return sorted({file.with_name(name) for file in folder.rglob(f"{name}*")})
 
 
-def _spare_of(path: Path) -> Path:
-    return path.with_suffix(".spare.jsonl")
+def _sealed(path: Path, opened: ExitStack) -> dict[Path, SealedFile]:
+    """The sealed logs beside a running one, as far as there are any."""
+    found = {}
+    for file in (sealed_of(path), spare_of(path)):
+        if file.exists():
+            found[file] = SealedFile(file)
+            opened.callback(found[file].close)
+    return found
 
 
-def _line(key: str, request: dict[str, Any], reply: Reply) -> bytes:
-    record = {"key": key, "request": request, "reply": dataclasses.asdict(reply)}
-    return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+def _failed(sources: Sequence[Source]) -> list[str]:
+    """The keys of the calls that ended in an error for good."""
+    calls = merged([source.calls() for source in sources])
+    keys, each = calls.digests.tobytes(), calls.digests.itemsize
+    return [
+        keys[number * each :][:each].hex()
+        for number, (source, place) in enumerate(zip(calls.tables, calls.places, strict=True))
+        if sources[source].has_failed(int(place))
+    ]
 
 
-def _read(path: Path) -> Iterator[tuple[str, Reply, dict[str, Any]]]:
-    if not path.exists():
-        return
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                record = orjson.loads(line)
-                yield record["key"], Reply.from_record(record["reply"]), record["request"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise UserError(
-                    f"{path}, line {number} is damaged ({error}); restore the file, or delete this one line: "
-                    "that call will be asked again"
-                ) from error
+def _sync_folder(folder: Path) -> None:
+    """Wait until the disk knows what its files are called."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _lock(path: Path) -> int:

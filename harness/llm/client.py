@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import openai
-
-from harness.errors import UserError
+from harness.in_flight import InFlight
 from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog, SealedLog
-from harness.llm.endpoints import IN_PROCESS, Endpoint
+from harness.llm.call_log import CallLog
+from harness.llm.completion import AttemptError, Kind, attempt
+from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
-from harness.llm.transport import ChatEndpoint, InProcessTransport
-
-MAX_ATTEMPTS = 6
-FIRST_DELAY_S = 0.5
-_TRANSIENT = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
-# Time-out at a proxy, conflict, too early: nothing the request could do about it.
-_TRANSIENT_STATUS = frozenset({408, 409, 425})
-
-
-class MalformedReplyError(Exception):
-    """The server answered, but not with a chat completion that reports its usage."""
+from harness.llm.retries import LAST_SIGN_OF_LIFE, MAX_ATTEMPTS, delay_s
+from harness.llm.sealed_log import SealedLog
+from harness.llm.served import Served, find_served
+from harness.llm.servers import pools
+from harness.llm.transport import ChatEndpoint, http_client
+from harness.llm.unreachable import unreachable
 
 
 @dataclass
@@ -38,31 +31,12 @@ class Counts:
     shared: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What an endpoint says of the model it serves."""
-
-    model: str
-    owned_by: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def revision(self) -> str | None:
-        """The revision of the weights, where the server reports one."""
-        return self.details.get("revision")
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the server itself says that it simulates."""
-        return self.owned_by == "simulated"
-
-
 class ChatClient:
     """Asks backbones, each distinct call once.
 
     Identical calls in flight share one request; a call that the log holds is not asked again; a sealed log of another
-    cell answers where it was declared. Failed attempts are retried with a growing delay and noted in the attempt log,
-    never in the call log.
+    cell answers where it was declared. Failed attempts are repeated after a growing delay, at another server where
+    there is one, and noted in the attempt log, never in the call log.
 
     Args:
         endpoints: Endpoint of each backbone key.
@@ -70,6 +44,11 @@ class ChatClient:
         attempts: Where attempts, latencies and hosts go, outside the run's identity.
         shared: Sealed logs of other cells, declared inputs of this one.
         in_process: What answers for endpoints of this process.
+        slots: Folder in which the processes of a run share their limits; ``None`` where this is the only one.
+
+    Raises:
+        UserError: An API key is not set, the folder of the slots cannot be used, or the system does not allow so many
+            connections.
     """
 
     def __init__(
@@ -79,150 +58,90 @@ class ChatClient:
         attempts: AttemptLog,
         shared: Sequence[SealedLog] = (),
         in_process: ChatEndpoint | None = None,
+        slots: Path | None = None,
     ) -> None:
+        self.counts = Counts()
         self._endpoints = endpoints
         self._log = log
         self._attempts = attempts
         self._shared = shared
-        self._flight: dict[str, asyncio.Task[Reply]] = {}
-        self._slots = {e.url: asyncio.Semaphore(e.max_in_flight) for e in endpoints.values()}
-        transport = openai.DefaultAsyncHttpxClient(transport=InProcessTransport(in_process)) if in_process else None
-        self._client = openai.AsyncOpenAI(
-            api_key="none",
-            base_url="http://in-process/v1",
-            max_retries=0,
-            http_client=transport or openai.DefaultAioHttpClient(),
-        )
-        self.counts = Counts()
+        self._flight: InFlight[Reply] = InFlight()
+        limits = {url: endpoint.max_in_flight for endpoint in endpoints.values() for url in endpoint.urls}
+        self._http = http_client(in_process, sum(limits.values()))
+        self._pools = pools(endpoints, self._http, slots)
 
     async def __aenter__(self) -> ChatClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        left = list(self._flight.values())
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        await self._client.close()
+        await self._flight.close()
+        for server in {server for pool in self._pools.values() for server in pool.servers}:
+            server.close()
+        await self._http.aclose()
 
     async def served(self, backbone: str, model: str) -> Served:
-        """Ask an endpoint what it serves, before the first paid call.
+        """Ask the servers of a backbone what they serve, before the first paid call.
 
         Raises:
-            UserError: The endpoint cannot be reached, refuses the key, or does not serve this model.
+            UserError: One cannot be reached, refuses the key, or does not serve this model; or they do not all report
+                the same.
         """
-        endpoint = self._endpoints[backbone]
-        try:
-            listed = {entry.id: entry for entry in (await self._at(endpoint).models.list()).data}
-        except openai.APIError as error:
-            raise _unreachable(backbone, endpoint, error) from error
-        except (ValueError, AttributeError, TypeError) as error:
-            raise UserError(
-                f"{endpoint.url} of {backbone} does not answer like an OpenAI-compatible server; "
-                "does its url in config/endpoints.yaml end in /v1?"
-            ) from error
-        if model in listed:
-            extra = listed[model].model_extra or {}
-            details = {key: value for key, value in extra.items() if isinstance(value, (int, str))}
-            return Served(model, listed[model].owned_by, details)
-        raise UserError(
-            f"{endpoint.url} does not serve {model!r} (it serves {', '.join(listed) or 'nothing'}); "
-            f"start it with --served-model-name {model}, or correct the entry of {backbone} in config/endpoints.yaml"
-        )
+        return await find_served(self._pools[backbone].servers, backbone, model)
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        """The outcome of a call: from the log, from a call in flight, from a sealed log, or from the server.
+        """The outcome of a call: from the log, from a call in flight, from a sealed log, or from a server.
 
         Raises:
             UserError: The endpoint is down or refuses the key; nothing is recorded for this call then.
         """
-        key = request.key
-        if (known := self._log.get(key)) is not None:
+        if (known := self._log.get(request.key)) is not None:
             self.counts.log += 1
             return known
-        if key in self._flight:
-            self.counts.flight += 1
-            return await asyncio.shield(self._flight[key])
+        key = request.key.encode()
+        self.counts.flight += key in self._flight
+        return await self._flight.share(key, lambda: self._find(backbone, request))
+
+    async def _find(self, backbone: str, request: Request) -> Reply:
         for sealed in self._shared:
-            if (known := sealed.get(key)) is not None:
+            if (known := sealed.get(request.key)) is not None:
                 self.counts.shared += 1
-                self._log.append(request, known)
+                await self._log.append(request, known)
                 return known
-        task = asyncio.create_task(self._ask(backbone, request))
-        self._flight[key] = task
-        task.add_done_callback(lambda _: self._flight.pop(key))
-        return await asyncio.shield(task)
+        return await self._ask(backbone, request)
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
-        endpoint = self._endpoints[backbone]
-        async with self._slots[endpoint.url]:
-            reply = await self._with_retries(backbone, endpoint, request)
+        reply = await self._with_retries(backbone, request)
         self.counts.asked += 1
-        self._log.append(request, reply)
+        await self._log.append(request, reply)
         return reply
 
-    async def _with_retries(self, backbone: str, endpoint: Endpoint, request: Request) -> Reply:
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+    async def _with_retries(self, backbone: str, request: Request) -> Reply:
+        pool, server = self._pools[backbone], None
+        heard = pool.signs_of_life
+        for number in range(1, MAX_ATTEMPTS + 1):
+            if number == LAST_SIGN_OF_LIFE:
+                heard = pool.signs_of_life
+            place = await pool.enter(avoid=server)
+            server = place.server
             try:
-                with self._attempts.measure(request.key, endpoint.url, attempt):
-                    return await self._once(endpoint, request)
-            except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-                raise _unreachable(backbone, endpoint, error) from error
-            except (*_TRANSIENT, MalformedReplyError) as error:
-                if attempt == MAX_ATTEMPTS:
-                    if isinstance(error, openai.APIConnectionError):
-                        raise _unreachable(backbone, endpoint, error) from error
-                    return Reply.failed(request.model, str(error))
-                await asyncio.sleep(_delay(request.key, attempt))
-            except openai.APIStatusError as error:
-                if error.status_code not in _TRANSIENT_STATUS or attempt == MAX_ATTEMPTS:
-                    return Reply.failed(request.model, str(error))
-                await asyncio.sleep(_delay(request.key, attempt))
-        raise AssertionError("the loop returns or raises")
-
-    async def _once(self, endpoint: Endpoint, request: Request) -> Reply:
-        try:
-            # Not chat.completions.create: validating the arguments and the reply against its types is nearly half of
-            # what a call costs here, and _reply checks what counts.
-            completion = await self._at(endpoint).post("/chat/completions", body=request.body(), cast_to=object)
-        except ValueError as error:
-            raise MalformedReplyError(f"not JSON: {error}") from error
-        return _reply(completion)
-
-    def _at(self, endpoint: Endpoint) -> openai.AsyncOpenAI:
-        if endpoint.url == IN_PROCESS:
-            return self._client
-        return self._client.with_options(base_url=endpoint.url, api_key=endpoint.api_key, timeout=endpoint.timeout_s)
-
-
-def _reply(completion: Any) -> Reply:
-    try:
-        choice, usage = completion["choices"][0], completion.get("usage") or {}
-        content = choice["message"].get("content") or ""
-        # A lone surrogate cannot be stored; the server meant no more by it than a damaged character.
-        text = content.encode("utf-8", "replace").decode()
-        sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        reason, model = str(choice.get("finish_reason")), str(completion.get("model"))
-    except (AttributeError, LookupError, TypeError) as error:
-        raise MalformedReplyError(f"not a chat completion: {error!r}") from error
-    if not isinstance(sent, int) or not isinstance(written, int):
-        raise MalformedReplyError("a chat completion that does not report its usage")
-    return Reply(text, sent, written, reason, model)
-
-
-def _delay(key: str, attempt: int) -> float:
-    jitter = int(hashlib.sha256(f"{key}:{attempt}".encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
-    return FIRST_DELAY_S * 2 ** (attempt - 1) * (0.5 + jitter)
-
-
-def _unreachable(backbone: str, endpoint: Endpoint, error: openai.APIError) -> UserError:
-    if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
-        return UserError(f"{endpoint.url} refuses the API key of {backbone}; check the variable named by key_env")
-    if isinstance(error, openai.NotFoundError):
-        return UserError(
-            f"{endpoint.url} does not know what {backbone} asks for ({error}); check config/endpoints.yaml"
-        )
-    return UserError(
-        f"endpoint {endpoint.url} of {backbone} does not answer ({error}); start the server or correct "
-        "config/endpoints.yaml, then give the same command again (finished calls are kept)"
-    )
+                with self._attempts.measure(request.key, server.url, number):
+                    reply = await attempt(server.client, request, self._endpoints[backbone].timeout_s)
+                pool.signs_of_life += 1
+                server.answered()
+                return reply
+            except AttemptError as error:
+                pool.signs_of_life += error.kind is not Kind.SILENT
+                server.failed(error.kind, place.its_round)
+                failed = error
+            finally:
+                # Before the delay: who waits for another attempt keeps nobody else from the server.
+                server.end()
+            if failed.kind is Kind.LOCKED_OUT:
+                raise unreachable(backbone, server.url, failed.__cause__ or failed)
+            if failed.kind is Kind.REFUSED:
+                break
+            if number < MAX_ATTEMPTS:
+                await asyncio.sleep(delay_s(request.key, number, failed.retry_after_s))
+        if pool.signs_of_life == heard:
+            raise unreachable(backbone, ", ".join(one.url for one in pool.servers), failed)
+        return Reply.failed(request.model, str(failed))

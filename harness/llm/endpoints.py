@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.errors import UserError, unknown
 from harness.yaml_files import read_yaml
 
 IN_PROCESS = "in-process"
+SIMULATED_URL = "GMR_SIMULATED_URL"
+# As many as five servers of the size in config/endpoints.yaml: behind this one URL are all backbones.
+_AT_URL = 1280
+_URL = {"type": "string", "pattern": r"\Ahttps?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?\Z"}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One OpenAI-compatible server.
+    """Where one backbone answers: one or more OpenAI-compatible servers that serve the same model.
 
     Attributes:
-        url: Base URL ending in ``/v1``, or :data:`IN_PROCESS`.
+        urls: Base URLs ending in ``/v1``, or :data:`IN_PROCESS` alone.
         key_env: Environment variable that holds the API key; the key itself stands in no file.
-        max_in_flight: Requests this client keeps open at the same time.
-        timeout_s: Seconds after which an attempt counts as failed.
+        max_in_flight: Requests that a server is sent at the same time, by all processes of a run together.
+        timeout_s: Seconds after which an attempt counts as failed, be it silent or only slow.
     """
 
-    url: str
+    urls: tuple[str, ...]
     key_env: str | None = None
     max_in_flight: int = 64
     timeout_s: float = 600.0
@@ -40,13 +46,30 @@ class Endpoint:
             return "none"
         key = os.environ.get(self.key_env)
         if not key:
-            raise UserError(f"endpoint {self.url} needs an API key: set the environment variable {self.key_env}")
+            raise UserError(f"endpoint {self.urls[0]} needs an API key: set the environment variable {self.key_env}")
         return key
 
 
+def simulated_url() -> str | None:
+    """Where simulated backbones answer instead of in this process; what they answer is the same.
+
+    Raises:
+        UserError: The variable holds no URL.
+    """
+    url = os.environ.get(SIMULATED_URL) or None
+    if url is not None and not re.search(_URL["pattern"], url):
+        raise UserError(f"{SIMULATED_URL} is {url!r}; expected the URL of a server, such as http://127.0.0.1:8000/v1")
+    return url
+
+
 def simulated() -> Endpoint:
-    """The endpoint that lives in this process."""
-    return Endpoint(IN_PROCESS)
+    """The endpoint of all simulated backbones: in this process, or where the environment says.
+
+    Raises:
+        UserError: The environment says something else than a URL.
+    """
+    url = simulated_url()
+    return Endpoint((IN_PROCESS,)) if url is None else Endpoint((url,), max_in_flight=_AT_URL)
 
 
 _SCHEMA = {
@@ -54,9 +77,9 @@ _SCHEMA = {
     "additionalProperties": {
         "type": "object",
         "additionalProperties": False,
-        "required": ["url"],
         "properties": {
-            "url": {"type": "string", "pattern": r"\Ahttps?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?\Z"},
+            "url": _URL,
+            "urls": {"type": "array", "items": _URL, "minItems": 1, "uniqueItems": True},
             "key_env": {"type": "string"},
             "max_in_flight": {"type": "integer", "minimum": 1},
             "timeout_s": {"type": "number", "exclusiveMinimum": 0},
@@ -69,17 +92,25 @@ def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
     """Read the endpoint of every backbone asked for.
 
     Raises:
-        UserError: A backbone without endpoint, an entry with an unknown or ill-typed field, or one server with two
-            different limits.
+        UserError: A backbone without endpoint, an entry with an unknown or ill-typed field or without its one ``url``
+            or ``urls``, or one server with two different limits.
     """
     entries = read_yaml(path, _SCHEMA)
     endpoints: dict[str, Endpoint] = {}
+    limits: dict[str, tuple[str, int]] = {}
     for backbone in backbones:
         if backbone not in entries:
             raise unknown("endpoint for backbone", backbone, entries, str(path))
-        endpoint = Endpoint(**entries[backbone])
-        for other, its in endpoints.items():
-            if its.url == endpoint.url and its.max_in_flight != endpoint.max_in_flight:
-                raise UserError(f"{path}: {other} and {backbone} share {its.url}; give them the same max_in_flight")
-        endpoints[backbone] = endpoint
+        endpoint = endpoints[backbone] = _endpoint(entries[backbone], f"{path}: {backbone}")
+        for url in endpoint.urls:
+            other, limit = limits.setdefault(url, (backbone, endpoint.max_in_flight))
+            if limit != endpoint.max_in_flight:
+                raise UserError(f"{path}: {other} and {backbone} share {url}; give them the same max_in_flight")
     return endpoints
+
+
+def _endpoint(entry: dict[str, Any], where: str) -> Endpoint:
+    if ("url" in entry) == ("urls" in entry):
+        raise UserError(f"{where} needs either url, for one server, or urls, for several of the same model")
+    fields = {name: value for name, value in entry.items() if name not in ("url", "urls")}
+    return Endpoint(urls=tuple(entry.get("urls") or [entry["url"]]), **fields)

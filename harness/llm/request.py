@@ -53,7 +53,7 @@ class Request:
 
     def to_record(self) -> dict[str, Any]:
         """The JSON form kept in the call log."""
-        record = {name.name: getattr(self, name.name) for name in dataclasses.fields(self)}
+        record = {name: getattr(self, name) for name in _FIELDS}
         record["messages"] = [message._asdict() for message in self.messages]
         return record
 
@@ -71,6 +71,9 @@ class Request:
         if self.response_format is not None:
             body["response_format"] = orjson.loads(self.response_format)
         return body
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Request))
 
 
 @dataclass(frozen=True, slots=True)

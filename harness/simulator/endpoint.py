@@ -21,6 +21,17 @@ _DEFAULT_MAX_TOKENS = 2048
 _CODE = ("simulator", "benchmarks", "roles", "draws.py", "items.py", "prompts.py")
 
 
+def revision_of(world: str, length_scale: float) -> str:
+    """What stands for the weights: part of every call's identity, so that no reply of another world is used again.
+
+    Args:
+        world: Fingerprint of the world.
+        length_scale: Factor on every target length.
+    """
+    code = fingerprint([ROOT / "harness" / room for room in _CODE])
+    return f"{OWNER}-{world[:12]}-{code[:12]}-{length_scale:g}"
+
+
 class SimulatedEndpoint:
     """Answers chat-completions requests from a stated world.
 
@@ -38,9 +49,7 @@ class SimulatedEndpoint:
         rules = [find_benchmark(key).output_rules for key in sorted(world.benchmarks)]
         self._reader = Reader(world.index, world.settings.recognition, rules)
         self._writer = Writer(world, length_scale)
-        # The revision is part of every call's identity: replies of another world, or of other code, are not reused.
-        code = fingerprint([ROOT / "harness" / room for room in _CODE])
-        self.revision = f"{OWNER}-{world.fingerprint[:12]}-{code[:12]}-{length_scale:g}"
+        self.revision = revision_of(world.fingerprint, length_scale)
 
     def models(self) -> dict[str, Any]:
         """Body of ``GET /v1/models``; every entry says that it is simulated, and by which world."""

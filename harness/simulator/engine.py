@@ -7,6 +7,7 @@ is plain: every sequence has its own constant speed, whatever runs beside it, an
 from __future__ import annotations
 
 import asyncio
+import heapq
 import time
 from typing import Any
 
@@ -15,6 +16,10 @@ from harness.simulator.parameters import EngineParameters
 
 class Engine:
     """One server of one backbone.
+
+    Who comes first is served first. A place is free again when the modelled sequence ends, not when this process gets
+    round to saying so: a late timer delays one reply, not all behind it. What a client no longer waits for is computed
+    to its end.
 
     Args:
         parameters_b: Billions of parameters of the backbone; speed is inversely proportional to it.
@@ -25,11 +30,11 @@ class Engine:
         self._settings = settings
         self._prefill = settings.prefill_tokens_per_s_1b / parameters_b
         self._decode = settings.decode_tokens_per_s_1b / parameters_b
-        self._places = asyncio.Semaphore(settings.concurrent_sequences)
+        self._free_at = [float("-inf")] * settings.concurrent_sequences
         self._requests = 0
         self._busy_s = 0.0
-        self._first: float | None = None
-        self._last = 0.0
+        self._first = float("inf")
+        self._last = float("-inf")
 
     def seconds(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Time one sequence occupies a place."""
@@ -37,18 +42,18 @@ class Engine:
 
     async def occupy(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Wait for a place, then for as long as the sequence takes."""
-        self._first = time.monotonic() if self._first is None else self._first
-        async with self._places:
-            started = time.monotonic()
-            await asyncio.sleep(self.seconds(prompt_tokens, completion_tokens))
-            self._last = time.monotonic()
-        self._busy_s += self._last - started
+        now, seconds = time.monotonic(), self.seconds(prompt_tokens, completion_tokens)
+        end = max(now, self._free_at[0]) + seconds
+        heapq.heapreplace(self._free_at, end)
+        self._first = min(self._first, now)
+        await asyncio.sleep(end - now)
+        self._last = max(self._last, end)
+        self._busy_s += seconds
         self._requests += 1
 
     def report(self) -> dict[str, Any]:
-        """Finished requests, seconds from the first arrival to the last finish, and the share of places in use."""
-        places = self._settings.concurrent_sequences
-        span = max(0.0, self._last - self._first) if self._first is not None else 0.0
+        """Finished requests, seconds from the first arrival to the last end, and the share of places in use."""
+        places, span = self._settings.concurrent_sequences, max(0.0, self._last - self._first)
         return {
             "requests": self._requests,
             "concurrent_sequences": places,

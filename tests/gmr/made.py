@@ -45,7 +45,7 @@ def trace(rng: Generator, depth: int, *, written: float = 0.5, last: bool | None
     return Trace(units(rng), tuple(steps))
 
 
-def rollout(policy: Snapshot, rng: Generator, max_depth: int) -> Trace:
+async def rollout(policy: Snapshot, rng: Generator, max_depth: int) -> Trace:
     """A trajectory that follows the policy, its log-probabilities as sampled."""
     question, steps, halted = units(rng), list[Step](), None
     state = policy.begin(question)
@@ -59,7 +59,8 @@ def rollout(policy: Snapshot, rng: Generator, max_depth: int) -> Trace:
         response = units(rng)
         gate = policy.write(state, response)
         written = True if gate is None else _gate(rng, gate, draws)
-        state, halting = policy.advance(state, role, backbone, response, written)
+        memory, halting = policy.advance(state, role, backbone, response, written)
+        state = await policy.state(memory)
         halted = None if halting is None else _gate(rng, halting, draws)
         steps.append(Step(role, backbone, seen, response, written, halted, sum(draws)))
     return Trace(question, tuple(steps))

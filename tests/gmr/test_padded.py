@@ -65,9 +65,9 @@ def test_a_batch_against_plain_numpy(traces: list[Trace], score: str) -> None:
 
 
 @pytest.mark.parametrize("variant", [{}, {"retrieval_gate": False, "write_gate": False}, {"max_depth": 3}])
-def test_recomputed_is_as_sampled(variant: dict[str, bool]) -> None:
+async def test_recomputed_is_as_sampled(variant: dict[str, bool]) -> None:
     made, rng = router(4, **variant), np.random.default_rng(0)
-    traces = [rollout(made.snapshot(), rng, made.config.max_depth) for _ in range(24)]
+    traces = [await rollout(made.snapshot(), rng, made.config.max_depth) for _ in range(24)]
     assert len({len(each.steps) for each in traces}) > 1
     sampled = [sum(step.log_prob for step in each.steps) for each in traces]
     assert evaluate(made, traces).log_prob.detach().numpy() == pytest.approx(np.array(sampled), abs=1e-9)

@@ -17,7 +17,7 @@ def seeded(seed: int, **settings: bool) -> Router:
 
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
-def test_every_decision_of_a_trajectory_against_plain_numpy(score: str) -> None:
+async def test_every_decision_of_a_trajectory_against_plain_numpy(score: str) -> None:
     made = router(score=score, max_depth=5)
     reference, policy = Reference(made), made.snapshot()
     question, *responses = units(np.random.default_rng(0), 6)
@@ -31,7 +31,8 @@ def test_every_decision_of_a_trajectory_against_plain_numpy(score: str) -> None:
         seen = [reference.retrieval(wide, role, backbone, record) for record in memory]
         assert policy.retrieval(state, role, backbone) == pytest.approx(np.array(seen), abs=1e-12)
         assert policy.write(state, response) == pytest.approx(reference.write(context, y, memory), abs=1e-12)
-        state, halting = policy.advance(state, role, backbone, response, written)
+        after, halting = policy.advance(state, role, backbone, response, written)
+        state = await policy.state(after)
         memory += [Record(role, backbone, y)] if written else []
         hidden = reference.gru(reference.pool(memory), hidden)
         # At the last step there is nothing left to decide.
@@ -49,27 +50,28 @@ def test_distributions_are_distributions() -> None:
         assert np.ptp(probabilities) > 1e-6
 
 
-def test_trajectories_can_be_interleaved_and_steps_taken_twice() -> None:
+async def test_trajectories_can_be_interleaved_and_steps_taken_twice() -> None:
     policy = router().snapshot()
     one, other, response = units(np.random.default_rng(0), 3)
     before = policy.begin(one)
     roles = policy.roles(before)
-    after, _ = policy.advance(before, 0, 0, response, True)
-    policy.advance(policy.begin(other), 1, 1, one, True)
-    again, _ = policy.advance(before, 0, 0, response, True)
+    after = await policy.state(policy.advance(before, 0, 0, response, True)[0])
+    await policy.state(policy.advance(policy.begin(other), 1, 1, one, True)[0])
+    again = await policy.state(policy.advance(before, 0, 0, response, True)[0])
     assert np.array_equal(policy.roles(before), roles)
     assert np.array_equal(policy.roles(after), policy.roles(again))
     assert not np.array_equal(policy.roles(after), roles)
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_a_module_that_is_off_does_not_exist_and_decides_nothing(switch: str) -> None:
+async def test_a_module_that_is_off_does_not_exist_and_decides_nothing(switch: str) -> None:
     made = router(**{switch: False})
     assert getattr(made, switch) is None
     assert not any(name.startswith(switch) for name, _ in made.named_parameters())
     policy = made.snapshot()
     question, response = units(np.random.default_rng(0), 2)
-    state, halting = policy.advance(policy.begin(question), 1, 2, response, True)
+    memory, halting = policy.advance(policy.begin(question), 1, 2, response, True)
+    state = await policy.state(memory)
     uniform = {"role_allocator": np.full(7, 1 / 7), "llm_router": np.full(5, 1 / 5)}
     decided = {
         "role_allocator": policy.roles(state),
@@ -105,11 +107,10 @@ def test_everything_is_float64_and_profiles_are_buffers_that_a_checkpoint_carrie
         seeded(0).load_state_dict(made.state_dict())
 
 
-def test_a_snapshot_leaves_no_trace_for_the_gradient() -> None:
+async def test_a_snapshot_leaves_no_trace_for_the_gradient() -> None:
     made = router()
     policy = made.snapshot()
-    state, _ = policy.advance(
-        policy.begin(units(np.random.default_rng(0))), 0, 0, units(np.random.default_rng(1)), True
-    )
-    assert not any(tensor.requires_grad for tensor in (state.context, state.tokens, state.records, state.halting))
+    question, response = units(np.random.default_rng(0), 2)
+    memory, context = await policy.state(policy.advance(policy.begin(question), 0, 0, response, True)[0])
+    assert not any(tensor.requires_grad for tensor in (context, memory.tokens, memory.records, memory.halting))
     assert torch.is_grad_enabled()

@@ -82,7 +82,8 @@ async def test_a_decision_follows_its_probability_and_its_own_draw() -> None:
         for slot, seen in enumerate(step.retrieved):
             check(number, "retrieve", slot, seen, float(gates[slot]))
         check(number, "write", 0, step.written, policy.write(state, step.response) or 0.0)
-        state, p_halt = policy.advance(state, step.role, step.backbone, step.response, step.written)
+        memory, p_halt = policy.advance(state, step.role, step.backbone, step.response, step.written)
+        state = await policy.state(memory)
         if p_halt is not None:
             check(number, "halt", 0, bool(step.halted), p_halt)
 

@@ -19,12 +19,13 @@ from gmr.rollout import Rollout
 from gmr.router import Router, Snapshot
 from gmr.trace import Trace
 from harness.encoder import Encoded
+from harness.error_share import ErrorShare
 from harness.items import Item
 from harness.llm.request import Reply, Request
 from harness.roles import role
 from harness.training import Training
 from harness.trajectory import TEST, Desk, Episode, Trajectory
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.gmr.made import router
@@ -121,7 +122,7 @@ def training(
 ) -> Training:
     """A training in a folder, new or to be gone on with."""
     facts = {"identity": identity, "method": "gmr"}
-    return Training(items, workplace(client, seed), folder, facts, "toy cell", lambda key: True)
+    return Training(items, workplace(client, seed), folder, facts, "toy cell", lambda key: True, 64)
 
 
 async def walk(
@@ -166,6 +167,9 @@ class Scripted:
     def begin(self, question: Any) -> int:
         self.question = question
         return 0
+
+    async def state(self, memory: int) -> int:
+        return memory
 
     def roles(self, state: int) -> Any:
         return np.eye(len(POOL.roles))[self.plans[state].role]

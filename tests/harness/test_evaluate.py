@@ -1,19 +1,22 @@
 import asyncio
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from harness import results
+from harness.error_share import ErrorShare
 from harness.errors import UserError
-from harness.evaluate import evaluate
+from harness.evaluate import evaluate, questions_in_flight
 from harness.items import Item, Status, Verdict
+from harness.llm.endpoints import Endpoint, simulated
 from harness.llm.request import Message, Reply, Request
 from harness.progress import Progress
 from harness.results import Answered
 from harness.trajectory import Desk
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.exact import Exact
 from tests.scripted import backbones
 
@@ -49,8 +52,8 @@ class Dashed(Exact):
         return await super().grade(item, text, tools)
 
 
-async def run(client: Echo, in_flight: int = 8) -> list[Answered]:
-    workplace = Workplace(
+def workplace(client: Echo) -> Workplace:
+    return Workplace(
         client=client,  # type: ignore[arg-type]
         backbones=backbones(),
         benchmark=Dashed(),  # type: ignore[arg-type]
@@ -60,7 +63,12 @@ async def run(client: Echo, in_flight: int = 8) -> list[Answered]:
         seed=0,
         errors=ErrorShare(0.1),
     )
-    return await evaluate(Repeat(), ITEMS, workplace, Progress("toy", len(ITEMS)), in_flight=in_flight)
+
+
+async def run(client: Echo, in_flight: int = 8) -> list[Answered]:
+    with TemporaryDirectory() as folder:
+        progress, place = Progress("toy", len(ITEMS)), Path(folder)
+        return list(await evaluate(Repeat(), ITEMS, workplace(client), progress, in_flight=in_flight, folder=place))
 
 
 def folder_bytes(folder: Path) -> dict[str, bytes]:
@@ -77,6 +85,60 @@ async def test_questions_are_in_flight_up_to_the_limit() -> None:
     client = Echo()
     await run(client, in_flight=8)
     assert client.most == 8
+
+
+class Begun:
+    """Notes which questions begin, and how many exist at once."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.now = self.most = 0
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        self.order.append(item.id)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(len(item.question) / 1000)
+        self.now -= 1
+        return item.gold
+
+
+async def test_the_longest_question_begins_first_and_results_stay_in_the_order_given(tmp_path: Path) -> None:
+    lengths = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    items = [Item(id=str(n), benchmark="toy", question="x" * length, gold=str(n)) for n, length in enumerate(lengths)]
+    method = Begun()
+    answered = await evaluate(method, items, workplace(Echo()), Progress("toy", 10), in_flight=3, folder=tmp_path)
+    assert method.order == ["5", "7", "4", "8", "2", "0", "9", "6", "1", "3"]
+    assert [one.trajectory.item.id for one in answered] == [str(n) for n in range(10)]
+    assert method.most == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_of_waiting_questions_nothing_exists(tmp_path: Path) -> None:
+    method = Begun()
+    tasks: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            tasks.append(len(asyncio.all_tasks()))
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    items = [Item(id=str(n), benchmark="toy", question="", gold="") for n in range(500)]
+    await evaluate(method, items, workplace(Echo()), Progress("toy", 500), in_flight=4, folder=tmp_path)
+    watching.cancel()
+    assert max(tasks) == 4 + 2  # this test and its watch
+
+
+def test_the_window_holds_twice_what_the_servers_take_together() -> None:
+    one, other = (
+        Endpoint(("http://a/v1",), max_in_flight=256),
+        Endpoint(("http://b/v1", "http://c/v1"), max_in_flight=16),
+    )
+    assert questions_in_flight([one]) == 512
+    assert questions_in_flight([one, other]) == 2 * (256 + 2 * 16)
+    assert questions_in_flight([one, one, other, other]) == 2 * (256 + 2 * 16)
+    assert questions_in_flight([simulated()] * 5) == questions_in_flight([simulated()])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +164,7 @@ async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monk
         return Verdict(False, text, Status.SANDBOX_ERROR, "cannot fork")
 
     monkeypatch.setattr(Exact, "grade", broken)
-    with pytest.raises(UserError, match=r"the sandbox failed on question 0 \(cannot fork\)"):
+    with pytest.raises(UserError, match=r"the sandbox failed on question 10 \(cannot fork\)"):
         await run(Echo(), in_flight=1)
 
 

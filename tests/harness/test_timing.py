@@ -19,6 +19,7 @@ from harness.anew import AskingAlways
 from harness.backbones import load as load_backbones
 from harness.benchmarks.prepare import prepare
 from harness.config import Cell, Preset
+from harness.error_share import ErrorShare
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.items import Item
@@ -31,7 +32,7 @@ from harness.plan import plan
 from harness.simulator.build import build_world_file
 from harness.simulator.parameters import EngineParameters
 from harness.trajectory import Desk
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
@@ -143,7 +144,7 @@ def test_an_interrupted_pass_leaves_nothing_and_starts_over(
 
     def has_come_so_far() -> bool:
         logs = list((place / "throw_away").rglob(layout.CALL_LOG))
-        return bool(logs) and logs[0].read_bytes().count(b"\n") >= finished_calls
+        return bool(logs) and logs[0].read_bytes().count(b'\n{"key":') >= finished_calls
 
     async def interrupted() -> None:
         task = asyncio.create_task(timing.run(plan(smoke(), ANSWERED)))

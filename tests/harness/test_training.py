@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -15,13 +16,14 @@ import pytest
 
 from harness import checkpoint
 from harness.encoder import Encoded
+from harness.error_share import ErrorShare
 from harness.errors import UserError
 from harness.items import Item
 from harness.llm.request import Message, Reply
 from harness.together import together
 from harness.training import CHECKPOINT, TABLES, Place, Training, forget
 from harness.trajectory import Decision, Desk, Episode
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
@@ -88,7 +90,9 @@ class Counter:
 def training(folder: Path, client: Any, identity: str = "one", has_call: bool = True, limit: float = 1.0) -> Training:
     parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": None, "embeddings": Embeddings()}
     place = Workplace(client=client, backbones=backbones(), seed=7, errors=ErrorShare(limit), **parts)
-    return Training(ITEMS, place, folder, {"identity": identity, "method": "counter"}, "toy cell", lambda key: has_call)
+    return Training(
+        ITEMS, place, folder, {"identity": identity, "method": "counter"}, "toy cell", lambda key: has_call, 64
+    )
 
 
 async def trained(folder: Path, client: Any | None = None, epochs: int = 3, identity: str = "one") -> set[str]:
@@ -103,6 +107,25 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def spoil(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-3])
+
+
+async def test_of_waiting_attempts_the_one_at_the_longest_question_begins_first(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    async def solve(item: Item, desk: Desk) -> str:
+        begun.append(item.id)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return ""
+
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": None, "embeddings": Embeddings()}
+    place = Workplace(client=Breaking(), backbones=backbones(), seed=7, errors=ErrorShare(1.0), **parts)
+    its = Training(ITEMS, place, tmp_path, {"identity": "one"}, "toy cell", lambda key: True, 2)
+    lengths = [3, 1, 4, 1, 5]
+    items = [Item(id=str(n), benchmark="toy", question="x" * length, gold="") for n, length in enumerate(lengths)]
+    attempts = await together(its.attempt(solve, item, Episode(1, 0)) for item in items)
+    assert begun == ["4", "2", "0", "1", "3"]
+    assert [one.answered.trajectory.item.id for one in attempts] == ["0", "1", "2", "3", "4"]
 
 
 # What a training leaves behind

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from harness import verdicts as module
 from harness.benchmarks import Tools
 from harness.benchmarks.humaneval import HumanEval
+from harness.error_share import ErrorShare
 from harness.errors import UserError
 from harness.evaluate import evaluate
 from harness.files import ROOT
@@ -34,7 +35,7 @@ from harness.sandbox.levels import LEVELS, probe
 from harness.trajectory import Desk
 from harness.verdicts import RememberingSandbox
 from harness.workbench import Value, Workbench
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.scripted import ScriptedClient, backbones
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
@@ -391,7 +392,9 @@ async def result(sandbox: Sandbox, folder: Path, answers: list[str]) -> dict[str
             errors=ErrorShare(0.1),
             **parts,
         )
-        answered = await evaluate(Answering(), items, workplace, Progress("cell", len(items)), in_flight=1)
+        answered = await evaluate(
+            Answering(), items, workplace, Progress("cell", len(items)), in_flight=1, folder=folder
+        )
     write(folder, answered, {"sandbox": sandbox.level})
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 

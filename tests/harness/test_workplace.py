@@ -3,11 +3,12 @@ from typing import Any
 import pytest
 
 from harness.encoder import Encoded
+from harness.error_share import ErrorShare
 from harness.errors import UserError
 from harness.items import Item, Status
 from harness.llm.request import Message, Reply
 from harness.trajectory import TEST, Desk, Episode
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
@@ -93,21 +94,3 @@ async def test_attempts_that_fail_are_counted_and_stop_the_run() -> None:
     with pytest.raises(UserError, match=r"3 of 3 attempts failed \(limit 10%\)") as caught:
         await place.attempt(ask, ITEM)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("limit", "attempts", "allowed"), [(0.05, 1, 1), (0.1, 20, 2), (0.1, 100, 10), (0.0, 500, 0)])
-def test_the_share_is_taken_over_at_least_twenty(limit: float, attempts: int, allowed: int) -> None:
-    share = ErrorShare(limit)
-    for _ in range(attempts - allowed):
-        share.note(Status.GRADED)
-    for _ in range(allowed):
-        share.note(Status.CALL_FAILED)
-    with pytest.raises(UserError, match=f"{allowed + 1} of {attempts + 1} attempts failed"):
-        share.note(Status.CALL_FAILED)
-
-
-def test_wrong_answers_are_no_failures() -> None:
-    share = ErrorShare(0.0)
-    for status in (Status.GRADED, Status.UNPARSABLE, Status.EMPTY, Status.TRUNCATED):
-        share.note(status)
-    assert (share.attempts, share.failed) == (4, 0)

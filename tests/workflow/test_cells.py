@@ -1,5 +1,6 @@
 """A cell as a process: killed, resumed, locked out, out of disk, cut off from its server."""
 
+import asyncio
 import os
 import resource
 import shutil
@@ -14,11 +15,14 @@ import orjson
 import pytest
 
 from harness.llm.call_log import CallLog
+from harness.llm.request import Message, Reply, Request
+from tests.harness.llm.logged import sealed
 
 CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
 FOLDER = Path("results/smoke/cells/cot/gsm_hard/qwen-2.5-14B/seed0")
 ONE_BENCHMARK = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={test: 100}"]
-RESULT = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet", "calls.jsonl", "calls.seal.json")
+TABLES = ("items.parquet", "calls.parquet", "decisions.parquet")
+RESULT = ("run.json", *TABLES, "calls.jsonl.zst", "calls.index", "calls.seal.json")
 
 
 def command(*words: str) -> list[str]:
@@ -64,9 +68,14 @@ def result(place: Path) -> dict[str, bytes]:
     return {name: (place / FOLDER / name).read_bytes() for name in RESULT}
 
 
-def wait_for_lines(path: Path, number: int) -> None:
+def finished_calls(log: Path) -> int:
+    """How many calls a running log holds."""
+    return sum(line.startswith(b"{") and line.endswith(b"\n") for line in log.read_bytes().splitlines(keepends=True))
+
+
+def wait_for_calls(path: Path, number: int) -> None:
     deadline = time.monotonic() + 60
-    while not path.exists() or path.read_bytes().count(b"\n") < number:
+    while not path.exists() or finished_calls(path) < number:
         assert time.monotonic() < deadline, f"{path} did not grow"
         time.sleep(0.001)
 
@@ -80,7 +89,7 @@ def started(place: Path) -> Iterator[subprocess.Popen[bytes]]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    wait_for_lines(place / FOLDER / "calls.jsonl", 5)
+    wait_for_calls(place / FOLDER / "calls.jsonl", 5)
     yield process
     process.kill()
     process.wait()
@@ -92,7 +101,7 @@ def test_a_killed_cell_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(
     os.killpg(started.pid, signal.SIGKILL)
     started.wait()
     log = place / FOLDER / "calls.jsonl"
-    finished = log.read_bytes().count(b"\n")
+    finished = finished_calls(log)
     assert 5 <= finished < 100
     assert not (place / FOLDER / "run.json").exists()
     with log.open("ab") as file:
@@ -134,7 +143,7 @@ def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path) -> None:
             stderr=subprocess.DEVNULL,
             env=environment,
         )
-        wait_for_lines(place / FOLDER / "calls.jsonl", 1)
+        wait_for_calls(place / FOLDER / "calls.jsonl", 1)
         cell.send_signal(signal.SIGSTOP)
         parent.kill()
     cell.send_signal(signal.SIGCONT)
@@ -149,7 +158,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(place: Path, undisturbed: d
     assert full.returncode == 2
     assert "error: cannot write" in full.stderr
     assert "Traceback" not in full.stderr
-    kept = (place / FOLDER / "calls.jsonl").read_bytes().count(b"\n")
+    kept = finished_calls(place / FOLDER / "calls.jsonl")
     assert kept > 1
     assert gmr(place, *CELL, *ONE_BENCHMARK).returncode == 0
     assert result(place) == undisturbed
@@ -251,10 +260,10 @@ def test_changed_questions_are_refused(place: Path) -> None:
 def test_failed_calls_are_an_answer_until_told_to_forget_them(place: Path, undisturbed: dict[str, bytes]) -> None:
     assert gmr(place, *CELL, *ONE_BENCHMARK).returncode == 0
     log = place / FOLDER / "calls.jsonl"
-    lines = log.read_bytes().splitlines(keepends=True)
-    record = orjson.loads(lines[0])
-    failed = {**record["reply"], "text": "", "error": "the server was on fire", "finish_reason": "error"}
-    log.write_bytes(orjson.dumps({**record, "reply": failed}) + b"\n" + b"".join(lines[1:]))
+    asked = sealed(log.with_suffix(".jsonl.zst"))[1][0]["request"]
+    request = Request(**{**asked, "messages": tuple(Message(**one) for one in asked["messages"])})
+    with CallLog(log) as opened:
+        asyncio.run(opened.append(request, Reply.failed(request.model, "the server was on fire")))
     assert gmr(place, *CELL, *ONE_BENCHMARK).returncode == 0
     assert b"the server was on fire" in (place / FOLDER / "items.parquet").read_bytes()
     # Of a learned cell the checkpoints go too; while another process is at work, nothing may.

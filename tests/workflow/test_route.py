@@ -24,6 +24,7 @@ from harness.llm.request import Reply
 from harness.method import build
 from harness.trajectory import Desk, Trajectory
 from tests.fake_encoder import FakeEncoder
+from tests.harness.llm.logged import running
 from tests.scripted import ScriptedClient
 from tests.workflow.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, setting
 from workflow.cli import app
@@ -146,7 +147,7 @@ def test_nothing_is_asked_twice_and_no_log_of_a_cell_is_touched(trained: Path, e
     assert asked > 1
     assert gmr("How many are four and eight?", "--run") == first
     assert endpoint.asked == asked
-    assert len((Path("results/smoke/route/gsm_hard/calls.jsonl")).read_bytes().splitlines()) == asked
+    assert len(running(Path("results/smoke/route/gsm_hard/calls.jsonl"))) == asked
     assert sorted(path.name for path in trained.parent.iterdir()) == [trained.name]
     assert first.startswith("SIMULATED BACKBONES")
     assert "They know the prepared questions alone" in first

@@ -44,7 +44,8 @@ class Backbones:
         message = {"role": "assistant", "content": REPLY}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-        return 200, {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+        model = request["model"]
+        return 200, {"id": "1", "object": "chat.completion", "model": model, "choices": [choice], "usage": usage}
 
 
 def setting() -> Setting:

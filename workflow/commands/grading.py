@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from harness import layout
+from workflow import stopping
 from workflow.app import app
 
 
@@ -30,7 +30,7 @@ def agreement(
     from workflow.agreement import study, tables
     from workflow.agreement.records import FILES, data_directory
 
-    compared = asyncio.run(study.study(data_directory(data_dir), benchmark or FILES))
+    compared = stopping.run(study.study(data_directory(data_dir), benchmark or FILES))
     written = tables.write(compared, layout.REPORTS / "grading")
     agree, decided = tables.shares(comparison for comparison in compared if comparison.difference is None)
     logging.info(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from harness import config, layout
 from harness.config import Cell
+from workflow import stopping
 from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
 
 
@@ -31,7 +30,7 @@ def world(preset: PresetName, overrides: Overrides = None) -> None:
     from harness.simulator.build import build_world_file
 
     chosen = preset_of(preset, overrides)
-    asyncio.run(build_world_file(chosen))
+    stopping.run(build_world_file(chosen))
 
 
 @app.command()
@@ -47,4 +46,4 @@ def cell(
     from harness import cell as cells
     from harness.plan import plan
 
-    asyncio.run(cells.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
+    stopping.run(cells.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from harness import layout
 from harness.files import write_atomically
+from workflow import stopping
 from workflow.commands.sandboxing import sandbox
 
 
@@ -26,7 +26,7 @@ def proof(
     from harness.benchmarks.proof import Plan, problems, prove
 
     plan = Plan(tuple(workers or (1, 8)), mutants, sample, repeats, busy)
-    found = asyncio.run(prove(problems(source), source, plan))
+    found = stopping.run(prove(problems(source), source, plan))
     path = layout.REPORTS / "sandbox" / "proof.md"
     write_atomically(path, found.to_markdown())
     typer.echo(found.to_markdown())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from harness import layout
 from harness.config import Cell, Preset
 from harness.errors import UserError, unknown
 from harness.files import write_atomically
+from workflow import stopping
 from workflow.app import Overrides, PresetName, app, preset_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _regraded(preset: Preset, cell: Cell, write: bool) -> Regraded:
     from harness import regrading
     from harness.plan import plan
 
-    found = asyncio.run(regrading.regrade(plan(preset, cell)))
+    found = stopping.run(regrading.regrade(plan(preset, cell)))
     if write and found.is_due:
         regrading.write(found)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from harness import config, layout
+from workflow import stopping
 from workflow.app import Overrides, PresetName, app, preset_of
 
 
@@ -81,7 +81,7 @@ def validate(
     from harness.benchmarks import keys
     from harness.benchmarks.validate import validate as validate_benchmark
 
-    reports = [asyncio.run(validate_benchmark(key, source)) for key in benchmark or keys()]
+    reports = [stopping.run(validate_benchmark(key, source)) for key in benchmark or keys()]
     for report in reports:
         typer.echo(report.to_markdown())
     if any(not report.passed for report in reports):

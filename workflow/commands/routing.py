@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.errors import UserError
+from workflow import stopping
 from workflow.app import Overrides, app, preset_of
 
 
@@ -53,7 +53,7 @@ def route(
         asked = routing.prepared_question(restored, chosen, item)
     else:
         asked = routing.own_question(restored, question or "")
-    found = asyncio.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
+    found = stopping.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
     about = routing.about(restored, asked)
     width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
     typer.echo(to_json(about, found) if as_json else Page(width, full=full).show(about, found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import os
 import platform
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 
 from harness.errors import UserError
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from workflow import stopping
 from workflow.app import app
 
 _STANDARD_INPUT = "-"
@@ -57,7 +57,7 @@ def run(
         entry_point=entry_point,
     )
     limits = Limits(cpu_s=cpu, wall_s=wall, memory_mib=memory)
-    execution, used = asyncio.run(_executed(program, limits, level))
+    execution, used = stopping.run(_executed(program, limits, level))
     typer.echo(to_json(execution, used, limits) if as_json else outcome(execution, used))
     if execution.outcome is not Outcome.PASSED:
         raise typer.Exit(_SANDBOX_ERROR if execution.outcome is Outcome.SANDBOX_ERROR else _NOT_PASSED)

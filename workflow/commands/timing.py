@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from harness.config import Cell
+from workflow import stopping
 from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
 
 
@@ -21,4 +20,4 @@ def time_cell(
     from harness import timing
     from harness.plan import plan
 
-    asyncio.run(timing.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
+    stopping.run(timing.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))

@@ -20,21 +20,26 @@ def simulate(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     engine: Annotated[bool, typer.Option(help="Take the time a real server would (config/simulator.yaml).")] = False,
+    faults: Annotated[Path | None, typer.Option(help="File of faults, such as config/faults.yaml.")] = None,
+    latency: Annotated[float, typer.Option(help="Mean seconds of a random delay of every reply.", min=0.0)] = 0.0,
     overrides: Overrides = None,
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
     from harness.opening import simulated_endpoint
-    from harness.simulator.server import serve
+    from harness.simulator.faults import load_faults
+    from harness.simulator.server import Manners, serve
 
     chosen = preset_of(preset, overrides)
     if not chosen.simulated:
         raise UserError(f"preset {preset} asks real servers; name one with simulated backbones")
+    failing = load_faults(faults) if faults is not None else None
     endpoint = simulated_endpoint(chosen)
+    manners = Manners(endpoint.world.settings.engine if engine else None, failing, latency)
     logging.info(
         "serving %d simulated models at http://%s:%d/v1, Ctrl-C stops", len(endpoint.models()["data"]), host, port
     )
     try:
-        serve(endpoint, host, port, endpoint.world.settings.engine if engine else None)
+        serve(endpoint, host, port, manners)
     except OSError as error:
         raise UserError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
 
@@ -75,11 +80,11 @@ def _unmake(cell: Path) -> None:
 @app.command("retry-errors")
 def retry_errors(preset: PresetName) -> None:
     """Forget the failed calls of a preset, so that the next run asks them again; a training beside them starts over."""
-    from harness.llm.call_log import drop_errors, failed_calls
+    from harness.llm.call_log import drop_errors, failed_calls, logs_below
 
     config.check_presets([preset])
     total = 0
-    for log in sorted((layout.RESULTS / preset / "cells").rglob(layout.CALL_LOG)):
+    for log in logs_below(layout.RESULTS / preset / "cells"):
         if failed_calls(log):
             total += drop_errors(log, before=functools.partial(_unmake, log.parent))
     typer.echo(f"{total} failed calls forgotten; the next run of the preset asks them again")

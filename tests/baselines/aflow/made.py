@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from baselines.aflow.workflow import QUESTION, Condition, Node, Workflow
+from harness.error_share import ErrorShare
 from harness.errors import UserError
 from harness.items import CodeTask, Item, Status, Verdict
 from harness.llm.request import Reply, Request
 from harness.training import Training
 from harness.workbench import Value
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.scripted import backbones
 
 RULES = "End with a line that says: The answer is <number>."
@@ -118,7 +119,7 @@ def questions(count: int) -> list[Item]:
 def training(folder: Path, client: Any, items: Sequence[Item], seed: int = 7, limit: float = 1.0) -> Training:
     parts: dict[str, Any] = {"benchmark": Graded(), "tools": None, "workbench": Bench(), "embeddings": None}
     place = Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
-    return Training(items, place, folder, {"identity": "one", "method": "aflow"}, "a cell", lambda key: True)
+    return Training(items, place, folder, {"identity": "one", "method": "aflow"}, "a cell", lambda key: True, 64)
 
 
 def breaking(model: Model, at: int) -> Model:

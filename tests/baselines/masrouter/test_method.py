@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -56,7 +57,9 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 
 
 async def asked(made: MASRouter, client: Any, items: tuple[Item, ...] = ITEMS[4:], seed: int = 0) -> list[Answered]:
-    return await evaluate(made, items, workplace(client, seed), Progress("toy", len(items)), in_flight=3)
+    with TemporaryDirectory() as folder:
+        place, progress = workplace(client, seed), Progress("toy", len(items))
+        return list(await evaluate(made, items, place, progress, in_flight=3, folder=Path(folder)))
 
 
 async def whole(folder: Path, client: Any) -> None:

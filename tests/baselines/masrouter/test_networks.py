@@ -99,8 +99,8 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
         for item in ITEMS:
             _, trace = await walk(made, Client(), item)
             assert len(trace.choices.roles) == 3
-            assert made.again(trace).n_f.item() == pytest.approx(3, abs=0.5)
-            assert made.vae_loss(trace).item() == pytest.approx(5 * 47.2, abs=6)
+            assert made.again([trace]).n_f.item() == pytest.approx(3, abs=0.5)
+            assert made.vae_loss([trace]).item() == pytest.approx(5 * 47.2, abs=6)
 
 
 def test_the_noise_of_a_trajectory_follows_from_one_number() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
@@ -42,13 +44,13 @@ async def test_every_decision_against_plain_numpy(domain: str) -> None:
     for seed in SEEDS:
         made = router(seed, domain, moved=0.15)
         for trace in await traces(made, domain, epochs=1):
-            expected, found = Reference(made, trace), made.again(trace)
+            expected, found = Reference(made, trace), made.again([trace])
             assert found.log_prob.item() == pytest.approx(trace.log_prob, abs=1e-12)
             assert found.log_prob.item() == pytest.approx(expected.log_prob, abs=1e-9)
             assert found.n_f.item() == pytest.approx(expected.n_f)
-            assert torch.softmax(found.tasks, 0).tolist() == pytest.approx(expected.tasks.tolist())
-            assert found.modes.exp().tolist() == pytest.approx(expected.modes.tolist())
-            assert found.backbones.exp().tolist() == pytest.approx(expected.backbones.tolist())
+            assert torch.softmax(found.tasks[0], 0).tolist() == pytest.approx(expected.tasks.tolist())
+            assert found.modes[0].exp().tolist() == pytest.approx(expected.modes.tolist())
+            assert found.backbones[0].exp().tolist() == pytest.approx(expected.backbones.tolist())
 
 
 async def test_what_is_recorded_are_the_draws_by_their_keys() -> None:
@@ -95,13 +97,13 @@ async def test_the_noise_is_keyed_by_seed_episode_and_question() -> None:
 def test_the_multinomial_term_is_a_distribution_over_counts(agents: int, backbones: int) -> None:
     """For a whole number of agents, enumerated: all counts together have probability 1."""
     p = np.random.default_rng(agents).dirichlet(np.ones(backbones))
-    log_p, n_f = torch.tensor(np.log(p)), torch.tensor(float(agents), dtype=torch.float64)
+    log_p, n_f = torch.tensor(np.log(p))[None], torch.tensor([float(agents)], dtype=torch.float64)
     total, orders = 0.0, 0.0
     seen = set()
     for chosen in itertools.product(range(backbones), repeat=agents):
         orders += math.prod(p[index] for index in chosen)
         counts = tuple(chosen.count(index) for index in range(backbones))
-        found = log_multinomial(n_f, log_p, chosen).item()
+        found = log_multinomial(n_f, log_p, torch.tensor([counts], dtype=torch.float64)).item()
         assert found == pytest.approx(multinomial.logpmf(counts, agents, p))
         if counts not in seen:
             seen.add(counts)
@@ -123,7 +125,8 @@ def test_the_multinomial_term_with_a_number_that_is_not_rounded(
     for index in range(5):
         count = chosen.count(index)
         expected += count * math.log(p[index]) - math.log(math.factorial(count))
-    found = log_multinomial(torch.tensor(n_f, dtype=torch.float64), torch.tensor(np.log(p)), tuple(chosen))
+    counts = torch.tensor([[chosen.count(index) for index in range(5)]], dtype=torch.float64)
+    found = log_multinomial(torch.tensor([n_f], dtype=torch.float64), torch.tensor(np.log(p))[None], counts)
     assert found.item() == pytest.approx(expected, abs=1e-9)
 
 
@@ -141,7 +144,7 @@ def other_role(made: Router, trace: Trace, place: int) -> tuple[Trace, bool]:
     roles = list(trace.choices.roles)
     roles[place] = (roles[place] + 1) % 7
     changed = dataclasses.replace(trace, choices=dataclasses.replace(trace.choices, roles=tuple(roles)))
-    return changed, torch.equal(made.again(trace).backbones, made.again(changed).backbones)
+    return changed, torch.equal(made.again([trace]).backbones, made.again([changed]).backbones)
 
 
 async def test_the_backbones_know_every_role_but_the_last() -> None:
@@ -159,10 +162,10 @@ async def test_a_single_agent_has_a_history_of_zeros() -> None:
     for trace in await traces(made, epochs=1):
         assert len(trace.choices.roles) == 1
         assert other_role(made, trace, 0)[1]
-        before = made.again(trace).backbones
+        before = made.again([trace]).backbones
         with torch.no_grad():
             made.backbone_matching.context.weight[:, 128:] += 1
-        assert torch.equal(made.again(trace).backbones, before)
+        assert torch.equal(made.again([trace]).backbones, before)
 
 
 # Gradient
@@ -173,7 +176,7 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
     made = router(moved=0.15)
     mine = list(made.number.parameters())
     for trace in await traces(made, epochs=1):
-        decided = made.again(trace)
+        decided = made.again([trace])
         found = torch.autograd.grad(decided.log_prob, mine, allow_unused=True, retain_graph=True)
         of_n = torch.autograd.grad(decided.n_f, mine, allow_unused=True)
         factor = digamma(decided.n_f.item() + 1)
@@ -189,7 +192,7 @@ async def test_gradient_by_differences() -> None:
     made = router(moved=0.1)
     trace = next(one for one in await traces(made) if len(one.choices.roles) > 2)
     made.zero_grad()
-    made.again(trace).log_prob.backward()  # type: ignore[no-untyped-call]
+    made.again([trace]).log_prob.backward()  # type: ignore[no-untyped-call]
     for name, parameter in made.named_parameters():
         if "decoder" in name or "classifier.tasks" in name:
             assert parameter.grad is None
@@ -200,7 +203,7 @@ async def test_gradient_by_differences() -> None:
             values = []
             for step in (1e-5, -1e-5):
                 parameter.view(-1)[place] += step
-                values.append(made.again(trace).log_prob.item())
+                values.append(made.again([trace]).log_prob.item())
                 parameter.view(-1)[place] -= step
         expected = (values[0] - values[1]) / 2e-5
         assert parameter.grad.view(-1)[place].item() == pytest.approx(expected, rel=1e-3, abs=1e-7), name
@@ -210,3 +213,51 @@ async def test_sampling_leaves_no_graph() -> None:
     made = router()
     await walk(made, Client())
     assert all(parameter.grad is None for parameter in made.parameters())
+
+
+# Many questions at once
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 23), min_size=1, max_size=24), st.booleans())
+def test_a_pass_over_many_questions_is_the_pass_over_each(picked: list[int], small: bool) -> None:
+    made, made_traces = walked(small)
+    some = [made_traces[number] for number in picked]
+    many, one_by_one = made.again(some), [made.again([trace]) for trace in some]
+    assert many.choices == tuple(trace.choices for trace in some)
+    for name in ("log_prob", "tasks", "n_f", "modes", "backbones"):
+        apart = torch.cat([getattr(one, name) for one in one_by_one])
+        assert torch.allclose(getattr(many, name), apart, rtol=0, atol=1e-11), name
+    apart = torch.stack([made.vae_loss([trace]) for trace in some]).mean()
+    assert made.vae_loss(some).item() == pytest.approx(apart.item(), rel=1e-12)
+
+
+@cache
+def walked(small: bool) -> tuple[Router, list[Trace]]:
+    """A router whose teams differ in size, and what it decided; or one whose teams have one agent each."""
+    made = router(moved=0.15)
+    if small:
+        made.number.head.bias.data.fill_(-9)
+    else:
+        made.number.head.weight.data.mul_(30)
+    found = asyncio.run(traces(made))
+    assert (len({len(trace.choices.roles) for trace in found}) == 1) == small
+    return made, found
+
+
+def test_gradients_of_many_questions_are_the_sum_of_those_of_each() -> None:
+    made, made_traces = walked(False)
+    parameters = dict(made.named_parameters())
+    factors = torch.linspace(-1, 2, len(made_traces), dtype=torch.float64)
+
+    def gradients(loss: torch.Tensor) -> dict[str, torch.Tensor]:
+        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        return {name: value for name, value in zip(parameters, found, strict=True) if value is not None}
+
+    together = gradients((made.again(made_traces).log_prob * factors).sum())
+    apart = gradients(
+        sum(made.again([trace]).log_prob[0] * factor for trace, factor in zip(made_traces, factors, strict=True))  # type: ignore[arg-type]
+    )
+    assert together.keys() == apart.keys()
+    for name, value in together.items():
+        assert torch.allclose(value, apart[name], rtol=1e-9, atol=1e-11), name

@@ -58,7 +58,7 @@ async def test_the_loss_and_the_log_against_plain_numpy() -> None:
     network = router(moved=0.1)
     answered, traces = await rollouts(network, 8)
     references = [Reference(network, trace) for trace in traces]
-    vae = np.mean([network.vae_loss(trace).item() for trace in traces])
+    vae = np.mean([network.vae_loss([trace]).item() for trace in traces])
     log = update(Learning(network, 0.01), answered, traces)
     utilities = [one.verdict.correct - KAPPA * sum(c.cost for c in one.trajectory.calls) for one in answered]
     policy = -np.mean([one.log_prob * u for one, u in zip(references, utilities, strict=True)])
@@ -90,7 +90,7 @@ async def test_the_loss_of_the_autoencoders_is_the_sum_of_five() -> None:
         network.role_vae.loss(network.role_texts, trace.noise.roles),
         network.backbone_vae.loss(network.backbone_texts, trace.noise.backbones),
     ]
-    assert network.vae_loss(trace).item() == pytest.approx(sum(part.item() for part in parts))
+    assert network.vae_loss([trace]).item() == pytest.approx(sum(part.item() for part in parts))
 
 
 async def test_every_parameter_learns_and_the_texts_stay() -> None:

@@ -21,6 +21,7 @@ from baselines.masrouter.rollout import Rollout
 from baselines.masrouter.router import Decided, Router, Texts
 from baselines.masrouter.trace import Choices, Trace
 from harness.encoder import Encoded
+from harness.error_share import ErrorShare
 from harness.items import Item, Status, Verdict
 from harness.llm.request import Reply, Request
 from harness.roles import by_domain, catalogue
@@ -28,7 +29,7 @@ from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.training import Training
 from harness.trajectory import TEST, Episode, Trajectory
 from harness.workbench import Workbench
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones, setting
 
@@ -77,8 +78,8 @@ class Planned:
         )
 
     def decide(self, question: Any, noise: Any, choose: Any) -> Decided:
-        zero = torch.zeros(())
-        return Decided(self.choices, zero, torch.zeros(3), zero, torch.zeros(6), torch.zeros(2))
+        zero = torch.zeros(1)
+        return Decided((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), torch.zeros(1, 2))
 
 
 Answering = Callable[[str, Request], str | Reply]
@@ -196,7 +197,7 @@ def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonse
 def training(folder: Path, client: Any, items: Sequence[Item] = ITEMS[:4], seed: int = 0) -> Training:
     """A training in a folder, new or to be gone on with."""
     facts = {"identity": "one", "method": "masrouter"}
-    return Training(items, workplace(client, seed), folder, facts, "toy cell", lambda key: True)
+    return Training(items, workplace(client, seed), folder, facts, "toy cell", lambda key: True, 64)
 
 
 def content(folder: Path) -> dict[str, bytes]:

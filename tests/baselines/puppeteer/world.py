@@ -17,11 +17,12 @@ from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.rollout import Rollout
 from baselines.puppeteer.trace import Trace
 from harness.encoder import Encoded
+from harness.error_share import ErrorShare
 from harness.items import CodeTask, Item, Status, Verdict
 from harness.llm.request import Message, Reply, Request
 from harness.training import Training
 from harness.trajectory import TEST, Desk, Episode, Trajectory
-from harness.workplace import ErrorShare, Workplace
+from harness.workplace import Workplace
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones, setting
 
@@ -134,7 +135,7 @@ def workplace(client: Any, seed: int = 0, workbench: Any = None) -> Workplace:
 
 def training(folder: Path, client: Any, items: Sequence[Item] = ITEMS, seed: int = 0) -> Training:
     facts = {"identity": "one", "method": "puppeteer"}
-    return Training(items, workplace(client, seed, NoPrograms()), folder, facts, "toy cell", lambda key: True)
+    return Training(items, workplace(client, seed, NoPrograms()), folder, facts, "toy cell", lambda key: True, 64)
 
 
 class NoPrograms:

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from harness.simulator import SimulatedEndpoint
-from harness.simulator.engine import Engine
 from harness.simulator.parameters import EngineParameters
-from harness.simulator.server import application
+from harness.simulator.server import Manners, application
 
 from .samples import Questions, request_for
 
@@ -53,7 +51,7 @@ async def test_bad_requests_get_an_error_body(client: TestClient, body: bytes):
 
 
 async def test_a_timed_server_replies_the_same_and_reports(endpoint: SimulatedEndpoint, pools: dict[str, Questions]):
-    async with TestClient(TestServer(application(endpoint, FAST))) as client:
+    async with TestClient(TestServer(application(endpoint, Manners(FAST)))) as client:
         requests = [request_for(item) for item in pools["gsm_hard"].pool[:8]]
 
         async def over_http(request: dict) -> dict:
@@ -68,20 +66,8 @@ async def test_a_timed_server_replies_the_same_and_reports(endpoint: SimulatedEn
         assert 0 < report["utilisation"] <= 1
 
 
-async def test_places_are_limited_and_time_is_kept():
-    engine = Engine(10.0, EngineParameters(2, 1000.0, 100.0))
-    # 10 billion parameters: 100 prompt tokens and 10 completion tokens a second.
-    assert engine.seconds(5, 0) == pytest.approx(0.05)
-    assert engine.seconds(0, 1) == pytest.approx(0.1)
-    started = time.monotonic()
-    await asyncio.gather(*(engine.occupy(5, 0) for _ in range(6)))
-    elapsed = time.monotonic() - started
-    assert elapsed >= 0.15
-    report = engine.report()
-    assert report["requests"] == 6
-    assert report["busy_sequence_s"] >= 0.3
-    assert 0 < report["utilisation"] <= 1.0001
-
-
-def test_an_idle_engine_reports_nothing_in_use():
-    assert Engine(3.0, FAST).report()["utilisation"] == 0.0
+async def test_random_delays_change_no_reply(endpoint: SimulatedEndpoint, pools: dict[str, Questions]):
+    async with TestClient(TestServer(application(endpoint, Manners(latency_s=0.01)))) as client:
+        for item in pools["gsm_hard"].pool[:4]:
+            async with client.post("/v1/chat/completions", json=request_for(item)) as response:
+                assert await response.json() == endpoint.chat(request_for(item))[1]

@@ -1,0 +1,130 @@
+"""One attempt at a call: what is sent, and what counts as a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from typing import Any
+
+import aiohttp
+import httpx2
+import openai
+import orjson
+
+from harness.llm.request import Reply, Request
+
+# Time-out at a proxy, conflict, too early: nothing the request could do about it.
+_TRANSIENT_STATUS = frozenset({408, 409, 425})
+_HEADERS = {"Content-Type": "application/json"}
+
+
+class Kind(Enum):
+    """Why an attempt failed, as far as it matters for what is done next."""
+
+    SILENT = "no whole answer"
+    BUSY = "too many requests"
+    TROUBLED = "trouble at the server"
+    DAMAGED = "an answer that is no completion of this request"
+    REFUSED = "refused for good"
+    LOCKED_OUT = "refused whatever is asked"
+
+
+class AttemptError(Exception):
+    """An attempt without a usable reply.
+
+    The message may end up in a call log and therefore names neither host nor time; the cause, which may, is for people.
+
+    Attributes:
+        kind: Why.
+        retry_after_s: How long the server asks to be left alone; 0 where it does not say.
+    """
+
+    def __init__(self, kind: Kind, message: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after_s = retry_after_s
+
+
+async def attempt(client: openai.AsyncOpenAI, request: Request, timeout_s: float) -> Reply:
+    """Send a request once.
+
+    Args:
+        client: Of the server.
+        request: What to ask.
+        timeout_s: Seconds for all of it, from connecting to the last byte.
+
+    Raises:
+        AttemptError: There is no usable reply.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            # Not chat.completions.create: validating the arguments and the reply against its types is nearly half of
+            # what a call costs here, and _reply checks what counts.
+            response = await client.post(
+                "/chat/completions",
+                content=orjson.dumps(request.body()),
+                cast_to=httpx2.Response,
+                options={"headers": _HEADERS},
+            )
+    except openai.APIStatusError as error:
+        raise _refusal(error) from error
+    except TimeoutError as error:
+        raise AttemptError(Kind.SILENT, "no whole reply in time") from error
+    except (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+        raise AttemptError(Kind.SILENT, "no connection, or one that broke off") from error
+    return _reply(response.content, request.model)
+
+
+def _refusal(error: openai.APIStatusError) -> AttemptError:
+    status, wait = error.status_code, _retry_after(error.response.headers.get("retry-after"))
+    if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)):
+        return AttemptError(Kind.LOCKED_OUT, str(error))
+    if status == 429:
+        return AttemptError(Kind.BUSY, str(error), wait)
+    if status >= 500 or status in _TRANSIENT_STATUS:
+        return AttemptError(Kind.TROUBLED, str(error), wait)
+    return AttemptError(Kind.REFUSED, str(error))
+
+
+def _retry_after(value: str | None) -> float:
+    """Seconds, from either form of the header (RFC 9110, 10.2.3); what is neither counts for nothing."""
+    if value is None:
+        return 0.0
+    if value.isdecimal():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _reply(content: bytes, model: str) -> Reply:
+    completion = _parsed(content)
+    try:
+        choice, usage = completion["choices"][0], completion.get("usage") or {}
+        content_of = choice["message"].get("content") or ""
+        # A lone surrogate cannot be stored; the server meant no more by it than a damaged character.
+        text = content_of.encode("utf-8", "replace").decode()
+        sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        reason, answering = str(choice.get("finish_reason")), completion.get("model")
+    except (AttributeError, LookupError, TypeError) as error:
+        raise AttemptError(Kind.DAMAGED, f"not a chat completion: {error!r}") from error
+    if not isinstance(sent, int) or not isinstance(written, int):
+        raise AttemptError(Kind.DAMAGED, "a chat completion that does not report its usage")
+    if answering != model:
+        raise AttemptError(Kind.DAMAGED, f"a completion of the model {answering!r}, while {model!r} was asked")
+    return Reply(text, sent, written, reason, model)
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return orjson.loads(content)
+    except ValueError:
+        pass
+    try:
+        return json.loads(content)  # takes lone surrogates
+    except ValueError as error:
+        raise AttemptError(Kind.DAMAGED, f"not JSON: {error}") from error

@@ -1,0 +1,26 @@
+"""How often a call is tried, and how long it waits in between."""
+
+from __future__ import annotations
+
+import hashlib
+
+MAX_ATTEMPTS = 12
+FIRST_DELAY_S = 0.5
+MAX_DELAY_S = 30.0
+# A server may ask for more patience than an attempt is worth.
+MAX_RETRY_AFTER_S = 120.0
+# A server that has answered nobody since this attempt of a call (minutes ago, by the delays above) is taken for dead.
+LAST_SIGN_OF_LIFE = 6
+
+
+def delay_s(key: str, attempt: int, retry_after_s: float = 0.0) -> float:
+    """Seconds between an attempt and the next: doubled each time, a half to one and a half times that by the key.
+
+    Args:
+        key: Of the call; so that calls which failed together do not come back together.
+        attempt: The one that failed, counted from 1.
+        retry_after_s: What the server asks for at least.
+    """
+    jitter = int(hashlib.sha256(f"{key}:{attempt}".encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
+    own = min(MAX_DELAY_S, FIRST_DELAY_S * 2 ** (attempt - 1)) * (0.5 + jitter)
+    return max(own, min(retry_after_s, MAX_RETRY_AFTER_S))

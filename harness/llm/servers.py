@@ -1,0 +1,192 @@
+"""The servers of one process's client: which of them a request goes to, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+import openai
+
+from harness.llm.completion import Kind
+from harness.llm.endpoints import IN_PROCESS, Endpoint
+from harness.llm.limiter import Limiter
+from harness.llm.slots import Slots
+
+logger = logging.getLogger(__name__)
+
+CONNECT_S = 10.0
+# A server with so many attempts in a row unanswered gets no others while another one answers, but one now and then.
+SILENT_AFTER = 3
+PROBE_EVERY_S = 5.0
+
+
+class Server:
+    """One server, and what is known of its state.
+
+    Args:
+        url: Its base URL.
+        endpoint: The entry that names it.
+        http: What carries requests.
+        slots: Folder of the limits that processes share; ``None`` where no other process asks this server.
+    """
+
+    def __init__(self, url: str, endpoint: Endpoint, http: httpx2.AsyncClient, slots: Path | None) -> None:
+        self.url = url
+        self.client = openai.AsyncOpenAI(
+            api_key=endpoint.api_key,
+            base_url="http://in-process/v1" if url == IN_PROCESS else url,
+            max_retries=0,
+            http_client=http,
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),
+        )
+        self.limiter = Limiter(endpoint.max_in_flight)
+        self.waiting_lines: deque[Pool] = deque()
+        self._slots = None
+        if slots is not None and url != IN_PROCESS:
+            path = slots / hashlib.sha256(url.encode()).hexdigest()[:16]
+            self._slots = Slots(path, endpoint.max_in_flight, self.let_in)
+        self._unanswered = 0
+        self._next_probe = 0.0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it may be sent another request now."""
+        return self.limiter.has_room and (self._slots is None or self._slots.has_room)
+
+    @property
+    def load(self) -> float:
+        """Requests in flight as a share of its limit."""
+        return self.limiter.in_flight / self.limiter.limit
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it has left its last requests unanswered, and it is not yet time to try one."""
+        probing = self.limiter.in_flight > 0 or time.monotonic() < self._next_probe
+        return self._unanswered >= SILENT_AFTER and probing
+
+    def begin(self) -> int:
+        """Count a request in and give its round."""
+        if self._slots is not None:
+            self._slots.begin()
+        return self.limiter.begin()
+
+    def end(self) -> None:
+        """Count a request out, and let in who waits."""
+        self.limiter.end()
+        if self._slots is not None:
+            self._slots.end()
+        self.let_in()
+
+    def answered(self) -> None:
+        """Learn from a reply."""
+        self._heard()
+        self.limiter.succeeded()
+
+    def failed(self, kind: Kind, its_round: int) -> None:
+        """Learn from an attempt without a reply."""
+        if kind is Kind.SILENT:
+            self._unanswered += 1
+            self._next_probe = time.monotonic() + PROBE_EVERY_S
+            if self._unanswered == SILENT_AFTER:
+                logger.warning("%s does not answer; calls are tried again for some minutes", self.url)
+        else:
+            self._heard()
+        if kind is Kind.BUSY:
+            self.limiter.refused(its_round)
+        elif kind in (Kind.SILENT, Kind.TROUBLED):
+            self.limiter.troubled()
+
+    def _heard(self) -> None:
+        if self._unanswered >= SILENT_AFTER:
+            logger.warning("%s answers again", self.url)
+        self._unanswered = 0
+
+    def let_in(self) -> None:
+        """Give free places to calls that wait, the backbones it serves taking turns."""
+        self.waiting_lines.rotate()
+        for line in self.waiting_lines:
+            line.let_in()
+
+    def want(self) -> None:
+        """Tell the other processes how much more this one could use."""
+        if self._slots is not None:
+            waiting = sum(line.waiting_each for line in self.waiting_lines)
+            self._slots.want(min(waiting, max(0, self.limiter.limit - self.limiter.in_flight)))
+
+    def close(self) -> None:
+        """Give its slots back."""
+        if self._slots is not None:
+            self._slots.close()
+
+
+class Place(NamedTuple):
+    """Permission to send one request: the server, and the round of its limiter."""
+
+    server: Server
+    its_round: int
+
+
+class Pool:
+    """The servers of one backbone, and the calls that wait for one of them, first come, first served.
+
+    Attributes:
+        servers: All that serve the backbone.
+        signs_of_life: Answers so far, refusals included.
+    """
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = servers
+        self.signs_of_life = 0
+        self._line: deque[tuple[asyncio.Future[Place], Server | None]] = deque()
+        for server in servers:
+            server.waiting_lines.append(self)
+
+    @property
+    def waiting_each(self) -> int:
+        """Calls that wait, spread over the servers."""
+        return -(-len(self._line) // len(self.servers))
+
+    async def enter(self, avoid: Server | None = None) -> Place:
+        """Wait for a place at the least loaded server, if possible another than ``avoid``."""
+        future: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+        self._line.append((future, avoid))
+        self.let_in()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.cancelled():
+                self._line.remove((future, avoid))
+            else:
+                future.result().server.end()
+            raise
+
+    def let_in(self) -> None:
+        """Give free places to those who wait."""
+        while self._line and (server := self._best(self._line[0][1])) is not None:
+            future, _ = self._line.popleft()
+            if not future.done():
+                future.set_result(Place(server, server.begin()))
+        for server in self.servers:
+            server.want()
+
+    def _best(self, avoid: Server | None) -> Server | None:
+        sure = [server for server in self.servers if not server.in_doubt] or self.servers
+        ready = [server for server in sure if server.has_room]
+        return min(ready, key=lambda server: (server is avoid, server.load), default=None)
+
+
+def pools(endpoints: Mapping[str, Endpoint], http: httpx2.AsyncClient, slots: Path | None) -> dict[str, Pool]:
+    """The servers of every backbone; backbones that name the same URL share the server."""
+    servers: dict[str, Server] = {}
+    for endpoint in endpoints.values():
+        for url in endpoint.urls:
+            if url not in servers:
+                servers[url] = Server(url, endpoint, http, slots)
+    return {key: Pool([servers[url] for url in endpoint.urls]) for key, endpoint in endpoints.items()}

@@ -1,0 +1,49 @@
+"""Texts per second through the cache of embeddings: texts it has never seen, and texts it holds."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from harness.embeddings import Embeddings
+from harness.encoder import SentenceEncoder
+from tests.benchmarks.conftest import FEW, Measure
+
+TEXTS = 64
+TOKENS = (30, 150, 400)
+# Word pieces around every text.
+SPECIAL = 2
+
+
+@pytest.fixture(scope="module")
+def encoder() -> SentenceEncoder:
+    made = SentenceEncoder()
+    made.encode("Load the model.")
+    return made
+
+
+def texts(tokens: int, count: int, run: int) -> list[str]:
+    """Different texts of the given length; digits are a word piece each, with a space between them."""
+    numbers = (f"{run:03}{number:04}" for number in range(count))
+    return [" ".join((digits + "7" * tokens)[: tokens - SPECIAL]) for digits in numbers]
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("cached", [False, True], ids=["cold", "cached"])
+def test_embeddings(
+    cached: bool, tokens: int, encoder: SentenceEncoder, benchmark: BenchmarkFixture, measure: Measure, tmp_path: Path
+) -> None:
+    benchmark.group = f"{tokens} tokens"
+    count = TEXTS if benchmark.enabled else FEW
+    assert encoder.encode(texts(tokens, 1, 0)[0]).tokens == tokens
+
+    async def embed(embeddings: Embeddings, run: int) -> None:
+        found = await asyncio.gather(*map(embeddings.embed, texts(tokens, count, run)))
+        assert {one.tokens for one in found} == {tokens}
+
+    with asyncio.Runner() as runner:
+        embeddings = Embeddings(encoder, tmp_path, "one")
+        runner.run(embed(embeddings, 0))
+        measure(benchmark, lambda run: runner.run(embed(embeddings, 0 if cached else 1 + run)), count)
+        runner.run(embeddings.close())

@@ -1,0 +1,116 @@
+"""How much memory a cell needs by its number of questions: made-up ones, through everything that a real cell uses.
+
+``python -m tests.evidence.memory 1000 10000`` evaluates each number in a process of its own and prints its peak: the
+client, the call log, the evaluation and the tables are the real ones, and replies come from a canned endpoint of the
+same process. Every question is asked three times in a chain, with a text of its own each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import results
+from harness.backbones import Backbone
+from harness.error_share import ErrorShare
+from harness.evaluate import evaluate
+from harness.items import Item
+from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import CallLog
+from harness.llm.client import ChatClient
+from harness.llm.endpoints import simulated
+from harness.llm.request import Message
+from harness.progress import Progress
+from harness.trajectory import Decision, Desk
+from harness.workplace import Workplace
+from tests.exact import Exact
+
+QUESTION, REPLY = 500, 1_000
+STEPS = 3
+IN_FLIGHT = 256
+MODEL = "org/canned"
+
+
+class Canned:
+    """Replies with text that follows from the request and does not repeat itself."""
+
+    def chat(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        text = made_up(request["messages"][-1]["content"], REPLY)
+        message = {"role": "assistant", "content": text}
+        usage = {"prompt_tokens": 400, "completion_tokens": 250, "total_tokens": 650}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return 200, {"object": "chat.completion", "model": MODEL, "choices": [choice], "usage": usage}
+
+    def models(self) -> dict[str, Any]:
+        return {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "simulated"}]}
+
+
+class Chain:
+    """Asks three times, each time with the reply before, and records a decision a step."""
+
+    async def solve(self, item: Item, desk: Desk) -> str:
+        text = ""
+        for step in range(1, STEPS + 1):
+            prompt = (Message("system", item.question), Message("user", f"{item.id} {step} {text}"))
+            text = (await desk.ask("canned", prompt, step=step)).text
+            desk.decide(Decision(step, "next", 0, "canned", 5, -0.5 * step))
+        return text
+
+
+def made_up(seed: str, length: int) -> str:
+    """Hexadecimal text that follows from a seed."""
+    return hashlib.shake_256(seed.encode()).hexdigest(length // 2)
+
+
+async def cell(number: int, folder: Path) -> None:
+    """Answer and grade so many questions, seal the log and write the tables."""
+    items = [
+        Item(id=f"q{n}", benchmark="toy", question=made_up(f"question {n}", QUESTION), gold="") for n in range(number)
+    ]
+    attempts = AttemptLog(folder / "attempts.jsonl")
+    with CallLog(folder / "calls.jsonl") as log:
+        async with ChatClient({"canned": simulated()}, log, attempts, in_process=Canned()) as client:
+            nothing: dict[str, Any] = {"tools": None, "workbench": None, "embeddings": None}
+            workplace = Workplace(
+                client=client,
+                backbones={"canned": Backbone("canned", MODEL, None, 1, 4096, "Canned.")},
+                benchmark=Exact(),  # type: ignore[arg-type]
+                seed=0,
+                errors=ErrorShare(0.05),
+                **nothing,
+            )
+            progress = Progress("toy", number)
+            answered = await evaluate(Chain(), items, workplace, progress, in_flight=IN_FLIGHT, folder=folder)
+        log.seal(answered.keys)
+    results.write(folder, answered, {"cell": "toy"})
+    attempts.close()
+
+
+def main(words: Sequence[str]) -> None:
+    """Measure each number given; with ``--one``, be the process that is measured."""
+    if words[:1] == ["--one"]:
+        with tempfile.TemporaryDirectory() as folder:
+            before, started = _peak(), time.perf_counter()
+            asyncio.run(cell(int(words[1]), Path(folder)))
+            print(f"{words[1]:>8} {before:10.0f} {_peak():10.0f} {time.perf_counter() - started:8.0f}")
+        return
+    print("questions  start/MiB   peak/MiB  seconds", flush=True)
+    for number in words or ["1000", "10000"]:
+        subprocess.run([sys.executable, "-m", "tests.evidence.memory", "--one", number], check=True)
+
+
+def _peak() -> float:
+    """Largest resident set so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**10 if sys.platform == "linux" else 2**20)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,49 @@
+"""The smoke preset with random latencies and another number of questions in flight each time: one hash.
+
+python -m tests.evidence.same_bytes [--runs 20] [--seed 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tests.evidence import smoke
+
+_MOST_IN_FLIGHT = 256
+_LONGEST_LATENCY_S = 0.2
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    chance = random.Random(asked.seed)
+    hashes: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="evidence-") as name:
+        first = smoke.checkout(Path(name, "first"))
+        smoke.run(first)
+        hashes[smoke.digest(first)] += 1
+        print(f"in process, {smoke.digest(first)[:16]}", flush=True)
+        for number in range(1, asked.runs):
+            latency = round(chance.uniform(0, _LONGEST_LATENCY_S), 3)
+            in_flight = 1 if number == 1 else round(_MOST_IN_FLIGHT ** chance.random())
+            folder = smoke.checkout(Path(name, "again"))
+            with smoke.simulated(first, "--latency", str(latency)) as url:
+                smoke.run(folder, "--config", f"in_flight={in_flight}", environment={"GMR_SIMULATED_URL": url})
+            found = smoke.digest(folder)
+            hashes[found] += 1
+            print(f"latency {latency:.3f} s, {in_flight:3} in flight, {found[:16]}", flush=True)
+            shutil.rmtree(folder)
+    print(f"{hashes.total()} runs, {len(hashes)} different")
+    sys.exit(len(hashes) > 1)
+
+
+if __name__ == "__main__":
+    _main()

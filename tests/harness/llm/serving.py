@@ -1,0 +1,133 @@
+"""Servers and clients for tests: in process, behind a socket, or below HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from harness.llm.request import Message, Reply, Request
+
+MODEL = "some/model"
+ANSWER = Reply("re: hello", 7, 2, "stop", MODEL)
+ERROR = {"error": {"message": "busy", "type": "server_error"}}
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def request(text: str = "hello", **changes: Any) -> Request:
+    return Request(MODEL, None, (Message("user", text),), **changes)
+
+
+def completion(text: str = "re: hello", model: str = MODEL, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
+        **changes,
+    }
+
+
+def models(**changes: Any) -> dict[str, Any]:
+    one = {"id": MODEL, "object": "model", "created": 0, "owned_by": "simulated", "revision": "r1", **changes}
+    return {"object": "list", "data": [one]}
+
+
+class Kept:
+    """Stands where a call log does: what has been recorded, in the order in which it was."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Request, Reply]] = []
+
+    def get(self, key: str) -> Reply | None:
+        return next((reply for request, reply in self.calls if request.key == key), None)
+
+    async def append(self, request: Request, reply: Reply) -> None:
+        self.calls.append((request, reply))
+
+    @property
+    def replies(self) -> list[Reply]:
+        return [reply for _, reply in self.calls]
+
+
+class Scripted:
+    """Answers in process with the statuses of a script, then always 200; remembers what it was asked."""
+
+    def __init__(self, *script: tuple[int, dict[str, Any]]) -> None:
+        self.script = list(script)
+        self.asked: list[dict[str, Any]] = []
+
+    def chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        self.asked.append(body)
+        if self.script:
+            return self.script.pop(0)
+        return 200, completion("re: " + body["messages"][-1]["content"])
+
+    def models(self) -> dict[str, Any]:
+        return models()
+
+
+@asynccontextmanager
+async def served_at(port: int = 0, **answers: Answer) -> AsyncIterator[str]:
+    """An HTTP server with the given answers to ``models`` and ``chat``; gives its URL.
+
+    As at an inference server, what a client has given up is given up.
+    """
+    app = web.Application()
+    if "models" in answers:
+        app.router.add_get("/v1/models", answers["models"])
+    if "chat" in answers:
+        app.router.add_post("/v1/chat/completions", answers["chat"])
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def wired_at(*scripts: bytes | None) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server below HTTP: every connection is sent the next bytes and closed, ``None`` is silence.
+
+    Behind the last script comes a good reply. Gives the URL and the requests as they came.
+    """
+    came: list[bytes] = []
+    left = list(scripts)
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            came.append(await reader.readexactly(length))
+            content = left.pop(0) if left else http(completion())
+            if content is None:
+                await reader.read()
+            else:
+                writer.write(content)
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", came
+    finally:
+        server.close()
+
+
+def http(body: dict[str, Any], status: str = "200 OK") -> bytes:
+    """An HTTP response as it goes over the wire."""
+    content = orjson.dumps(body)
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    return head.encode() + content

@@ -1,0 +1,377 @@
+"""Every way in which a server can fail: what it was sent, how often, and what was recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from harness.errors import UserError
+from harness.llm import client as client_module
+from harness.llm.request import Reply
+from harness.llm.retries import MAX_ATTEMPTS, MAX_RETRY_AFTER_S, delay_s
+from tests.harness.llm.conftest import Make, Tried
+from tests.harness.llm.serving import (
+    ANSWER,
+    ERROR,
+    MODEL,
+    Kept,
+    Scripted,
+    completion,
+    http,
+    request,
+    served_at,
+    wired_at,
+)
+
+GOOD = http(completion())
+HALF = GOOD[: len(GOOD) - 40]
+NO_CONNECTION = "no connection, or one that broke off"
+
+
+def failed(tried: Tried) -> list[str | None]:
+    """Errors of the attempts, which are numbered from 1."""
+    attempts = tried()
+    assert [number for number, _ in attempts] == list(range(1, len(attempts) + 1))
+    return [error for _, error in attempts]
+
+
+def matches(error: str | None, part: str | None) -> bool:
+    return error is None if part is None else error is not None and part in error
+
+
+TRANSIENT: dict[str, tuple[tuple[int, dict[str, Any]], str]] = {
+    "error 500": ((500, ERROR), "busy"),
+    "gateway 502": ((502, {}), "502"),
+    "unavailable 503": ((503, ERROR), "busy"),
+    "too many 429": ((429, ERROR), "busy"),
+    "time-out 408": ((408, ERROR), "busy"),
+    "conflict 409": ((409, ERROR), "busy"),
+    "too early 425": ((425, ERROR), "busy"),
+    "no completion": ((200, {"nonsense": True}), "not a chat completion"),
+    "no choice": ((200, completion(choices=[])), "not a chat completion"),
+    "no usage": ((200, completion(usage=None)), "does not report its usage"),
+    "empty usage": ((200, completion(usage={})), "does not report its usage"),
+    "half a usage": ((200, completion(usage={"prompt_tokens": 3})), "does not report its usage"),
+    "another model": ((200, completion(model="b")), "a completion of the model 'b', while 'some/model' was asked"),
+    "no model": ((200, completion(model=None)), "a completion of the model None"),
+}
+
+
+@pytest.mark.parametrize(("answer", "error"), TRANSIENT.values(), ids=TRANSIENT)
+async def test_what_may_pass_is_tried_again(
+    answer: tuple[int, dict[str, Any]], error: str, make: Make, kept: Kept, tried: Tried
+) -> None:
+    server = Scripted(answer, answer)
+    assert await make(server).complete("m", request()) == ANSWER
+    assert server.asked == [request().body()] * 3
+    assert kept.calls == [(request(), ANSWER)]
+    assert list(map(matches, failed(tried), [error, error, None])) == [True] * 3
+
+
+@pytest.mark.parametrize(("answer", "error"), TRANSIENT.values(), ids=TRANSIENT)
+async def test_what_does_not_pass_is_recorded_after_twelve_attempts_and_not_asked_again(
+    answer: tuple[int, dict[str, Any]], error: str, make: Make, kept: Kept, tried: Tried
+) -> None:
+    server = Scripted(*[answer] * MAX_ATTEMPTS)
+    client = make(server)
+    reply = await client.complete("m", request())
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("", 0, 0)
+    assert (reply.finish_reason, reply.model) == ("error", MODEL)
+    assert matches(reply.error, error)
+    assert await client.complete("m", request()) == reply
+    assert (len(server.asked), kept.calls) == (12, [(request(), reply)])
+    assert [matches(one, error) for one in failed(tried)] == [True] * 12
+
+
+WIRE: dict[str, tuple[bytes | None, str]] = {
+    "closed at once": (b"", NO_CONNECTION),
+    "body cut short": (HALF, NO_CONNECTION),
+    "cut within the head": (GOOD[:40], NO_CONNECTION),
+    "not HTTP": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", NO_CONNECTION),
+    "chunks cut short": (
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"id"\r\n',
+        NO_CONNECTION,
+    ),
+    "damaged compression": (
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+        NO_CONNECTION,
+    ),
+    "half a JSON text": (b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"id"', "not JSON"),
+    "a page": (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "not JSON"),
+    "nothing": (b"HTTP/1.1 204 No Content\r\n\r\n", "not JSON"),
+    "silence": (None, "no whole reply in time"),
+}
+
+
+@pytest.mark.parametrize(("sent", "error"), WIRE.values(), ids=WIRE)
+async def test_a_broken_connection_or_body_is_tried_again(
+    sent: bytes | None, error: str, make: Make, kept: Kept, tried: Tried
+) -> None:
+    async with wired_at(sent, sent) as (url, came):
+        assert await make(None, url, timeout_s=5 if sent is not None else 0.3).complete("m", request()) == ANSWER
+    assert len(came) == 3
+    assert len(set(came)) == 1
+    assert kept.calls == [(request(), ANSWER)]
+    assert list(map(matches, failed(tried), [error, error, None])) == [True] * 3
+
+
+async def test_a_reset_in_the_middle_of_a_body_is_tried_again(make: Make, kept: Kept, tried: Tried) -> None:
+    bodies = []
+
+    async def chat(http_request: web.Request) -> web.StreamResponse:
+        bodies.append(await http_request.json())
+        if len(bodies) > 1:
+            return web.json_response(completion())
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(http_request)
+        await response.write(b"{")
+        assert http_request.transport is not None
+        http_request.transport.abort()
+        return response
+
+    async with served_at(chat=chat) as url:
+        assert await make(None, url).complete("m", request()) == ANSWER
+    assert bodies == [request().body()] * 2
+    assert list(map(matches, failed(tried), [NO_CONNECTION, None])) == [True] * 2
+
+
+async def test_a_reply_that_drips_meets_the_limit_of_the_whole_attempt(make: Make, tried: Tried) -> None:
+    """Byte after byte comes in time, the reply does not."""
+    came = 0
+
+    async def chat(http_request: web.Request) -> web.StreamResponse:
+        nonlocal came
+        came += 1
+        if came > 1:
+            return web.json_response(completion())
+        response = web.StreamResponse(headers={"Content-Length": "1000000"})
+        await response.prepare(http_request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.01)
+
+    async with served_at(chat=chat) as url:
+        assert await make(None, url, timeout_s=0.5).complete("m", request()) == ANSWER
+    assert list(map(matches, failed(tried), ["no whole reply in time", None])) == [True] * 2
+
+
+async def test_an_empty_reply_and_a_cut_one_are_answers(make: Make, kept: Kept) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": "The answer"}, "finish_reason": "length"}
+    silent = {"index": 0, "message": {"role": "assistant", "content": None}, "finish_reason": "stop"}
+    server = Scripted((200, completion("")), (200, completion(choices=[choice])), (200, completion(choices=[silent])))
+    client = make(server)
+    replies = [await client.complete("m", request(text)) for text in "abc"]
+    assert replies == [
+        Reply("", 7, 2, "stop", MODEL),
+        Reply("The answer", 7, 2, "length", MODEL),
+        Reply("", 7, 2, "stop", MODEL),
+    ]
+    assert [await client.complete("m", request(text)) for text in "abc"] == replies == kept.replies
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_a_refused_request_is_final_at_once(status: int, make: Make, kept: Kept) -> None:
+    server = Scripted((status, {"error": {"message": "prompt too long"}}))
+    reply = await make(server).complete("m", request())
+    assert "prompt too long" in (reply.error or "")
+    assert (len(server.asked), kept.replies) == (1, [reply])
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(401, "refuses the API key of m"), (403, "refuses the API key"), (404, "does not know what m asks for")],
+)
+async def test_an_endpoint_that_refuses_everything_stops_the_cell(
+    status: int, message: str, make: Make, kept: Kept
+) -> None:
+    server = Scripted((status, ERROR))
+    with pytest.raises(UserError, match=message):
+        await make(server).complete("m", request())
+    assert (len(server.asked), kept.calls) == (1, [])
+
+
+async def test_a_dead_server_stops_the_cell_and_nothing_is_recorded(make: Make, kept: Kept, tried: Tried) -> None:
+    client = make(None, "http://127.0.0.1:9/v1")
+    with pytest.raises(UserError, match=r"127\.0\.0\.1:9/v1 of m does not answer .*Cannot connect.*start the server"):
+        await client.complete("m", request())
+    assert kept.calls == []
+    assert [matches(error, "Cannot connect") for error in failed(tried)] == [True] * 12
+    with pytest.raises(UserError, match="start the server"):
+        await client.served("m", MODEL)
+
+
+async def answering_before(attempt: int, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask a server that answers another call just before an attempt, and the call itself never."""
+    client = make(None, "http://127.0.0.1:9/v1")
+
+    def delay(key: str, number: int, retry_after_s: float) -> float:
+        if number == attempt - 1:
+            client._pools["m"].signs_of_life += 1
+        return 0.0
+
+    monkeypatch.setattr(client_module, "delay_s", delay)
+    assert (await client.complete("m", request())).error == NO_CONNECTION
+
+
+@pytest.mark.parametrize("attempt", [7, 12])
+async def test_a_call_that_fails_at_a_server_that_answers_others_is_recorded(
+    attempt: int, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await answering_before(attempt, make, monkeypatch)
+    assert kept.replies == [Reply.failed(MODEL, NO_CONNECTION)]
+
+
+@pytest.mark.parametrize("attempt", [2, 6])
+async def test_a_server_that_has_died_since_is_dead(
+    attempt: int, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match="does not answer"):
+        await answering_before(attempt, make, monkeypatch)
+    assert kept.calls == []
+
+
+async def test_a_server_that_dies_and_comes_back_is_waited_for(
+    make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def chat(http_request: web.Request) -> web.Response:
+        return web.json_response(completion())
+
+    async with served_at(chat=chat) as url:
+        pass
+    client, port = make(None, url), int(url.rsplit(":")[-1].split("/")[0])
+    failures, back = asyncio.Event(), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        failures.set()
+        await back.wait()
+
+    monkeypatch.setattr(client_module.asyncio, "sleep", sleep)
+    calls = [asyncio.create_task(client.complete("m", request(str(number)))) for number in range(20)]
+    await failures.wait()
+    async with served_at(port, chat=chat):
+        back.set()
+        assert await asyncio.gather(*calls) == [ANSWER] * 20
+    assert len(kept.calls) == 20
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
+    """Attempts after which a client waits, and what the server asked it to wait."""
+    waits: list[tuple[int, float]] = []
+
+    def delay(key: str, attempt: int, retry_after_s: float) -> float:
+        waits.append((attempt, retry_after_s))
+        return 0.0
+
+    monkeypatch.setattr(client_module, "delay_s", delay)
+    return waits
+
+
+def in_seconds(seconds: float) -> str:
+    return formatdate(time.time() + seconds, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "seconds"),
+    [
+        (429, lambda: "7", 7.0),
+        (503, lambda: "7", 7.0),
+        (429, lambda: "100000", 100000.0),
+        (429, lambda: in_seconds(60), 60.0),
+        (429, lambda: in_seconds(-60), 0.0),
+        (429, lambda: "soon", 0.0),
+        (429, lambda: "-3", 0.0),
+        (429, None, 0.0),
+    ],
+)
+async def test_a_server_says_how_long_to_wait(
+    status: int, header: Callable[[], str] | None, seconds: float, make: Make, waited: list[tuple[int, float]]
+) -> None:
+    asked = 0
+
+    async def chat(http_request: web.Request) -> web.Response:
+        nonlocal asked
+        asked += 1
+        headers = {} if header is None else {"Retry-After": header()}
+        return (
+            web.json_response(ERROR, status=status, headers=headers) if asked < 3 else web.json_response(completion())
+        )
+
+    async with served_at(chat=chat) as url:
+        assert await make(None, url).complete("m", request()) == ANSWER
+    assert [attempt for attempt, _ in waited] == [1, 2]
+    # A date has no fractions of a second.
+    assert [wanted for _, wanted in waited] == pytest.approx([seconds] * 2, abs=2)
+
+
+def test_delays_double_up_to_half_a_minute_and_differ_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    means = [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30]
+    for attempt, mean in enumerate(means, 1):
+        delays = [delay_s(f"key {number}", attempt) for number in range(500)]
+        assert 0.5 * mean <= min(delays) < 0.55 * mean
+        assert 1.45 * mean < max(delays) <= 1.5 * mean
+        assert sum(delays) / 500 == pytest.approx(mean, rel=0.05)
+    assert delay_s("key", 3) == delay_s("key", 3)
+    assert delay_s("key", 1, 20.0) == 20.0
+    assert delay_s("key", 1, 10**6) == MAX_RETRY_AFTER_S
+    assert delay_s("key", 9, 1.0) == delay_s("key", 9)
+
+
+async def test_a_call_that_waits_for_another_attempt_keeps_nobody_from_the_server(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[int] = []
+    monkeypatch.setattr(client_module, "delay_s", lambda key, attempt, wish: delays.append(attempt) or 3600.0)
+    server = Scripted((500, ERROR))
+
+    async def chat(http_request: web.Request) -> web.Response:
+        status, body = server.chat(await http_request.json())
+        return web.json_response(body, status=status)
+
+    async with served_at(chat=chat) as url:
+        client = make(None, url, max_in_flight=1)
+        first = asyncio.create_task(client.complete("m", request("first")))
+        while not delays:
+            await asyncio.sleep(0.01)
+        assert (await client.complete("m", request("second"))).text == "re: second"
+        assert not first.done()
+        first.cancel()
+
+
+async def test_a_call_is_given_up_at_once_while_it_waits(
+    make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[int] = []
+    monkeypatch.setattr(client_module, "delay_s", lambda key, attempt, wish: delays.append(attempt) or 3600.0)
+    client = make(Scripted((500, ERROR)))
+    call = asyncio.create_task(client.complete("m", request()))
+    while not delays:
+        await asyncio.sleep(0)
+    call.cancel()
+    async with asyncio.timeout(5):
+        await client.__aexit__()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert (kept.calls, delays) == ([], [1])
+
+
+async def test_a_call_is_given_up_at_once_while_the_server_is_silent(make: Make, kept: Kept, tried: Tried) -> None:
+    async with wired_at(None) as (url, came):
+        client = make(None, url, timeout_s=3600)
+        call = asyncio.create_task(client.complete("m", request()))
+        while not came:
+            await asyncio.sleep(0.01)
+        call.cancel()
+        async with asyncio.timeout(5):
+            await client.__aexit__()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+    assert (kept.calls, failed(tried)) == ([], ["CancelledError: CancelledError"])

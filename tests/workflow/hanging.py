@@ -1,0 +1,36 @@
+"""The command ``gmr`` with backbones that answer so many calls and no more.
+
+``python -m tests.workflow.hanging NUMBER WORDS...``: further calls wait for ever, as behind a server that hangs. The
+first of them leaves a file ``hangs`` in the working folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from harness.llm.transport import InProcessTransport
+from workflow.cli import main
+
+HANGS = Path("hangs")
+answering = InProcessTransport.handle_async_request
+
+
+def hang_after(number: int) -> None:
+    asked = count()
+
+    async def handle(self: InProcessTransport, request: Any) -> Any:
+        if request.url.path.endswith("/chat/completions") and next(asked) >= number:
+            HANGS.touch()
+            await asyncio.Event().wait()
+        return await answering(self, request)
+
+    InProcessTransport.handle_async_request = handle  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    hang_after(int(sys.argv.pop(1)))
+    main()

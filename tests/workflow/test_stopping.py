@@ -1,0 +1,255 @@
+"""Told to stop, a cell ends within seconds with one line, keeps what is finished, and goes on to the same bytes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from harness import layout
+from harness.config import Cell
+from harness.files import ROOT
+from harness.llm.call_log import CallLog
+
+ONE_BENCHMARK = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 2}"]
+CELLS = {
+    "answering": Cell("cot", "gsm_hard", "qwen-2.5-14B", 0),
+    "training": Cell("gmr", "gsm_hard", "pool", 0),
+}
+PASSING = {"timing.json", "attempts.jsonl", "calls.lock"}
+
+
+def words(cell: Cell) -> list[str]:
+    named = ["--method", cell.method, "--benchmark", cell.benchmark, "--backbone", cell.backbone]
+    return ["cell", "--preset", "smoke", *named, *ONE_BENCHMARK]
+
+
+def gmr(folder: Path, *command: str) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "workflow", *command], cwd=folder, check=True, capture_output=True, timeout=240
+    )
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in PASSING]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Questions and world of one mini-benchmark."""
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "results").mkdir()
+    gmr(folder, "data", "--preset", "smoke", "--benchmark", "gsm_hard", *ONE_BENCHMARK)
+    gmr(folder, "world", "--preset", "smoke", *ONE_BENCHMARK)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Cell], Path]:
+    """A folder in which nothing has disturbed a cell."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    shutil.copytree(prepared, folder)
+
+    def of(cell: Cell) -> Path:
+        if not (folder / layout.cell("smoke", cell) / "run.json").exists():
+            gmr(folder, *words(cell))
+        return folder
+
+    return of
+
+
+@pytest.fixture
+def place(prepared: Path, tmp_path: Path) -> Path:
+    shutil.copytree(prepared, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+
+
+def logged(folder: Path) -> int:
+    """Calls in a running log."""
+    log = folder / "calls.jsonl"
+    return sum(line.startswith(b'{"key"') for line in log.read_bytes().splitlines()) if log.exists() else 0
+
+
+def asked(folder: Path) -> int:
+    calls: dict[str, int] = orjson.loads((folder / "timing.json").read_bytes())["calls"]
+    return calls["asked"]
+
+
+def stopped_lines(said: str) -> list[str]:
+    assert "Traceback" not in said
+    return [line for line in said.splitlines() if "stopped by" in line]
+
+
+@pytest.mark.parametrize(
+    ("what", "answered", "number", "status"),
+    [
+        ("answering", 5, signal.SIGINT, 130),
+        ("training", 12, signal.SIGTERM, 143),
+    ],
+)
+def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_bytes(
+    place: Path,
+    undisturbed: Callable[[Cell], Path],
+    what: str,
+    answered: int,
+    number: signal.Signals,
+    status: int,
+) -> None:
+    cell = CELLS[what]
+    alone, folder = (run / layout.cell("smoke", cell) for run in (undisturbed(cell), place))
+    if what == "training":
+        shutil.copytree(undisturbed(cell) / "results" / "embeddings", place / "results" / "embeddings")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.workflow.hanging", str(answered), *words(cell)],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_until(process, lambda: (place / "hangs").exists() and logged(folder) == answered)
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == status
+    kept = f"{answered} finished calls of {cell} are kept, and the same command goes on with them"
+    assert stopped_lines(said) == [f"stopped by {number.name}; {kept}"]
+    with CallLog(folder / "calls.jsonl") as log:
+        assert len(log) == answered
+    assert not (folder / "run.json").exists()
+    gmr(place, *words(cell))
+    assert everything(folder) == everything(alone)
+    assert asked(folder) == asked(alone) - answered
+
+
+SMALL = "import asyncio, logging, time\nfrom workflow import stopping\nlogging.basicConfig(format='%(message)s')\n"
+
+
+def told(program: str, *numbers: signal.Signals) -> tuple[int, list[str]]:
+    """How a program ends, and what it says, that gets signals: one after each line it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SMALL + program],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for number in numbers:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said.splitlines()
+
+
+def test_work_that_cannot_be_put_away_in_time_is_ended() -> None:
+    program = """
+async def stubborn():
+    print("ready", flush=True)
+    time.sleep(60)
+stopping.GRACE_S = 0.2
+stopping.run(stubborn())
+"""
+    line = "stopped by SIGTERM; not put away within 0.2 s; what is finished is kept: give the same command again"
+    assert told(program, signal.SIGTERM) == (143, [line])
+
+
+def test_who_is_told_twice_ends_at_once() -> None:
+    program = """
+async def slow():
+    try:
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+stopping.run(slow())
+"""
+    status, said = told(program, signal.SIGINT, signal.SIGINT)
+    assert (status, said) == (
+        130,
+        ["stopped by SIGINT; told so twice; what is finished is kept: give the same command again"],
+    )
+
+
+@pytest.mark.parametrize("cleanup", ["pass", "raise RuntimeError('the worker is gone')"])
+def test_what_fails_on_the_way_out_does_not_bury_the_line(cleanup: str) -> None:
+    program = f"""
+async def work():
+    try:
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        {cleanup}
+stopping.run(work())
+"""
+    assert told(program, signal.SIGINT) == (130, ["stopped by SIGINT; give the same command again"])
+
+
+def test_work_outside_the_event_loop_stops_with_one_line_too() -> None:
+    program = "stopping.stop_cleanly()\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    assert told(program, signal.SIGTERM) == (143, ["stopped by SIGTERM; give the same command again"])
+
+
+def test_without_a_signal_results_and_failures_pass_through() -> None:
+    program = """
+async def value():
+    return 7
+async def failing():
+    raise KeyError("mine")
+assert stopping.run(value()) == 7
+try:
+    stopping.run(failing())
+except KeyError as error:
+    print(error)
+"""
+    assert told(program) == (0, [])
+
+
+def test_under_snakemake_too(prepared: Path, tmp_path: Path) -> None:
+    for name in ("Snakefile", "workflow", "config", "profiles", "environment.yml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(prepared / "results", tmp_path / "results")
+    cell = CELLS["answering"]
+    folder = tmp_path / layout.cell("smoke", cell)
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "gmr"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.workflow.hanging 5 "$@"\n')
+    command.chmod(0o755)
+    configured = ["--config", "preset=smoke", "benchmarks=[gsm_hard]", "limit={train: 1, test: 6, epochs: 2}"]
+    snakemake = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", snakemake, str(tmp_path / "bin" / "python"), "--cores", "1"),
+            *(str(folder.relative_to(tmp_path) / "run.json"), *configured),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_until(process, lambda: (tmp_path / "hangs").exists() and logged(folder) == 5)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert stopped_lines(said) == [
+        f"stopped by SIGINT; 5 finished calls of {cell} are kept, and the same command goes on with them"
+    ]
+    with CallLog(folder / "calls.jsonl") as log:
+        assert len(log) == 5
