@@ -19,9 +19,10 @@ from harness.encoder import SentenceEncoder
 from harness.error_share import ErrorShare, places_of
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
-from harness.llm.client import ChatClient, Served
+from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
+from harness.llm.served import Served
 from harness.opening import as_served, check_confinement, endpoints_of, simulated_endpoint
 from harness.plan import Plan
 from harness.sandbox import Sandbox

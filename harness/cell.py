@@ -22,7 +22,7 @@ from harness.files import code_of, write_atomically
 from harness.keys import Keys
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
-from harness.llm.client import Served
+from harness.llm.served import Served
 from harness.method import Learner, build
 from harness.opening import as_served, endpoints_of, open_workplace
 from harness.plan import Plan

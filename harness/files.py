@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -64,6 +65,19 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     """
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed processes left of a file that they were writing whole; nobody may be writing it.
+
+    Raises:
+        UserError: The folder cannot be written.
+    """
+    unfinished = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
+    with writing(path):
+        for file in path.parent.iterdir():
+            if unfinished.fullmatch(file.name):
+                file.unlink(missing_ok=True)
 
 
 def fingerprint(paths: Iterable[Path]) -> str:

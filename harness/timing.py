@@ -29,7 +29,7 @@ from harness import finished, layout
 from harness.anew import open_anew, servers_of
 from harness.files import write_atomically
 from harness.items import Item, Status
-from harness.llm.client import Served
+from harness.llm.served import Served
 from harness.method import Method
 from harness.plan import Plan
 from harness.together import together

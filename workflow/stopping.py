@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM: work is called off, what is finished is kept, and one line says so.
+"""Ctrl-C and SIGTERM: work is called off and put away, the process ends, and one line says so.
 
-A process that was told to stop ends with status 130 or 143. It has ten seconds to put everything away; after that, or
-when it is told a second time, it ends as if it had been killed, which loses nothing either.
+A process that was told to stop ends with status 130 or 143, even if what it was at came to its end meanwhile. It has
+ten seconds to put everything away; after that, or when it is told a second time, it ends as if it had been killed: what
+it has written by then stays.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     calling_off = _CallingOff(work)
     before = {number: signal.signal(number, calling_off.on_signal) for number in _SIGNALS}
     try:
-        return asyncio.run(calling_off.run())
+        result: T = asyncio.run(calling_off.run())
     except BaseException as error:
         if calling_off.signal is None:
             raise
@@ -50,32 +51,42 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        calling_off.end_patience()
+    if calling_off.signal is not None:
+        # It came when there was nothing left to cancel; whoever called would go on to the next piece of work.
+        _end(calling_off.signal, None)
+    return result
 
 
 class _CallingOff:
-    """A coroutine that the first signal cancels; the second ends the process at once."""
+    """A coroutine that the first signal cancels, if it is not done yet; the second ends the process at once."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self.signal: int | None = None
         self._work = work
         self._task: asyncio.Task[Any] | None = None
+        self._patience: threading.Timer | None = None
 
     async def run(self) -> Any:
         self._task = asyncio.current_task()
         return await self._work
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._task is None:
-            _end(number, frame)
-        elif self.signal is not None:
+        if self.signal is not None:
             _kill(number, "told so twice")
+        elif self._task is None or self._task.get_loop().is_closed():
+            _end(number, frame)
         else:
             self.signal = number
-            patience = threading.Timer(GRACE_S, _kill, (number, f"not put away within {GRACE_S:g} s"))
-            patience.daemon = True
-            patience.start()
+            self._patience = threading.Timer(GRACE_S, _kill, (number, f"not put away within {GRACE_S:g} s"))
+            self._patience.daemon = True
+            self._patience.start()
             # Cancelled from here, it would not notice before something else wakes the loop.
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+    def end_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -84,7 +95,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _kill(number: int, why: str) -> None:
-    _say(number, f"{why}; what is finished is kept: {_AGAIN}")
+    _say(number, f"{why}, so ended at once; {_AGAIN}")
     os._exit(128 + number)
 
 

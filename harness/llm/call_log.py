@@ -23,13 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import UserError
-from harness.files import writing
+from harness.files import remove_leftovers, writing
+from harness.layout import CALL_LOG
 from harness.llm import log_lines
 from harness.llm.log_index import Seal
 from harness.llm.log_lines import Entry
 from harness.llm.log_writer import LogWriter
 from harness.llm.request import Reply, Request
-from harness.llm.running_log import RunningLog
+from harness.llm.running_log import RunningLog, old_log
 from harness.llm.sealed_log import SealedFile, index_of, sealed_of, spare_of
 from harness.llm.sealing import Source, write_sealed
 from harness.places import GONE, Merged, as_digests, merged, positions, size
@@ -42,16 +43,20 @@ class CallLog:
         path: The running log; made if absent. The lock file and the sealed logs lie beside it.
 
     Raises:
-        UserError: Another process has the log open, a line other than the last is damaged, or the disk is full.
+        UserError: Another process has the log open, a line other than the last is damaged, an earlier version of this
+            suite wrote it, or the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with ExitStack() as opened:
             opened.callback(os.close, _lock(path.with_suffix(".lock")))
-            self._sealed = _sealed(path, opened)
+            for file in (sealed_of(path), spare_of(path)):
+                remove_leftovers(file)
+                remove_leftovers(index_of(file))
             self._running = RunningLog(path, is_owner=True)
             opened.callback(self._running.close)
+            self._sealed = _sealed(path, opened)
             self._sources: list[Source] = [self._running, *self._sealed.values()]
             self._writer = LogWriter(str(path), self._write, self._running.sync)
             opened.callback(self._writer.close)
@@ -184,12 +189,12 @@ class CallLog:
 def failed_calls(path: Path) -> int:
     """How many calls of a log, those of other configurations included, ended in an error for good."""
     with ExitStack() as opened:
-        sources: list[Source] = list(_sealed(path, opened).values())
+        sources: list[Source] = []
         if path.exists():
             running = RunningLog(path, is_owner=False)
             opened.callback(running.close)
-            sources.insert(0, running)
-        return len(_failed(sources))
+            sources.append(running)
+        return len(_failed([*sources, *_sealed(path, opened).values()]))
 
 
 def drop_errors(path: Path, before: Callable[[], None] = lambda: None) -> int:
@@ -212,12 +217,14 @@ def drop_errors(path: Path, before: Callable[[], None] = lambda: None) -> int:
 
 def logs_below(folder: Path) -> list[Path]:
     """The call logs below a folder, each by the name of its running log, whether there is one now or not."""
-    name = "calls.jsonl"
-    return sorted({file.with_name(name) for file in folder.rglob(f"{name}*")})
+    return sorted({file.with_name(CALL_LOG) for file in folder.rglob(f"{CALL_LOG}*")})
 
 
 def _sealed(path: Path, opened: ExitStack) -> dict[Path, SealedFile]:
     """The sealed logs beside a running one, as far as there are any."""
+    # Earlier versions kept calls of other configurations here.
+    if (old := path.with_suffix(".spare.jsonl")).exists():
+        raise old_log(old, old)
     found = {}
     for file in (sealed_of(path), spare_of(path)):
         if file.exists():
@@ -231,7 +238,7 @@ def _failed(sources: Sequence[Source]) -> list[str]:
     calls = merged([source.calls() for source in sources])
     keys, each = calls.digests.tobytes(), calls.digests.itemsize
     return [
-        keys[number * each :][:each].hex()
+        keys[number * each : (number + 1) * each].hex()
         for number, (source, place) in enumerate(zip(calls.tables, calls.places, strict=True))
         if sources[source].has_failed(int(place))
     ]

@@ -15,7 +15,7 @@ from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.llm.retries import LAST_SIGN_OF_LIFE, MAX_ATTEMPTS, delay_s
 from harness.llm.sealed_log import SealedLog
-from harness.llm.served import Served, find_served
+from harness.llm.served import Served, find_served, is_there
 from harness.llm.servers import pools
 from harness.llm.transport import ChatEndpoint, http_client
 from harness.llm.unreachable import unreachable
@@ -83,10 +83,13 @@ class ChatClient:
         """Ask the servers of a backbone what they serve, before the first paid call.
 
         Raises:
-            UserError: One cannot be reached, refuses the key, or does not serve this model; or they do not all report
-                the same.
+            UserError: None can be reached; one refuses the key, or does not serve this model; or they do not all
+                report the same.
         """
-        return await find_served(self._pools[backbone].servers, backbone, model)
+        pool = self._pools[backbone]
+        served, silent = await find_served(pool.servers, backbone, model)
+        pool.leave_out(silent)
+        return served
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         """The outcome of a call: from the log, from a call in flight, from a sealed log, or from a server.
@@ -142,6 +145,7 @@ class ChatClient:
                 break
             if number < MAX_ATTEMPTS:
                 await asyncio.sleep(delay_s(request.key, number, failed.retry_after_s))
-        if pool.signs_of_life == heard:
+        # A call that never ends may be the only one left, at a server in the best of health.
+        if pool.signs_of_life == heard and not await is_there(pool.servers):
             raise unreachable(backbone, ", ".join(one.url for one in pool.servers), failed)
         return Reply.failed(request.model, str(failed))

@@ -93,19 +93,20 @@ def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
 
     Raises:
         UserError: A backbone without endpoint, an entry with an unknown or ill-typed field or without its one ``url``
-            or ``urls``, or one server with two different limits.
+            or ``urls``, or one server with two different limits or keys.
     """
     entries = read_yaml(path, _SCHEMA)
     endpoints: dict[str, Endpoint] = {}
-    limits: dict[str, tuple[str, int]] = {}
+    first: dict[str, str] = {}
     for backbone in backbones:
         if backbone not in entries:
             raise unknown("endpoint for backbone", backbone, entries, str(path))
         endpoint = endpoints[backbone] = _endpoint(entries[backbone], f"{path}: {backbone}")
         for url in endpoint.urls:
-            other, limit = limits.setdefault(url, (backbone, endpoint.max_in_flight))
-            if limit != endpoint.max_in_flight:
-                raise UserError(f"{path}: {other} and {backbone} share {url}; give them the same max_in_flight")
+            other = first.setdefault(url, backbone)
+            for name in ("max_in_flight", "key_env"):
+                if getattr(endpoints[other], name) != getattr(endpoint, name):
+                    raise UserError(f"{path}: {other} and {backbone} share {url}; give them the same {name}")
     return endpoints
 
 

@@ -40,6 +40,16 @@ def entry(request: Request, reply: Reply) -> Entry:
     return Entry(bytes.fromhex(request.key), line(record), {name: text for text, name in texts.items()})
 
 
+def is_old(line: bytes) -> bool:
+    """Whether a line is a call in the form of earlier versions: with its texts in place, so that its key is theirs."""
+    try:
+        record = orjson.loads(line)
+        request = orjson.dumps(record["request"], option=orjson.OPT_SORT_KEYS)
+        return bool(record["key"] == hashlib.sha256(request).hexdigest())
+    except DAMAGE:
+        return False
+
+
 def digest(text: str) -> bytes:
     """The SHA-256 of a text."""
     return hashlib.sha256(text.encode()).digest()

@@ -1,4 +1,4 @@
-"""A thread that writes calls down, so that the event loop never waits for a disk."""
+"""Threads that write calls down and wait for the disk, so that no event loop and no finished call does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -29,12 +30,12 @@ class _Waiting(NamedTuple):
 class LogWriter:
     """Takes entries from an event loop and writes all that wait at a time in one go.
 
-    The thread lives from the first entry on.
+    The thread lives from the first entry on. A second one waits for the disk meanwhile.
 
     Args:
         name: What is written, for messages.
         write: Writes entries; says how many of them, from the first on, and why not all.
-        sync: Waits for the disk. Called at most once a second, and no entry waits for it.
+        sync: Waits for the disk. Called at most once a second, beside ``write``; no entry waits for it.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class LogWriter:
         await written
 
     def close(self) -> None:
-        """Wait until everything is written and the thread has ended; closing twice is harmless."""
+        """Wait until everything is written and on the disk; closing twice is harmless."""
         if self._thread is not None:
             self._hand_over()
             self._queue.put(None)
@@ -80,16 +81,20 @@ class LogWriter:
 
     def _work(self) -> None:
         due: float | None = None
+        last: Future[None] | None = None
         is_open = True
-        while is_open:
-            portions = self._next(due)
-            is_open = None not in portions
-            if waiting := [one for portion in portions if portion is not None for one in portion]:
-                self._store(waiting)
-                due = due or time.monotonic() + _SYNC_S
-            if due is not None and (due <= time.monotonic() or not is_open):
-                self._wait_for_disk()
-                due = None
+        with ThreadPoolExecutor(1, "call log") as disk:
+            while is_open:
+                portions = self._next(None if _is_running(last) else due)
+                is_open = None not in portions
+                if waiting := [one for portion in portions if portion is not None for one in portion]:
+                    self._store(waiting)
+                    due = due or time.monotonic() + _SYNC_S
+                if due is not None and ((due <= time.monotonic() and not _is_running(last)) or not is_open):
+                    last = disk.submit(self._wait_for_disk)
+                    # What was written meanwhile may be due by then.
+                    last.add_done_callback(lambda _: self._queue.put([]))
+                    due = None
 
     def _next(self, due: float | None) -> list[list[_Waiting] | None]:
         """All that was handed over; nothing where there is nothing until the disk is due."""
@@ -121,6 +126,10 @@ class LogWriter:
             self._sync()
         except OSError as error:
             logger.warning("%s: the disk does not confirm what was written (%s)", self._name, error.strerror)
+
+
+def _is_running(sync: Future[None] | None) -> bool:
+    return sync is not None and not sync.done()
 
 
 def _tell(outcomes: Sequence[tuple[asyncio.Future[None], Exception | None]]) -> None:

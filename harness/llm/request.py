@@ -58,7 +58,7 @@ class Request:
         return record
 
     def body(self) -> dict[str, Any]:
-        """The arguments of ``chat.completions.create``."""
+        """What is posted to ``chat/completions``, as JSON."""
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [message._asdict() for message in self.messages],
@@ -86,7 +86,7 @@ class Reply:
         completion_tokens: As the server reports.
         finish_reason: ``stop``, ``length`` or the server's word; ``error`` where the call failed.
         model: The model the server says it used.
-        error: ``None``, or what the server said when it refused for good.
+        error: ``None``, or why the call failed for good: the refusal, or what the last of all attempts ended with.
     """
 
     text: str
@@ -98,7 +98,7 @@ class Reply:
 
     @classmethod
     def failed(cls, model: str, error: str) -> Reply:
-        """The outcome of a call that the server refused for good."""
+        """The outcome of a call that the server refused, or that failed at every attempt."""
         return cls("", 0, 0, "error", model, error)
 
     @classmethod

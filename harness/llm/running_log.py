@@ -36,7 +36,7 @@ class RunningLog:
             writing it right now.
 
     Raises:
-        UserError: A line other than the last is damaged, or the file cannot be written.
+        UserError: A line other than the last is damaged, an earlier version wrote the file, or it cannot be written.
     """
 
     def __init__(self, path: Path, is_owner: bool) -> None:
@@ -176,6 +176,8 @@ class RunningLog:
                 try:
                     found.note(line, end)
                 except DAMAGE as error:
+                    if log_lines.is_old(line):
+                        raise old_log(self.path, self.path.parent) from error
                     raise UserError(
                         f"{self.path}, line {number} is damaged ({error}); restore the file, or delete this one line: "
                         "the calls that need it will be asked again"
@@ -195,6 +197,19 @@ class RunningLog:
             logger.warning("%s: cut off an unfinished last line (%d bytes)", self.path, torn)
             with writing(self.path):
                 os.ftruncate(self._file, self._length)
+
+
+def old_log(path: Path, what: Path) -> UserError:
+    """What to say of a log that an earlier version wrote.
+
+    Args:
+        path: The log.
+        what: What has to go, for what else is in it rests on the log.
+    """
+    return UserError(
+        f"{path} was written by an earlier version of this suite, in a form that is read no longer; move {what} away, "
+        "or remove it, and give the same command again: its calls will be asked again"
+    )
 
 
 class _Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import time
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import httpx2
 import openai
 
+from harness.errors import UserError
 from harness.llm.completion import Kind
 from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.limiter import Limiter
@@ -51,7 +53,7 @@ class Server:
         self._slots = None
         if slots is not None and url != IN_PROCESS:
             path = slots / hashlib.sha256(url.encode()).hexdigest()[:16]
-            self._slots = Slots(path, endpoint.max_in_flight, self.let_in)
+            self._slots = Slots(path, endpoint.max_in_flight, self.let_in, self._turn_away)
         self._unanswered = 0
         self._next_probe = 0.0
 
@@ -114,6 +116,10 @@ class Server:
         for line in self.waiting_lines:
             line.let_in()
 
+    def _turn_away(self, error: UserError) -> None:
+        for line in self.waiting_lines:
+            line.turn_away(error)
+
     def want(self) -> None:
         """Tell the other processes how much more this one could use."""
         if self._slots is not None:
@@ -137,7 +143,7 @@ class Pool:
     """The servers of one backbone, and the calls that wait for one of them, first come, first served.
 
     Attributes:
-        servers: All that serve the backbone.
+        servers: All that are asked for the backbone.
         signs_of_life: Answers so far, refusals included.
     """
 
@@ -154,7 +160,11 @@ class Pool:
         return -(-len(self._line) // len(self.servers))
 
     async def enter(self, avoid: Server | None = None) -> Place:
-        """Wait for a place at the least loaded server, if possible another than ``avoid``."""
+        """Wait for a place at the least loaded server, if possible another than ``avoid``.
+
+        Raises:
+            UserError: The limit that processes share cannot be worked with.
+        """
         future: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
         self._line.append((future, avoid))
         self.let_in()
@@ -162,7 +172,9 @@ class Pool:
             return await future
         except asyncio.CancelledError:
             if future.cancelled():
-                self._line.remove((future, avoid))
+                # Who left meanwhile may have taken it out already.
+                with contextlib.suppress(ValueError):
+                    self._line.remove((future, avoid))
             else:
                 future.result().server.end()
             raise
@@ -176,6 +188,19 @@ class Pool:
         for server in self.servers:
             server.want()
 
+    def turn_away(self, error: UserError) -> None:
+        """Tell all who wait that they wait in vain."""
+        while self._line:
+            future, _ = self._line.popleft()
+            if not future.done():
+                future.set_exception(error)
+
+    def leave_out(self, servers: Sequence[Server]) -> None:
+        """Ask some of the servers nothing, from now on."""
+        for server in servers:
+            server.waiting_lines.remove(self)
+        self.servers = [server for server in self.servers if server not in servers]
+
     def _best(self, avoid: Server | None) -> Server | None:
         sure = [server for server in self.servers if not server.in_doubt] or self.servers
         ready = [server for server in sure if server.has_room]
@@ -183,10 +208,17 @@ class Pool:
 
 
 def pools(endpoints: Mapping[str, Endpoint], http: httpx2.AsyncClient, slots: Path | None) -> dict[str, Pool]:
-    """The servers of every backbone; backbones that name the same URL share the server."""
+    """The servers of every backbone; backbones that name the same URL share the server.
+
+    Raises:
+        UserError: A key is not set, or the limits that processes share cannot be worked with.
+    """
     servers: dict[str, Server] = {}
-    for endpoint in endpoints.values():
-        for url in endpoint.urls:
-            if url not in servers:
-                servers[url] = Server(url, endpoint, http, slots)
+    with contextlib.ExitStack() as opened:
+        for endpoint in endpoints.values():
+            for url in endpoint.urls:
+                if url not in servers:
+                    servers[url] = Server(url, endpoint, http, slots)
+                    opened.callback(servers[url].close)
+        opened.pop_all()
     return {key: Pool([servers[url] for url in endpoint.urls]) for key, endpoint in endpoints.items()}

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.errors import UserError
 from harness.llm.slot_table import Row, SlotTable, fair_shares
 
 TICK_S = 0.02
@@ -29,9 +30,12 @@ class Slots:
         path: The file that the processes share.
         most: Requests in flight of all processes together.
         on_more: Called when more may be sent than before.
+        on_failure: Called with the reason when the file cannot be worked with; who waits would wait for ever.
     """
 
-    def __init__(self, path: Path, most: int, on_more: Callable[[], None]) -> None:
+    def __init__(
+        self, path: Path, most: int, on_more: Callable[[], None], on_failure: Callable[[UserError], None]
+    ) -> None:
         self.most = most
         self.in_flight = 0
         self.held = 0
@@ -39,6 +43,7 @@ class Slots:
         self._waiting = 0
         self._table = SlotTable(path)
         self._on_more = on_more
+        self._on_failure = on_failure
         self._timer: asyncio.Handle | None = None
         self._settled = float("-inf")
         self._pause = TICK_S
@@ -81,9 +86,13 @@ class Slots:
     def _settle(self) -> None:
         self._timer = None
         began, before = time.monotonic(), self._usable
-        with self._table.guarded() as alone:
-            if alone:
-                self._agree(self._table.read(), began)
+        try:
+            with self._table.guarded() as alone:
+                if alone:
+                    self._agree(self._table.read(), began)
+        except UserError as error:
+            self._on_failure(error)
+            return
         self._settled = time.monotonic()
         self._pause = max(TICK_S, (self._settled - began) / _SHARE_OF_TIME)
         if self._usable > before:

@@ -12,7 +12,9 @@ def with_causes(error: BaseException) -> str:
     messages: list[str] = []
     cause: BaseException | None = error
     while cause is not None:
-        if str(cause) and str(cause) not in messages:
+        # The library calls a refused connection a time-out; what it comes from says more.
+        is_wrapper = isinstance(cause, openai.APIConnectionError) and cause.__cause__ is not None
+        if str(cause) and str(cause) not in messages and not is_wrapper:
             messages.append(str(cause))
         cause = cause.__cause__
     return ": ".join(messages) or type(error).__name__

@@ -16,7 +16,7 @@ from harness import anew, cell, config, layout
 from harness.benchmarks.prepare import prepare
 from harness.config import Cell
 from harness.errors import UserError
-from harness.llm.client import Served
+from harness.llm.served import Served
 from harness.opening import check_confinement
 from harness.plan import Plan, plan
 from harness.sandbox.levels import LEVELS

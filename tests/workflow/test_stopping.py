@@ -164,7 +164,7 @@ async def stubborn():
 stopping.GRACE_S = 0.2
 stopping.run(stubborn())
 """
-    line = "stopped by SIGTERM; not put away within 0.2 s; what is finished is kept: give the same command again"
+    line = "stopped by SIGTERM; not put away within 0.2 s, so ended at once; give the same command again"
     assert told(program, signal.SIGTERM) == (143, [line])
 
 
@@ -182,8 +182,55 @@ stopping.run(slow())
     status, said = told(program, signal.SIGINT, signal.SIGINT)
     assert (status, said) == (
         130,
-        ["stopped by SIGINT; told so twice; what is finished is kept: give the same command again"],
+        ["stopped by SIGINT; told so twice, so ended at once; give the same command again"],
     )
+
+
+MOMENTS = {
+    "while it waits": "tell(); await asyncio.sleep(60)",
+    "in its last lines": "tell()",
+    "as its last lines fail": "tell(); raise KeyError('mine')",
+    "while tasks left over end": "loop.left = asyncio.create_task(left_over()); await asyncio.sleep(0)",
+    "when the loop is closed": "loop.close = closing(loop.close)",
+    "when it has failed and the loop is closed": "loop.close = closing(loop.close); raise KeyError('mine')",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_told_at_any_moment_of_one_piece_of_work_nothing_comes_after_it(moment: str, number: signal.Signals) -> None:
+    program = f"""
+import signal, threading
+def tell():
+    signal.raise_signal({int(number)})
+def closing(close):
+    def closed():
+        close()
+        tell()
+    return closed
+async def left_over():
+    try:
+        await asyncio.sleep(60)
+    finally:
+        tell()
+async def work():
+    loop = asyncio.get_running_loop()
+    {MOMENTS[moment]}
+stopping.GRACE_S = 0.5
+try:
+    for piece in range(3):
+        try:
+            stopping.run(work())
+        except KeyError:
+            pass
+        logging.error("went on")
+finally:
+    # What could still end this process would do it here.
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join()
+"""
+    assert told(program) == (128 + number, [f"stopped by {number.name}; give the same command again"])
 
 
 @pytest.mark.parametrize("cleanup", ["pass", "raise RuntimeError('the worker is gone')"])

@@ -18,9 +18,13 @@ def say(words: str) -> None:
     sys.stdout.flush()
 
 
+def say_why(error: Exception) -> None:
+    say(str(error))
+
+
 async def main(path: str, most: str, calls: str, seconds: str, wanted: str) -> None:
     free = asyncio.Event()
-    slots = Slots(Path(path), int(most), free.set)
+    slots = Slots(Path(path), int(most), free.set, say_why)
     left, waiting = int(calls), 0
 
     async def one() -> None:

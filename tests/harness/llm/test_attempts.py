@@ -19,7 +19,14 @@ from harness.llm.attempts import AttemptLog
 
 
 def lines(log: AttemptLog) -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in log.path.read_bytes().splitlines()]
+    content = log.path.read_bytes()
+    assert content.endswith(b"\n") or not content
+    return [orjson.loads(line) for line in content.splitlines()]
+
+
+def note(log: AttemptLog, key: str) -> None:
+    with log.measure(key, "url", 1):
+        pass
 
 
 def fail(log: AttemptLog, error: BaseException) -> None:
@@ -84,6 +91,53 @@ async def test_a_full_disk_is_told_to_the_next_attempt(
         await asyncio.sleep(0.01)
     with pytest.raises(UserError, match="cannot write"), log.measure("key", "url", 1):
         raise AssertionError("the attempt is not made")
-    log.close()
+    with pytest.raises(UserError, match="cannot write"):
+        log.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(log._file)
+    log.close()
+
+
+@pytest.mark.parametrize("room", [0, 1, 150, 250])
+async def test_what_did_not_fit_is_written_whole_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    log = AttemptLog(tmp_path / "attempts.jsonl")
+    note(log, "first")
+    log._write()
+    write, left = os.write, room
+
+    def limited(handle: int, data: bytes) -> int:
+        nonlocal left
+        if not left:
+            raise OSError(28, "No space left on device")
+        count = write(handle, data[:left])
+        left -= count
+        return count
+
+    note(log, "second")
+    note(log, "third")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", limited)
+        with pytest.raises(UserError, match="No space left on device"):
+            log._write()
+    assert left == 0
+    assert [line["key"] for line in lines(log)] == ["first"]
+    note(log, "fourth")
+    log.close()
+    assert [line["key"] for line in lines(log)] == ["first", "second", "third", "fourth"]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"key": "seco', b"{"])
+@pytest.mark.parametrize("whole", [b"", b'{"key":"first"}\n'])
+async def test_what_a_killed_process_wrote_of_a_line_is_cut_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, whole: bytes, torn: bytes
+) -> None:
+    path = tmp_path / "attempts.jsonl"
+    path.write_bytes(whole + torn)
+    log = AttemptLog(path)
+    assert path.read_bytes() == whole
+    assert caplog.messages == ([f"{path}: cut off an unfinished last line ({len(torn)} bytes)"] if torn else [])
+    note(log, "third")
+    log.close()
+    assert [line["key"] for line in lines(log)] == [*(["first"] if whole else []), "third"]

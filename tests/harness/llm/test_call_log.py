@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.llm.call_log import CallLog, drop_errors, failed_calls, logs_below
-from harness.llm.request import Message, Reply, Request
+from harness.llm.call_log import CallLog, logs_below
+from harness.llm.request import Message, Request
 from tests.harness.llm.logged import answers, fill, keys, reply, request, running
-
-FAILED = Reply.failed("some/model", "context too long")
 
 
 async def test_a_finished_call_is_found_before_and_after_reopening(tmp_path: Path) -> None:
@@ -222,55 +220,6 @@ async def test_nothing_is_unwritten_after_closing(tmp_path: Path) -> None:
     log.close()
     assert len(running(tmp_path / "calls.jsonl")) == 100
     await asyncio.gather(*waiting)
-
-
-async def test_errors_are_forgotten_and_answers_stay(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    with CallLog(path) as log:
-        await log.append(request("a"), reply("1"))
-        await log.append(request("b"), FAILED)
-    assert failed_calls(path) == 1
-    assert drop_errors(path) == 1
-    with CallLog(path) as log:
-        assert log.get(request("a").key) == reply("1")
-        assert log.get(request("b").key) is None
-        assert len(log) == 1
-    assert (failed_calls(path), drop_errors(path)) == (0, 0)
-
-
-async def test_errors_in_sealed_logs_are_forgotten_too(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    with CallLog(path) as log:
-        await log.append(request("a"), reply("1"))
-        await log.append(request("b"), FAILED)
-        await log.append(request("c"), FAILED)
-        log.seal(keys("ab"))
-    assert failed_calls(path) == 2
-    assert drop_errors(path) == 2
-    with CallLog(path) as log:
-        assert [log.get(request(text).key) for text in "abc"] == [reply("1"), None, None]
-        assert len(log) == 1
-        await log.append(request("c"), reply("2"))
-        assert len(log) == 2
-        with pytest.raises(UserError, match="lacks 1 calls"):
-            log.seal(keys("ab"))
-        log.seal(keys("a"))
-    assert failed_calls(path) == 0
-    assert answers(path, "abc") == {"a": "1", "c": "2"}
-
-
-def test_while_somebody_writes_failures_are_counted_but_not_forgotten(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    fill(path, "a")
-    with CallLog(path) as log:
-        asyncio.run(log.append(request("b"), FAILED))
-        with path.open("ab") as file:
-            file.write(b'{"key": "be')
-        assert failed_calls(path) == 1
-        done: list[bool] = []
-        with pytest.raises(UserError, match="is being written by"):
-            drop_errors(path, before=lambda: done.append(True))
-        assert done == []
 
 
 def test_logs_are_found_whatever_state_they_are_in(tmp_path: Path) -> None:

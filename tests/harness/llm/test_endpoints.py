@@ -22,6 +22,9 @@ def test_a_missing_endpoint_and_a_missing_key_are_named(tmp_path: Path, monkeypa
     path.write_text("m: {url: 'http://x/v1'}\nn: {url: 'http://x/v1', max_in_flight: 2}\n")
     with pytest.raises(UserError, match="m and n share http://x/v1; give them the same max_in_flight"):
         load(path, ["m", "n"])
+    path.write_text("m: {url: 'http://x/v1', key_env: A}\nn: {url: 'http://x/v1', key_env: B}\n")
+    with pytest.raises(UserError, match="m and n share http://x/v1; give them the same key_env"):
+        load(path, ["m", "n"])
     path.write_text("m: {uri: 'http://localhost:1/v1'}\n")
     with pytest.raises(UserError, match="did you mean 'url'"):
         load(path, ["m"])

@@ -14,7 +14,7 @@ from aiohttp import web
 from harness.errors import UserError
 from harness.llm import client as client_module
 from harness.llm.request import Reply
-from harness.llm.retries import MAX_ATTEMPTS, MAX_RETRY_AFTER_S, delay_s
+from harness.llm.retries import MAX_ATTEMPTS
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import (
     ANSWER,
@@ -24,6 +24,7 @@ from tests.harness.llm.serving import (
     Scripted,
     completion,
     http,
+    models,
     request,
     served_at,
     wired_at,
@@ -207,6 +208,22 @@ async def test_a_dead_server_stops_the_cell_and_nothing_is_recorded(make: Make, 
         await client.served("m", MODEL)
 
 
+async def test_a_call_that_never_ends_is_recorded_where_the_server_is_alive(make: Make, kept: Kept) -> None:
+    """It may be the last of a cell: nobody else is answered meanwhile."""
+
+    async def never(http_request: web.Request) -> web.Response:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async def listed(http_request: web.Request) -> web.Response:
+        return web.json_response(models())
+
+    async with served_at(chat=never, models=listed) as url:
+        reply = await make(None, url, timeout_s=0.05).complete("m", request())
+    assert reply.error is not None
+    assert kept.replies == [reply]
+
+
 async def answering_before(attempt: int, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask a server that answers another call just before an attempt, and the call itself never."""
     client = make(None, "http://127.0.0.1:9/v1")
@@ -309,20 +326,6 @@ async def test_a_server_says_how_long_to_wait(
     assert [attempt for attempt, _ in waited] == [1, 2]
     # A date has no fractions of a second.
     assert [wanted for _, wanted in waited] == pytest.approx([seconds] * 2, abs=2)
-
-
-def test_delays_double_up_to_half_a_minute_and_differ_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    means = [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30]
-    for attempt, mean in enumerate(means, 1):
-        delays = [delay_s(f"key {number}", attempt) for number in range(500)]
-        assert 0.5 * mean <= min(delays) < 0.55 * mean
-        assert 1.45 * mean < max(delays) <= 1.5 * mean
-        assert sum(delays) / 500 == pytest.approx(mean, rel=0.05)
-    assert delay_s("key", 3) == delay_s("key", 3)
-    assert delay_s("key", 1, 20.0) == 20.0
-    assert delay_s("key", 1, 10**6) == MAX_RETRY_AFTER_S
-    assert delay_s("key", 9, 1.0) == delay_s("key", 9)
 
 
 async def test_a_call_that_waits_for_another_attempt_keeps_nobody_from_the_server(

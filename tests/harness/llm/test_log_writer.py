@@ -101,6 +101,42 @@ async def test_the_disk_is_waited_for_once_and_when_nothing_comes_any_longer(mon
     assert disk.synced[before:] == [5]
 
 
+async def test_nobody_waits_for_a_disk_that_confirms_late_and_it_is_asked_by_one_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk, confirms = Disk(), threading.Event()
+    under_way: list[int] = []
+    monkeypatch.setattr(log_writer, "_SYNC_S", 0.01)
+
+    def late() -> None:
+        under_way.append(len(disk.keys))
+        assert confirms.wait(20)
+        disk.sync()
+
+    writer = LogWriter("log", disk.write, late)
+    first, *rest, last = entries(12)
+    await writer.put(first)
+    await wait_until(lambda: under_way == [1])
+    async with asyncio.timeout(10):
+        for one in rest:
+            await writer.put(one)
+            await asyncio.sleep(0.005)
+    assert (len(disk.keys), under_way, disk.synced) == (11, [1], [])
+    # What came meanwhile is confirmed without another entry to wake anybody.
+    confirms.set()
+    await wait_until(lambda: len(disk.synced) == 2)
+    assert under_way == [1, 11]
+    confirms.clear()
+    await writer.put(last)
+    await wait_until(lambda: under_way == [1, 11, 12])
+    closing = asyncio.create_task(asyncio.to_thread(writer.close))
+    await asyncio.sleep(0.05)
+    assert not closing.done()
+    confirms.set()
+    await closing
+    assert under_way == [1, 11, 12]
+
+
 async def test_a_disk_that_does_not_confirm_is_told_and_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk()
 

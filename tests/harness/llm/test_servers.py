@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,6 +141,41 @@ async def test_servers_of_a_backbone_have_to_serve_the_same(make: Make) -> None:
     async with all_at(Counting(), Counting(id="other/model")) as urls:
         with pytest.raises(UserError, match=r"does not serve 'some/model' \(it serves other/model\)"):
             await make(None, *urls).served("m", MODEL)
+
+
+async def test_a_server_that_is_down_at_the_start_is_left_out(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    async with all_at(Counting()) as urls:
+        client = make(None, DEAD, *urls)
+        assert (await client.served("m", MODEL)).revision == "r1"
+        await asyncio.gather(*(client.complete("m", request(str(number))) for number in range(20)))
+        assert [server.url for server in client._pools["m"].servers] == urls
+    assert f"{DEAD} of m does not answer" in caplog.text
+    assert "this job does without it" in caplog.text
+
+
+async def test_a_holder_and_one_who_waits_can_give_up_together(make: Make) -> None:
+    async with all_at(Counting(seconds=60)) as urls:
+        pool = make(None, *urls, max_in_flight=1)._pools["m"]
+        place = await pool.enter()
+        waiting = [asyncio.create_task(pool.enter()) for _ in range(2)]
+        await asyncio.sleep(0)
+        for one in waiting:
+            one.cancel()
+        place.server.end()
+        assert [type(one) for one in await asyncio.gather(*waiting, return_exceptions=True)] == [
+            asyncio.CancelledError,
+            asyncio.CancelledError,
+        ]
+        assert pool.waiting_each == 0
+        (await asyncio.wait_for(pool.enter(), 5)).server.end()
+
+
+async def test_a_key_that_is_not_set_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GMR_TEST_KEY", raising=False)
+    endpoints = {"m": Endpoint((DEAD,)), "n": Endpoint(("http://127.0.0.1:10/v1",), "GMR_TEST_KEY")}
+    for _ in range(2):
+        with pytest.raises(UserError, match="set the environment variable GMR_TEST_KEY"):
+            ChatClient(endpoints, log=Kept(), attempts=None, slots=tmp_path)  # type: ignore[arg-type]
 
 
 async def test_backbones_at_one_url_share_its_limit_and_take_turns(kept: Kept, make: Make) -> None:

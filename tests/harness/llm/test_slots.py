@@ -157,7 +157,7 @@ async def test_slots_not_needed_any_more_are_given_back(
     """What was just in use is kept for a moment, but not from another process that is short."""
     monkeypatch.setattr(slots_module, "KEEP_S", float("inf"))
     grown = asyncio.Event()
-    slots = Slots(tmp_path / "slots", 4, grown.set)
+    slots = Slots(tmp_path / "slots", 4, grown.set, pytest.fail)
     slots.want(4)
     await grown.wait()
     slots.want(0)
@@ -183,7 +183,7 @@ async def test_slots_not_needed_any_more_are_given_back(
 async def test_nobody_settles_while_another_does(tmp_path: Path) -> None:
     holder = python(HOLDER, tmp_path / "slots")
     grown = asyncio.Event()
-    slots = Slots(tmp_path / "slots", 4, grown.set)
+    slots = Slots(tmp_path / "slots", 4, grown.set, pytest.fail)
     try:
         assert holder.stdout is not None
         assert await asyncio.to_thread(holder.stdout.readline) == "True\n"
@@ -195,6 +195,24 @@ async def test_nobody_settles_while_another_does(tmp_path: Path) -> None:
     await asyncio.wait_for(grown.wait(), 10)
     assert (slots.has_room, slots.held) == (True, 1)
     slots.close()
+
+
+async def test_who_waits_learns_that_the_file_cannot_be_worked_with(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(table: SlotTable, row: Row) -> None:
+        raise UserError("cannot write slots: No space left on device")
+
+    async def answer(http_request: web.Request) -> web.Response:
+        return web.json_response(completion())
+
+    async with served_at(chat=answer) as url:
+        client = make(None, url, slots=tmp_path)
+        with monkeypatch.context() as disk:
+            disk.setattr(SlotTable, "write", full)
+            with pytest.raises(UserError, match="No space left"):
+                await asyncio.wait_for(client.complete("m", request("first")), 10)
+        assert (await asyncio.wait_for(client.complete("m", request("second")), 10)).error is None
 
 
 def test_a_file_is_opened_once_in_a_process(tmp_path: Path) -> None:
