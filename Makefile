@@ -1,12 +1,12 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
-# make evidence  long measurements and batteries (docs/performance.md), about an hour
+# make evidence  long measurements and batteries (docs/performance.md), hours
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-EVIDENCE := utilisation training_rollouts one_by_one faults kills same_bytes memory
+EVIDENCE := utilisation training_rollouts one_by_one phases faults kills same_bytes memory
 
 .PHONY: table test check evidence clean
 table: $(READY)
