@@ -124,8 +124,7 @@ class ChatClient:
         for number in range(1, MAX_ATTEMPTS + 1):
             if number == LAST_SIGN_OF_LIFE:
                 heard = pool.signs_of_life
-            place = await pool.enter(avoid=server)
-            server = place.server
+            server = await pool.enter(avoid=server)
             try:
                 with self._attempts.measure(request.key, server.url, number):
                     reply = await attempt(server.client, request, self._endpoints[backbone].timeout_s)
@@ -134,7 +133,7 @@ class ChatClient:
                 return reply
             except AttemptError as error:
                 pool.signs_of_life += error.kind is not Kind.SILENT
-                server.failed(error.kind, place.its_round)
+                server.failed(error.kind)
                 failed = error
             finally:
                 # Before the delay: who waits for another attempt keeps nobody else from the server.

@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx2
 import openai
@@ -73,11 +72,11 @@ class Server:
         probing = self.limiter.in_flight > 0 or time.monotonic() < self._next_probe
         return self._unanswered >= SILENT_AFTER and probing
 
-    def begin(self) -> int:
-        """Count a request in and give its round."""
+    def begin(self) -> None:
+        """Count a request in."""
         if self._slots is not None:
             self._slots.begin()
-        return self.limiter.begin()
+        self.limiter.begin()
 
     def end(self) -> None:
         """Count a request out, and let in who waits."""
@@ -91,7 +90,7 @@ class Server:
         self._heard()
         self.limiter.succeeded()
 
-    def failed(self, kind: Kind, its_round: int) -> None:
+    def failed(self, kind: Kind) -> None:
         """Learn from an attempt without a reply."""
         if kind is Kind.SILENT:
             self._unanswered += 1
@@ -101,7 +100,7 @@ class Server:
         else:
             self._heard()
         if kind is Kind.BUSY:
-            self.limiter.refused(its_round)
+            self.limiter.refused()
         elif kind in (Kind.SILENT, Kind.TROUBLED):
             self.limiter.troubled()
 
@@ -132,13 +131,6 @@ class Server:
             self._slots.close()
 
 
-class Place(NamedTuple):
-    """Permission to send one request: the server, and the round of its limiter."""
-
-    server: Server
-    its_round: int
-
-
 class Pool:
     """The servers of one backbone, and the calls that wait for one of them, first come, first served.
 
@@ -150,7 +142,7 @@ class Pool:
     def __init__(self, servers: Sequence[Server]) -> None:
         self.servers = servers
         self.signs_of_life = 0
-        self._line: deque[tuple[asyncio.Future[Place], Server | None]] = deque()
+        self._line: deque[tuple[asyncio.Future[Server], Server | None]] = deque()
         for server in servers:
             server.waiting_lines.append(self)
 
@@ -159,13 +151,13 @@ class Pool:
         """Calls that wait, spread over the servers."""
         return -(-len(self._line) // len(self.servers))
 
-    async def enter(self, avoid: Server | None = None) -> Place:
+    async def enter(self, avoid: Server | None = None) -> Server:
         """Wait for a place at the least loaded server, if possible another than ``avoid``.
 
         Raises:
             UserError: The limit that processes share cannot be worked with.
         """
-        future: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
         self._line.append((future, avoid))
         self.let_in()
         try:
@@ -176,7 +168,7 @@ class Pool:
                 with contextlib.suppress(ValueError):
                     self._line.remove((future, avoid))
             else:
-                future.result().server.end()
+                future.result().end()
             raise
 
     def let_in(self) -> None:
@@ -184,7 +176,8 @@ class Pool:
         while self._line and (server := self._best(self._line[0][1])) is not None:
             future, _ = self._line.popleft()
             if not future.done():
-                future.set_result(Place(server, server.begin()))
+                server.begin()
+                future.set_result(server)
         for server in self.servers:
             server.want()
 

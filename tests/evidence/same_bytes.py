@@ -1,4 +1,4 @@
-"""The smoke preset with random latencies and another number of questions in flight each time: one hash.
+"""The smoke preset with random latencies, another number of questions in flight and of cores each time: one hash.
 
 python -m tests.evidence.same_bytes [--runs 20] [--seed 0]
 """
@@ -17,6 +17,7 @@ from tests.evidence import smoke
 
 _MOST_IN_FLIGHT = 256
 _LONGEST_LATENCY_S = 0.2
+_MOST_CORES = 8
 
 
 def _main() -> None:
@@ -34,12 +35,15 @@ def _main() -> None:
         for number in range(1, asked.runs):
             latency = round(chance.uniform(0, _LONGEST_LATENCY_S), 3)
             in_flight = 1 if number == 1 else round(_MOST_IN_FLIGHT ** chance.random())
+            # One question in flight is no run to wait for on one core.
+            cores = _MOST_CORES if number == 1 else chance.randint(1, _MOST_CORES)
             folder = smoke.checkout(Path(name, "again"))
             with smoke.simulated(first, "--latency", str(latency)) as url:
-                smoke.run(folder, "--config", f"in_flight={in_flight}", environment={"GMR_SIMULATED_URL": url})
+                words = ("--cores", str(cores), "--config", f"in_flight={in_flight}")
+                smoke.run(folder, *words, environment={"GMR_SIMULATED_URL": url})
             found = smoke.digest(folder)
             hashes[found] += 1
-            print(f"latency {latency:.3f} s, {in_flight:3} in flight, {found[:16]}", flush=True)
+            print(f"latency {latency:.3f} s, {in_flight:3} in flight, {cores} cores, {found[:16]}", flush=True)
             shutil.rmtree(folder)
     print(f"{hashes.total()} runs, {len(hashes)} different")
     sys.exit(len(hashes) > 1)

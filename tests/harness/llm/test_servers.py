@@ -156,18 +156,18 @@ async def test_a_server_that_is_down_at_the_start_is_left_out(make: Make, caplog
 async def test_a_holder_and_one_who_waits_can_give_up_together(make: Make) -> None:
     async with all_at(Counting(seconds=60)) as urls:
         pool = make(None, *urls, max_in_flight=1)._pools["m"]
-        place = await pool.enter()
+        holding = await pool.enter()
         waiting = [asyncio.create_task(pool.enter()) for _ in range(2)]
         await asyncio.sleep(0)
         for one in waiting:
             one.cancel()
-        place.server.end()
+        holding.end()
         assert [type(one) for one in await asyncio.gather(*waiting, return_exceptions=True)] == [
             asyncio.CancelledError,
             asyncio.CancelledError,
         ]
         assert pool.waiting_each == 0
-        (await asyncio.wait_for(pool.enter(), 5)).server.end()
+        (await asyncio.wait_for(pool.enter(), 5)).end()
 
 
 async def test_a_key_that_is_not_set_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,16 +196,16 @@ async def test_backbones_at_one_url_share_its_limit_and_take_turns(kept: Kept, m
 async def test_who_gives_up_while_waiting_leaves_no_trace(when: str, make: Make) -> None:
     client = make(None, DEAD, max_in_flight=1)
     pool = client._pools["m"]
-    place = await pool.enter()
+    holding = await pool.enter()
     waiting = asyncio.create_task(pool.enter())
     await asyncio.sleep(0)
     if when == "just let in":
-        place.server.end()
+        holding.end()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     if when == "waiting":
-        assert place.server.limiter.in_flight == 1
-        place.server.end()
-    assert (place.server.limiter.in_flight, pool.waiting_each) == (0, 0)
-    assert (await asyncio.wait_for(pool.enter(), 1)).server is place.server
+        assert holding.limiter.in_flight == 1
+        holding.end()
+    assert (holding.limiter.in_flight, pool.waiting_each) == (0, 0)
+    assert await asyncio.wait_for(pool.enter(), 1) is holding
