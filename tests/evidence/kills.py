@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,9 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import orjson
-
-from harness.llm.call_log import CallLog
 from tests.evidence import smoke
 
 # From the start of a run to its kill: less would mostly kill the planning of the DAG.
@@ -40,11 +36,11 @@ def _main() -> None:
         with smoke.simulated(calm, "--latency", _LATENCY_S) as url:
             again, finished, kills = 0, 0, 0
             while kills < asked.kills:
-                kept = _kept(killed)
-                asked_before = {cell: _attempts(cell) for cell in kept}
+                kept = smoke.logged(killed)
+                asked_before = {cell: smoke.asked(cell) for cell in kept}
                 ended = _killed(killed, url, moments.uniform(_SOONEST_S, _LATEST_S))
                 again += sum(
-                    key in keys for cell, keys in kept.items() for key in _attempts(cell)[len(asked_before[cell]) :]
+                    key in keys for cell, keys in kept.items() for key in smoke.asked(cell)[len(asked_before[cell]) :]
                 )
                 kills += not ended
                 finished += ended
@@ -79,25 +75,6 @@ def _killed(folder: Path, url: str, after_s: float) -> bool:
         # Jobs in sessions of their own notice that Snakemake is gone.
         time.sleep(1)
         return False
-
-
-def _kept(folder: Path) -> dict[Path, set[str]]:
-    """Keys of the calls in the log of every cell, read from a copy: who opens a log mends it."""
-    found = {}
-    for cell in {path.parent for path in folder.rglob("calls.*jsonl*")}:
-        with tempfile.TemporaryDirectory(prefix="evidence-log-") as name:
-            for path in cell.glob("calls.*"):
-                shutil.copy(path, name)
-            with CallLog(Path(name, "calls.jsonl")) as log:
-                found[cell] = {key for key in set(_attempts(cell)) if key in log}
-    return found
-
-
-def _attempts(cell: Path) -> list[str]:
-    path = cell / "attempts.jsonl"
-    content = path.read_bytes() if path.exists() else b""
-    # The last line may be torn: another process was killed while it wrote.
-    return [orjson.loads(line)["key"] for line in content.split(b"\n")[:-1]]
 
 
 def _forget_a_cell(folder: Path) -> None:

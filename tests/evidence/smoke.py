@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
+
 from harness.files import ROOT
+from harness.llm.call_log import CallLog
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
 # Clock, host and latency stand in these, or what one process knew for itself.
@@ -70,6 +75,26 @@ def differences(one: Path, other: Path) -> list[str]:
     """Names of files that are not the same in both."""
     found, others = files(one), files(other)
     return sorted(name for name in found.keys() | others.keys() if found.get(name) != others.get(name))
+
+
+def asked(cell: Path) -> list[str]:
+    """Keys of the calls that a cell has attempted, as often as it has."""
+    path = cell / "attempts.jsonl"
+    content = path.read_bytes() if path.exists() else b""
+    # The last line may be torn: another process was killed while it wrote.
+    return [orjson.loads(line)["key"] for line in content.split(b"\n")[:-1]]
+
+
+def logged(folder: Path) -> dict[Path, set[str]]:
+    """Keys of the calls in the log of every cell, read from a copy: who opens a log mends it."""
+    found = {}
+    for cell in {path.parent for path in folder.rglob("calls.*jsonl*")}:
+        with tempfile.TemporaryDirectory(prefix="evidence-log-") as name:
+            for path in cell.glob("calls.*"):
+                shutil.copy(path, name)
+            with CallLog(Path(name, "calls.jsonl")) as log:
+                found[cell] = {key for key in set(asked(cell)) if key in log}
+    return found
 
 
 @contextmanager
