@@ -1,4 +1,4 @@
-"""The smoke preset with random latencies, another number of questions in flight and of cores each time: one hash.
+"""The smoke preset with other latencies, questions in flight, cores and caches each time: one hash.
 
 python -m tests.evidence.same_bytes [--runs 20] [--seed 0]
 """
@@ -18,6 +18,8 @@ from tests.evidence import smoke
 _MOST_IN_FLIGHT = 256
 _LONGEST_LATENCY_S = 0.2
 _MOST_CORES = 8
+# What cells share and a run finds or does not.
+_CACHES = ("embeddings", "verdicts")
 
 
 def _main() -> None:
@@ -38,12 +40,18 @@ def _main() -> None:
             # One question in flight is no run to wait for on one core.
             cores = _MOST_CORES if number == 1 else chance.randint(1, _MOST_CORES)
             folder = smoke.checkout(Path(name, "again"))
+            cached = chance.random() < 0.75
+            for cache in _CACHES if cached else ():
+                shutil.copytree(first / "results" / cache, folder / "results" / cache)
             with smoke.simulated(first, "--latency", str(latency)) as url:
                 words = ("--cores", str(cores), "--config", f"in_flight={in_flight}")
                 smoke.run(folder, *words, environment={"GMR_SIMULATED_URL": url})
             found = smoke.digest(folder)
             hashes[found] += 1
-            print(f"latency {latency:.3f} s, {in_flight:3} in flight, {cores} cores, {found[:16]}", flush=True)
+            print(
+                f"latency {latency:.3f} s, {in_flight:3} in flight, {cores} cores, {'cached' if cached else 'cold'}, {found[:16]}",
+                flush=True,
+            )
             shutil.rmtree(folder)
     print(f"{hashes.total()} runs, {len(hashes)} different")
     sys.exit(len(hashes) > 1)
