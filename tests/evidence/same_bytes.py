@@ -48,10 +48,8 @@ def _main() -> None:
                 smoke.run(folder, *words, environment={"GMR_SIMULATED_URL": url})
             found = smoke.digest(folder)
             hashes[found] += 1
-            print(
-                f"latency {latency:.3f} s, {in_flight:3} in flight, {cores} cores, {'cached' if cached else 'cold'}, {found[:16]}",
-                flush=True,
-            )
+            caches = "cached" if cached else "cold"
+            print(f"latency {latency:.3f} s, {in_flight:3} in flight, {cores} cores, {caches}, {found[:16]}", flush=True)
             shutil.rmtree(folder)
     print(f"{hashes.total()} runs, {len(hashes)} different")
     sys.exit(len(hashes) > 1)
