@@ -49,7 +49,7 @@ def _main() -> None:
             found = smoke.digest(folder)
             hashes[found] += 1
             caches = "cached" if cached else "cold"
-            print(f"latency {latency:.3f} s, {in_flight:3} in flight, {cores} cores, {caches}, {found[:16]}", flush=True)
+            print(f"{latency:.3f} s, {in_flight:3} in flight, {cores} cores, {caches}: {found[:16]}", flush=True)
             shutil.rmtree(folder)
     print(f"{hashes.total()} runs, {len(hashes)} different")
     sys.exit(len(hashes) > 1)
