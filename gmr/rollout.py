@@ -13,7 +13,7 @@ from gmr.pool import Pool
 from gmr.router import Memory, Snapshot, State
 from gmr.trace import Step, Trace
 from harness.agents import act
-from harness.choosing import most_frequent, sample
+from harness.choosing import most_frequent
 from harness.items import Item
 from harness.prompts import Record
 from harness.trajectory import Decision, Desk
@@ -97,8 +97,7 @@ class _Draws:
     def choice(self, name: str, probabilities: Probabilities, keys: list[str], *, learned: bool) -> int:
         """Draw one of several; a uniform draw of a module that is off has no part in the log-probability."""
         # A draw that no policy makes stays a draw when the policy is greedy: there is nothing to prefer.
-        greedy = self._greedy and learned
-        index = int(probabilities.argmax()) if greedy else sample(probabilities, self._desk.uniform(self.step, name))
+        index = self._desk.draw(self.step, name, keys, probabilities, greedy=self._greedy and learned)
         log_prob = math.log(probabilities[index])
         self._desk.decide(Decision(self.step, name, 0, keys[index], len(keys), log_prob))
         self.log_prob += log_prob if learned else 0.0
@@ -108,8 +107,7 @@ class _Draws:
         """Draw open or closed; a gate that is off (``None``) draws nothing."""
         if probability is None:
             return otherwise
-        threshold = 0.5 if self._greedy else self._desk.uniform(self.step, name, slot)
-        is_open = threshold < probability
+        is_open = self._desk.toss(self.step, name, probability, slot, greedy=self._greedy)
         log_prob = math.log(probability) if is_open else math.log1p(-probability)
         self._desk.decide(Decision(self.step, name, slot, "yes" if is_open else "no", 2, log_prob))
         self.log_prob += log_prob

@@ -23,7 +23,7 @@ from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.llm.served import Served
-from harness.opening import as_served, check_confinement, endpoints_of, simulated_endpoint
+from harness.opening import as_served, check_confinement, endpoints_of, simulated_endpoint, spending_of
 from harness.plan import Plan
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
@@ -101,7 +101,8 @@ async def open_anew(
     stack.callback(attempts.close)
     # Other cells may be asking real servers; nobody else knows of modelled ones.
     slots = layout.slots() if servers.engine is None else None
-    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, (), None, slots))
+    spending = spending_of(plan, layout.timing(plan.preset.name, plan.cell) / layout.CALL_LOG)
+    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, (), None, slots, spending))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     sandbox = await stack.enter_async_context(Sandbox())
     check_confinement(sandbox.level, served)

@@ -6,13 +6,18 @@ operations per parameter and token; both follow the paper's appendix on the cost
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from harness.yaml_files import read_yaml
+from harness.errors import UserError, unknown
+from harness.yaml_files import changed_at, read_yaml
 
 PRICE_IN_PER_B = 0.003
 PRICE_OUT_PER_B = 0.010
+_WEIGHTS = "weights.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class Backbone:
         parameters_b: Nominal parameter count N, in billions.
         context_length: Longest prompt plus completion, in tokens.
         description: Capabilities, in words.
+        weights: Which other weights than the original these are, in words; ``None`` for the original.
     """
 
     key: str
@@ -34,6 +40,7 @@ class Backbone:
     parameters_b: float
     context_length: int
     description: str
+    weights: str | None = None
 
     @property
     def price_in(self) -> float:
@@ -82,13 +89,109 @@ _SCHEMA = {
 }
 
 
-def load(path: Path) -> dict[str, Backbone]:
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Other weights of the backbones than the original, such as those of another precision.
+
+    Attributes:
+        key: Name in presets.
+        description: What is different, in the words of captions.
+        bits: Bits of a stored weight, scales included, outside of embeddings and output layer.
+        models: Model and revision of each backbone there is with such weights.
+    """
+
+    key: str
+    description: str
+    bits: float
+    models: Mapping[str, Mapping[str, str | None]]
+
+    def __str__(self) -> str:
+        return f"{self.key} ({self.description})"
+
+    def of(self, backbone: str) -> Mapping[str, str | None]:
+        """Model and revision of a backbone.
+
+        Raises:
+            UserError: There are no such weights of it.
+        """
+        if backbone not in self.models:
+            raise UserError(
+                f"{backbone} has no weights {self.key!r}; add them to config/weights.yaml, leave the backbone out of "
+                "the preset, or choose other weights"
+            )
+        return self.models[backbone]
+
+
+_WEIGHTS_SCHEMA = {
+    "type": "object",
+    "propertyNames": {"type": "string", "pattern": r"\A[a-z0-9][a-z0-9_]*\Z"},
+    "additionalProperties": {
+        "type": "object",
+        "properties": {
+            "description": _FIELDS["description"],
+            "bits": {"type": "number", "exclusiveMinimum": 0},
+            "backbones": {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": {
+                    "type": "object",
+                    "properties": {name: _FIELDS[name] for name in ("model", "revision")},
+                    "required": ["model", "revision"],
+                    "additionalProperties": False,
+                },
+            },
+        },
+        "required": ["description", "bits", "backbones"],
+        "additionalProperties": False,
+    },
+}
+
+
+def load(path: Path, weights: str | None = None) -> dict[str, Backbone]:
     """The backbones declared in a file, by key and in the order of the file.
 
     The order is part of the declaration: it is the order of rows in tables and of indices in a policy.
 
+    Args:
+        path: The file.
+        weights: Which weights, declared in ``weights.yaml`` beside it; ``None`` for the original. Backbones that have
+            none of them are left out.
+
     Raises:
-        UserError: The file is unreadable or repeats a key, or a field is missing, unknown or invalid.
+        UserError: A file is unreadable or repeats a key, or a field is missing, unknown or invalid; or there are no
+            such weights.
     """
-    entries = read_yaml(path, _SCHEMA)
-    return {key: Backbone(key=key, **fields) for key, fields in entries.items()}
+    return {key: Backbone(key=key, **fields) for key, fields in declared(path, weights).items()}
+
+
+def declared(path: Path, weights: str | None = None) -> dict[str, dict[str, Any]]:
+    """What :func:`load` makes backbones of: the fields of each, by key."""
+    entries = _declared(path, weights, changed_at(path), changed_at(path.with_name(_WEIGHTS)))
+    return {key: dict(fields) for key, fields in entries.items()}
+
+
+@lru_cache
+def _declared(path: Path, weights: str | None, *_changed_at: int) -> dict[str, dict[str, Any]]:
+    """Read once for every state of the files: planning a DAG asks for each of thousands of cells."""
+    entries: dict[str, dict[str, Any]] = read_yaml(path, _SCHEMA)
+    if weights is None:
+        return entries
+    chosen = load_weights(path.with_name(_WEIGHTS), weights)
+    return {
+        key: {**entry, **chosen.of(key), "weights": str(chosen)}
+        for key, entry in entries.items()
+        if key in chosen.models
+    }
+
+
+def load_weights(path: Path, name: str) -> Weights:
+    """The weights of a name.
+
+    Raises:
+        UserError: The file has a slip, or declares none of this name.
+    """
+    entries = read_yaml(path, _WEIGHTS_SCHEMA)
+    if name not in entries:
+        raise unknown("weight set", name, entries, str(path))
+    entry = entries[name]
+    return Weights(name, entry["description"], entry["bits"], entry["backbones"])

@@ -56,6 +56,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
         used, trained, seconds = await _train(plan, method, workplace, served, log, in_flight)
+        workplace.embeddings.seen = Keys()
         answered = await evaluate(
             method,
             plan.test,
@@ -77,6 +78,7 @@ async def run(plan: Plan) -> dict[str, Any]:
             "training_s": seconds,
             "calls": {**asdict(workplace.client.counts), "failed_attempts": attempts.failed},
         }
+    write_atomically(plan.folder / layout.EMBEDDED, b"".join(map(bytes.fromhex, workplace.embeddings.seen)))
     result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
     write_atomically(layout.seal(plan.preset.name, plan.cell), orjson.dumps(seal._asdict(), option=orjson.OPT_INDENT_2))
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
@@ -140,6 +142,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
                 "model": one.model,
                 "served_by": one.owned_by,
                 **one.details,
+                **({"weights": plan.backbones[key].weights} if plan.backbones[key].weights else {}),
                 "revision": as_served(plan.backbones[key], one).revision,
                 "revision_confirmed": one.revision is not None,
             }
@@ -182,5 +185,11 @@ def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
     scales = sorted({str(one.details["length_scale"]) for one in served if "length_scale" in one.details} - {"1"})
     limit = plan.preset.limit
     bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
-    kept = [f"{bound} {what}" for what, bound in {**bounds, "test questions": limit.test}.items() if bound is not None]
-    return [*(f"length_scale {scale}" for scale in scales), *([f"limit: {', '.join(kept)}"] if kept else [])]
+    share = {} if limit.share is None else {"of the questions": f"{100 * limit.share:g}%"}
+    kept = [
+        f"{bound} {what}"
+        for what, bound in {**share, **bounds, "test questions": limit.test}.items()
+        if bound is not None
+    ]
+    weights = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
+    return [*weights, *(f"length_scale {scale}" for scale in scales), *([f"limit: {', '.join(kept)}"] if kept else [])]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from harness import backbones as backbone_files
 from harness.errors import UserError, unknown
 from harness.files import ROOT, source_of
 from harness.yaml_files import changed_at, check, parse, read_yaml
@@ -20,11 +23,45 @@ POOL = "pool"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many questions of each split are used, and how often those of the training; ``None`` for all."""
+    """How many questions of each split are used, and how often those of the training; ``None`` for all.
+
+    Attributes:
+        train: Most training questions.
+        test: Most test questions.
+        epochs: Most passes over the training questions.
+        share: Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
+    """
 
     train: int | None = None
     test: int | None = None
     epochs: int | None = None
+    share: float | None = None
+
+    def count(self, questions: int, most: int | None) -> int:
+        """How many of the questions of a split are used.
+
+        Args:
+            questions: How many there are.
+            most: The limit of this split.
+        """
+        # Of the decimal that was written, not of the float nearest to it: a tenth of 30 is 3.
+        part = questions if self.share is None else math.ceil(questions * Fraction(str(self.share)))
+        return part if most is None else min(part, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that all cells of a preset together may take; ``None`` for no bound.
+
+    Attributes:
+        calls: Calls, never exceeded.
+        tokens: Prompt and completion tokens; what is in flight when they are spent is paid in addition.
+        cost: In the paper's unit; likewise.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +77,13 @@ class Preset:
     backbones: tuple[str, ...]
     endpoints: str
     seeds: tuple[int, ...]
+    weights: str | None = None
     length_scale: float = 1.0
     limit: Limit = field(default_factory=Limit)
     share_logs: bool = True
     max_error_share: float = 0.05
     in_flight: int | None = None
+    budget: Budget | None = None
     simulator: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -154,9 +193,22 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None, root: Path = R
     for key, (kind, choices, file) in known.items():
         named = "given for this run" if key in changed else f"named in {path.relative_to(root)}"
         _check_names(kind, entry[key], choices, f"{file}; {named}")
+    _check_weights(entry, path.name, root)
     limit = Limit(**(entry.pop("limit", None) or {}))
-    found = Preset(name=name, limit=limit, **_tuples(entry))
+    budget = Budget(**bounds) if (bounds := entry.pop("budget", None)) else None
+    found = Preset(name=name, limit=limit, budget=budget, **_tuples(entry))
     return dataclasses.replace(found, simulator=_changed_world(found, change)) if change else found
+
+
+def _check_weights(entry: Mapping[str, Any], name: str, root: Path) -> None:
+    """Refuse weights that are not declared of every backbone, or that nobody would load."""
+    if entry.get("weights") is None:
+        return
+    if entry["endpoints"] == "simulated":
+        raise UserError(f"{name} has weights {entry['weights']!r}, but simulated backbones have none; leave out one")
+    chosen = backbone_files.load_weights(root / "config" / "weights.yaml", entry["weights"])
+    for backbone in entry["backbones"]:
+        chosen.of(backbone)
 
 
 def _changed_world(chosen: Preset, change: str) -> dict[str, float]:
@@ -241,8 +293,10 @@ def data_identity(chosen: Preset) -> dict[str, Any]:
 def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
     """The part of the configuration that can change the results of one cell, and no other part."""
     entry = methods(root)[cell.method]
-    backbones = parse(root / "config" / "backbones.yaml")
-    limit = dataclasses.asdict(chosen.limit) if entry.trained else {"test": chosen.limit.test}
+    declared = backbone_files.declared(root / "config" / "backbones.yaml", chosen.weights)
+    limit = dataclasses.asdict(chosen.limit)
+    if not entry.trained:
+        limit = {name: limit[name] for name in ("test", "share")}
     encoder = {"encoder": parse(root / "config" / "encoder.yaml")} if entry.trained else {}
     served = {
         "endpoints": chosen.endpoints,
@@ -254,7 +308,7 @@ def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
         "module": entry.module,
         "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
-        "backbones": {key: backbones[key] for key in backbones_of(chosen, cell, root)},
+        "backbones": {key: declared[key] for key in backbones_of(chosen, cell, root)},
         # Their order too: it decides which of them a draw hits, and a dictionary is compared without one.
         "pool": list(backbones_of(chosen, cell, root)),
         "preset": {**data_identity(chosen), "limit": limit, **served},

@@ -12,6 +12,7 @@ import hashlib
 import os
 import struct
 import zlib
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,9 @@ from types import TracebackType
 import numpy as np
 
 from harness.encoder import Encoded, Encoder
+from harness.errors import UserError
 from harness.in_flight import InFlight
+from harness.keys import Keys
 from harness.shared_records import Scanned, SharedRecords
 
 _DIGEST = hashlib.sha256().digest_size
@@ -36,10 +39,15 @@ class Embeddings:
         encoder: Makes what the cache lacks.
         folder: The cache of this encoder; made if absent. Vectors of another one must never lie in it.
         name: Name of the file this process appends to; no two processes may share one.
+
+    Attributes:
+        encoder: The same.
+        seen: SHA-256 of every text that was asked for; may be emptied.
     """
 
     def __init__(self, encoder: Encoder, folder: Path, name: str) -> None:
         self.encoder = encoder
+        self.seen = Keys()
         self._path = folder / f"{name}.bin"
         self._opened: SharedRecords | None = None
         self._threads = ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="encode")
@@ -62,6 +70,7 @@ class Embeddings:
             UserError: The cache cannot be written, another process writes the same file, or the model is not there.
         """
         digest = _digest(text)
+        self.seen.update((digest.hex(),))
         known = self._records.get(digest)
         if known is None:
             return await self._in_flight.share(digest, lambda: self._make(digest, text))
@@ -85,6 +94,32 @@ class Embeddings:
         content = _TOKENS.pack(encoded.tokens) + encoded.vector.astype("<f4").tobytes()
         self._records.append(digest, content)
         return _unpack(content)
+
+
+def records(folder: Path, texts: Iterable[str], dimension: int) -> Iterator[bytes]:
+    """The records of some texts from a cache, which written one after the other are a file of such a cache.
+
+    Args:
+        folder: The cache of one encoder.
+        texts: Their SHA-256 in hexadecimal.
+        dimension: Length of a vector.
+
+    Raises:
+        UserError: The cache lacks one of them.
+    """
+    form = _FixedSize(_TOKENS.size + 4 * dimension)
+    own = folder / ".reading.bin"
+    cache = SharedRecords(own, form)
+    try:
+        for text in texts:
+            digest = bytes.fromhex(text)
+            content = cache.get(digest)
+            if content is None:
+                raise UserError(f"{folder} lacks the embedding of a text (SHA-256 {text}) that a cell looked at")
+            yield form.pack(digest, content)
+    finally:
+        cache.close()
+        own.unlink(missing_ok=True)
 
 
 class _FixedSize:

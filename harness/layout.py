@@ -9,6 +9,8 @@ from harness.config import Cell
 RESULTS = Path("results")
 REPORTS = Path("reports")
 CALL_LOG = "calls.jsonl"
+# In the folder of a cell: SHA-256 of every text that answering the test questions looked at as an embedding.
+EMBEDDED = "embedded.sha256"
 
 
 def base(preset: str) -> str:
@@ -24,6 +26,16 @@ def manifest(preset: str, benchmark: str) -> Path:
 def items(preset: str, benchmark: str) -> Path:
     """The normalised questions."""
     return RESULTS / base(preset) / "data" / f"{benchmark}.items.jsonl"
+
+
+def hashes(preset: str, benchmark: str) -> Path:
+    """What a bundle without questions holds in their place."""
+    return RESULTS / base(preset) / "data" / f"{benchmark}.hashes.json"
+
+
+def served(preset: str, benchmark: str) -> Path:
+    """What the endpoints of a preset said they serve, before the first call about a benchmark."""
+    return RESULTS / preset / "served" / f"{benchmark}.json"
 
 
 def world(preset: str) -> Path:
@@ -59,6 +71,19 @@ def embeddings(encoder: str, benchmark: str) -> Path:
 def verdicts(benchmark: str) -> Path:
     """How programs for one benchmark ended in the sandbox; a cache shared by all cells."""
     return RESULTS / "verdicts" / benchmark
+
+
+def cell_of(folder: Path) -> Cell | None:
+    """The cell whose folder this is; ``None`` where it is another."""
+    match folder.parts:
+        case (_, _, "cells", method, benchmark, backbone, seed) if seed.removeprefix("seed").isdecimal():
+            return Cell(method, benchmark, backbone, int(seed.removeprefix("seed")))
+    return None
+
+
+def spending(preset: str) -> Path:
+    """Where the processes of a preset share what they have spent."""
+    return RESULTS / preset / "spending"
 
 
 def slots() -> Path:

@@ -11,24 +11,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import layout
+from harness import config, layout
 from harness.backbones import Backbone
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
+from harness.budget import Prices
 from harness.config import Preset
 from harness.embeddings import Embeddings
 from harness.encoder import SentenceEncoder
 from harness.error_share import ErrorShare, places_of
 from harness.errors import UserError
-from harness.files import ROOT
 from harness.llm import endpoints
 from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import CallLog, logs_below
 from harness.llm.client import ChatClient
 from harness.llm.log_index import Seal
 from harness.llm.sealed_log import SealedLog
 from harness.llm.served import Served
+from harness.llm.spending import Spending
+from harness.llm.spending_table import SpendingTable
 from harness.llm.transport import ChatEndpoint
 from harness.plan import Plan
 from harness.sandbox.machine import is_fit
@@ -121,18 +123,48 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 
 def _client(plan: Plan, log: CallLog, attempts: AttemptLog) -> ChatClient:
-    shared = [_sealed(path) for path in plan.shared]
-    return ChatClient(endpoints_of(plan), log, attempts, shared, _in_process(plan), layout.slots())
+    shared = [sealed_log(path) for path in plan.shared]
+    spending = spending_of(plan, log.path)
+    return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), layout.slots(), spending)
+
+
+def spending_of(plan: Plan, log: Path) -> Spending | None:
+    """What keeps a process within the budget of its preset; ``None`` where it has none.
+
+    Args:
+        plan: Of the cell.
+        log: The call log that the process writes.
+
+    Raises:
+        UserError: A log of the preset is damaged.
+    """
+    if plan.preset.budget is None:
+        return None
+    name = plan.preset.name
+    table = SpendingTable(layout.spending(name))
+    others = [other for other in logs_below(layout.RESULTS / name) if other != log]
+    prices = Prices(plan.backbones.values())
+    return Spending(name, plan.preset.budget, table, log, others, lambda of: _answering(plan.preset, of), prices)
+
+
+def _answering(preset: Preset, log: Path) -> list[SealedLog]:
+    """The sealed logs that answered some calls of a log."""
+    cell = layout.cell_of(log.parent)
+    if cell is None or cell.method not in config.methods():
+        return []
+    seals = [layout.seal(preset.name, other) for other in config.sharing(preset, cell)]
+    return [sealed_log(seal) for seal in seals if seal.exists()]
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
     """The endpoint of each backbone the cell may ask."""
     if plan.preset.simulated:
         return dict.fromkeys(plan.rows, endpoints.simulated())
-    return endpoints.load(ROOT / "config" / "endpoints.yaml", plan.rows)
+    return endpoints.load(endpoints.declared_in(), plan.rows)
 
 
-def _in_process(plan: Plan) -> ChatEndpoint | None:
+def in_process(plan: Plan) -> ChatEndpoint | None:
+    """What answers in this process; ``None`` where servers do."""
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
 
 
@@ -168,7 +200,12 @@ def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
     return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
 
 
-def _sealed(path: Path) -> SealedLog:
+def sealed_log(path: Path) -> SealedLog:
+    """The log of a finished cell, by the path of its seal.
+
+    Raises:
+        UserError: There is no seal, or the log is not the one that was sealed.
+    """
     try:
         seal = Seal(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:

@@ -35,12 +35,14 @@ class Plan:
     @property
     def test(self) -> list[Item]:
         """The test questions this preset asks."""
-        return self.data.test[: self.preset.limit.test]
+        limit = self.preset.limit
+        return self.data.test[: limit.count(len(self.data.test), limit.test)]
 
     @property
     def train(self) -> list[Item]:
         """The training questions this preset uses."""
-        return self.data.train[: self.preset.limit.train]
+        limit = self.preset.limit
+        return self.data.train[: limit.count(len(self.data.train), limit.train)]
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -83,7 +85,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         preset=preset,
         cell=cell,
         method=entry,
-        backbones=load(ROOT / "config" / "backbones.yaml"),
+        backbones=load(ROOT / "config" / "backbones.yaml", preset.weights),
         benchmark=benchmark(cell.benchmark),
         data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
         folder=layout.cell(preset.name, cell),

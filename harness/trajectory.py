@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness import draws
 from harness.backbones import Backbone
+from harness.choosing import sample
 from harness.items import Item
 from harness.llm.client import ChatClient
 from harness.llm.request import Message, Reply, Request
@@ -222,6 +223,40 @@ class Desk:
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
         """A number strictly between 0 and 1, fixed by seed, question, episode and the decision it is for."""
         return draws.uniform(*self._key, str(step), name, str(slot))
+
+    def draw(
+        self,
+        step: int,
+        name: str,
+        options: Sequence[str],
+        probabilities: NDArray[np.float64],
+        slot: int = 0,
+        *,
+        greedy: bool = False,
+    ) -> int:
+        """The index of one of several options, drawn by the number of the decision.
+
+        Args:
+            step: Step of the trajectory.
+            name: What is decided.
+            options: What can be chosen, as :meth:`decide` is told of it.
+            probabilities: Of the options.
+            slot: Tells decisions of the same step and name apart.
+            greedy: Take the most probable one instead.
+        """
+        return int(probabilities.argmax()) if greedy else sample(probabilities, self.uniform(step, name, slot))
+
+    def toss(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
+        """Whether something of a probability happens, which :meth:`decide` is told of as ``yes`` or ``no``.
+
+        Args:
+            step: Step of the trajectory.
+            name: What is decided.
+            probability: That it happens.
+            slot: Tells decisions of the same step and name apart.
+            greedy: Let it happen where that is more probable than not.
+        """
+        return (0.5 if greedy else self.uniform(step, name, slot)) < probability
 
     def decide(self, decision: Decision) -> None:
         """Record one decision of a policy."""

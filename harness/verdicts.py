@@ -40,7 +40,7 @@ _KEPT_OUTPUT = 1000
 # Another machine, or this one on another day, may end the same program otherwise. A limit of memory is among them: a
 # machine that has none left, or one with more processors and so more memory set aside for threads, raises the same
 # error. A limit of output is not: how much is too much, and what is kept of it, are counted in the program's own bytes.
-_MACHINES_OWN = frozenset(
+MACHINES_OWN = frozenset(
     {Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.MEMORY_LIMIT, Outcome.KILLED, Outcome.SANDBOX_ERROR}
 )
 # How chance, the clock and the machine get into a program; a word too many costs no more than executing again.
@@ -105,7 +105,7 @@ class RememberingSandbox(Sandbox):
     async def _execute(self, digest: bytes, program: Program) -> Execution:
         whole = await super().run(program)
         execution = replace(whole, stdout=whole.stdout[-_KEPT_OUTPUT:])
-        if execution.outcome not in _MACHINES_OWN and _is_its_own(program):
+        if execution.outcome not in MACHINES_OWN and _is_its_own(program):
             _, *rest, _ = astuple(execution)
             self._records.append(digest, orjson.dumps([execution.outcome, *rest]))
         elif execution.outcome is not Outcome.SANDBOX_ERROR:

@@ -36,6 +36,7 @@ class Workplace:
         embeddings: Sentence embeddings.
         seed: Training seed.
         errors: Stops the cell when too many attempts fail.
+        desks: Makes a desk.
     """
 
     client: ChatClient
@@ -46,10 +47,11 @@ class Workplace:
     embeddings: Embeddings
     seed: int
     errors: ErrorShare
+    desks: Callable[..., Desk] = Desk
 
     def desk(self, item: Item, episode: Episode = TEST) -> Desk:
         """A desk for one attempt at a question."""
-        return Desk(
+        return self.desks(
             item,
             self.client,
             self.backbones,

@@ -29,7 +29,7 @@ def read_comparable(folders: Iterable[Path]) -> tuple[Cell, ...]:
 
 
 def check_comparable(cells: Sequence[Cell]) -> None:
-    """Refuse cells of different kinds, presets, simulated worlds, questions or rules, and the same cell twice.
+    """Refuse cells of different kinds, presets, worlds, weights, questions or rules, and the same cell twice.
 
     The seeds of one measurement must also agree in their conditions and in what answered under the name of each
     backbone: a mean over them would be of nothing that was ever run.
@@ -40,6 +40,7 @@ def check_comparable(cells: Sequence[Cell]) -> None:
     _agree(cells, lambda cell: "simulated" if cell.run.simulated else "real", "kinds of backbones")
     _agree(cells, lambda cell: cell.run.preset, "presets")
     _agree(cells, _worlds, "simulated worlds")
+    _agree(cells, _weights, "weights of the backbones")
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
         _agree(column, lambda cell: cell.run.data.checksum, f"data checksums of {benchmark}")
@@ -69,6 +70,12 @@ def _answered(key: str, cell: Cell) -> str:
 def _worlds(cell: Cell) -> str:
     """The worlds that a cell's simulated backbones live in; real ones have none."""
     found = {short(backbone["world"]) for backbone in cell.run.backbones.values() if "world" in backbone}
+    return ", ".join(sorted(found)) or "none"
+
+
+def _weights(cell: Cell) -> str:
+    """Which weights a cell's backbones had, such as those of another precision."""
+    found = {backbone.get("weights", "original") for backbone in cell.run.backbones.values()}
     return ", ".join(sorted(found)) or "none"
 
 

@@ -117,7 +117,7 @@ class Artefact:
         """What of the configuration decides, besides the inputs, what it shows."""
         cells = self.cells_of(preset)
         entries = config.methods()
-        asked = {"backbones": preset.backbones, "benchmarks": preset.benchmarks, "endpoints": preset.endpoints}
+        asked = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
         return {
             "cells": [str(cell) for cell in cells],
             "titles": {cell.method: entries[cell.method].title for cell in cells},
@@ -142,7 +142,7 @@ class Artefact:
         """What it reads of the configuration beside its cells."""
         if self.worlds:
             return ["config/sensitivity.yaml"]
-        return [] if self.cells or self.data else ["config/backbones.yaml"]
+        return [] if self.cells or self.data else ["config/backbones.yaml", "config/weights.yaml"]
 
     def build(self, preset: Preset) -> Table | Figure:
         """Make it from the finished cells of a preset.

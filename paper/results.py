@@ -59,7 +59,7 @@ class Run:
         notes: What a reader of a table must know, such as a reduced number of questions, or a training that was
             rewarded by other rules than those that graded the test.
         backbones: Identity of each backbone: ``"model"`` and ``"served_by"``, and where known ``"revision"`` with
-            ``"revision_confirmed"`` and, of a simulated one, ``"world"``.
+            ``"revision_confirmed"``, of a simulated one ``"world"``, of other weights than the original ``"weights"``.
     """
 
     preset: str

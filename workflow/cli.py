@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 
+from harness.budget import BudgetError
 from harness.errors import UserError
 from workflow.app import app
 from workflow.commands import (
+    bundling,
     claims,
+    flips,
+    forecasting,
     grading,
     grim,
     jobs,
@@ -17,13 +21,30 @@ from workflow.commands import (
     reports,
     routing,
     sandboxing,
+    serving,
     timing,
     upkeep,
 )
-from workflow.jobs import die_with_parent
+from workflow.jobs import begin_no_more, die_with_parent
 from workflow.stopping import stop_cleanly
 
-COMMANDS = (jobs, timing, reports, claims, grading, grim, routing, regrading, sandboxing, proving, upkeep)
+COMMANDS = (
+    jobs,
+    timing,
+    reports,
+    claims,
+    grading,
+    grim,
+    routing,
+    regrading,
+    sandboxing,
+    serving,
+    proving,
+    upkeep,
+    bundling,
+    forecasting,
+    flips,
+)
 
 
 def main() -> None:
@@ -41,4 +62,6 @@ def main() -> None:
         app()
     except UserError as error:
         logging.error("error: %s", error)
+        if isinstance(error, BudgetError):
+            begin_no_more()
         sys.exit(2)

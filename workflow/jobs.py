@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import sys
 import threading
@@ -33,6 +34,17 @@ def inherited_overrides() -> dict[str, Any]:
     """The overrides of the Snakemake that started this job; none where it was started by hand."""
     given: dict[str, Any] = json.loads(os.environ.get(OVERRIDES, "{}"))
     return given
+
+
+def begin_no_more() -> None:
+    """Let the announced process, if it is Snakemake on this host, end what is running and begin nothing else.
+
+    With ``keep-going``, every job to come would only say once more why this one has ended.
+    """
+    host, _, pid = os.environ.get(PARENT, "").rpartition(":")
+    if host == socket.gethostname() and int(pid) != os.getpid():
+        # Snakemake takes it for the wish to end when the jobs that run have come to theirs.
+        os.kill(int(pid), signal.SIGTERM)
 
 
 def die_with_parent() -> None:

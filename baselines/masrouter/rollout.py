@@ -12,7 +12,7 @@ from baselines.masrouter.router import Choose, Decided, Router
 from baselines.masrouter.tasks import profiles
 from baselines.masrouter.team import Agent, Team, with_all_tests, work
 from baselines.masrouter.trace import Choices, Trace, draw_noise
-from harness.choosing import most_frequent, sample
+from harness.choosing import most_frequent
 from harness.items import Item
 from harness.trajectory import Decision, Desk
 
@@ -65,7 +65,7 @@ class Rollout:
         }
 
         def draw(name: str, agent: int, log_probs: Tensor) -> list[int]:
-            index = sample(log_probs[0].exp().numpy(), desk.uniform(PLANNING, name, agent))
+            index = desk.draw(PLANNING, name, names[name], log_probs[0].exp().numpy(), agent)
             choice = names[name][index]
             desk.decide(Decision(PLANNING, name, agent, choice, len(names[name]), log_probs[0, index].item()))
             return [index]

@@ -15,7 +15,6 @@ from baselines.puppeteer.path import Path
 from baselines.puppeteer.policy import Snapshot
 from baselines.puppeteer.state import state_of
 from baselines.puppeteer.trace import Choice, Trace
-from harness.choosing import sample
 from harness.items import Item
 from harness.together import together
 from harness.trajectory import Decision, Desk
@@ -98,9 +97,7 @@ class Rollout:
         return replace(path, last=len(self._choices) - 1, ended=action == TERMINATE)
 
     def _draw(self, log_probs: Array, path: Path, desk: Desk) -> int:
-        if self._greedy:
-            return int(log_probs.argmax())
-        return sample(np.exp(log_probs), desk.uniform(path.steps + 1, "action", path.slot))
+        return desk.draw(path.steps + 1, "action", KEYS, np.exp(log_probs), path.slot, greedy=self._greedy)
 
     async def _act(self, path: Path, item: Item, desk: Desk) -> Path:
         if path.ended or path.last is None:

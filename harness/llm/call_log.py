@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -189,12 +189,21 @@ class CallLog:
 def failed_calls(path: Path) -> int:
     """How many calls of a log, those of other configurations included, ended in an error for good."""
     with ExitStack() as opened:
-        sources: list[Source] = []
-        if path.exists():
-            running = RunningLog(path, is_owner=False)
-            opened.callback(running.close)
-            sources.append(running)
-        return len(_failed([*sources, *_sealed(path, opened).values()]))
+        return len(_failed(_sources_of(path, opened)))
+
+
+def outcomes(path: Path) -> Iterator[tuple[str, str, Reply]]:
+    """Key, model and outcome without its text of every call of a log, those of other configurations included.
+
+    Raises:
+        UserError: The log is damaged.
+    """
+    with ExitStack() as opened:
+        sources = _sources_of(path, opened)
+        calls = merged([source.calls() for source in sources])
+        keys, each = calls.digests.tobytes(), calls.digests.itemsize
+        for number, (source, place) in enumerate(zip(calls.tables, calls.places, strict=True)):
+            yield keys[number * each : (number + 1) * each].hex(), *sources[source].outcome(int(place))
 
 
 def drop_errors(path: Path, before: Callable[[], None] = lambda: None) -> int:
@@ -231,6 +240,16 @@ def _sealed(path: Path, opened: ExitStack) -> dict[Path, SealedFile]:
             found[file] = SealedFile(file)
             opened.callback(found[file].close)
     return found
+
+
+def _sources_of(path: Path, opened: ExitStack) -> list[Source]:
+    """The files of a log that another process may be writing."""
+    sources: list[Source] = []
+    if path.exists():
+        running = RunningLog(path, is_owner=False)
+        opened.callback(running.close)
+        sources.append(running)
+    return [*sources, *_sealed(path, opened).values()]
 
 
 def _failed(sources: Sequence[Source]) -> list[str]:

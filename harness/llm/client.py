@@ -17,6 +17,7 @@ from harness.llm.retries import LAST_SIGN_OF_LIFE, MAX_ATTEMPTS, delay_s
 from harness.llm.sealed_log import SealedLog
 from harness.llm.served import Served, find_served, is_there
 from harness.llm.servers import pools
+from harness.llm.spending import Spending
 from harness.llm.transport import ChatEndpoint, http_client
 from harness.llm.unreachable import unreachable
 
@@ -45,6 +46,7 @@ class ChatClient:
         shared: Sealed logs of other cells, declared inputs of this one.
         in_process: What answers for endpoints of this process.
         slots: Folder in which the processes of a run share their limits; ``None`` where this is the only one.
+        spending: The budget of the run; ``None`` where it has none.
 
     Raises:
         UserError: An API key is not set, the folder of the slots cannot be used, or the system does not allow so many
@@ -59,12 +61,14 @@ class ChatClient:
         shared: Sequence[SealedLog] = (),
         in_process: ChatEndpoint | None = None,
         slots: Path | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self.counts = Counts()
         self._endpoints = endpoints
         self._log = log
         self._attempts = attempts
         self._shared = shared
+        self._spending = spending
         self._flight: InFlight[Reply] = InFlight()
         limits = {url: endpoint.max_in_flight for endpoint in endpoints.values() for url in endpoint.urls}
         self._http = http_client(in_process, sum(limits.values()))
@@ -75,6 +79,8 @@ class ChatClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._flight.close()
+        if self._spending is not None:
+            self._spending.close()
         for server in {server for pool in self._pools.values() for server in pool.servers}:
             server.close()
         await self._http.aclose()
@@ -87,7 +93,7 @@ class ChatClient:
                 report the same.
         """
         pool = self._pools[backbone]
-        served, silent = await find_served(pool.servers, backbone, model)
+        served, silent = await find_served(pool.servers, backbone, model, self._endpoints[backbone].served_name)
         pool.leave_out(silent)
         return served
 
@@ -95,7 +101,8 @@ class ChatClient:
         """The outcome of a call: from the log, from a call in flight, from a sealed log, or from a server.
 
         Raises:
-            UserError: The endpoint is down or refuses the key; nothing is recorded for this call then.
+            UserError: The endpoint is down or refuses the key, or the budget is spent; nothing is recorded for this
+                call then.
         """
         if (known := self._log.get(request.key)) is not None:
             self.counts.log += 1
@@ -113,6 +120,11 @@ class ChatClient:
         return await self._ask(backbone, request)
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
+        if self._spending is None:
+            return await self._asked(backbone, request)
+        return await self._spending.pay(request, lambda: self._asked(backbone, request))
+
+    async def _asked(self, backbone: str, request: Request) -> Reply:
         reply = await self._with_retries(backbone, request)
         self.counts.asked += 1
         await self._log.append(request, reply)
@@ -127,7 +139,8 @@ class ChatClient:
             server = await pool.enter(avoid=server)
             try:
                 with self._attempts.measure(request.key, server.url, number):
-                    reply = await attempt(server.client, request, self._endpoints[backbone].timeout_s)
+                    names = server.names.get(request.model, ())
+                    reply = await attempt(server.client, request, self._endpoints[backbone], names)
                 pool.signs_of_life += 1
                 server.answered()
                 return reply

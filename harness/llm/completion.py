@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
@@ -14,6 +15,7 @@ import httpx2
 import openai
 import orjson
 
+from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 
 # Time-out at a proxy, conflict, too early: nothing the request could do about it.
@@ -48,24 +50,26 @@ class AttemptError(Exception):
         self.retry_after_s = retry_after_s
 
 
-async def attempt(client: openai.AsyncOpenAI, request: Request, timeout_s: float) -> Reply:
+async def attempt(client: openai.AsyncOpenAI, request: Request, endpoint: Endpoint, names: Sequence[str] = ()) -> Reply:
     """Send a request once.
 
     Args:
         client: Of the server.
         request: What to ask.
-        timeout_s: Seconds for all of it, from connecting to the last byte.
+        endpoint: How the server is to be asked, and for how long, from connecting to the last byte.
+        names: What the server calls the model, the name to ask by first; without, what the request calls it.
 
     Raises:
         AttemptError: There is no usable reply.
     """
+    names = names or (request.model,)
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(endpoint.timeout_s):
             # Not chat.completions.create: validating the arguments and the reply against its types is nearly half of
             # what a call costs here, and _reply checks what counts.
             response = await client.post(
                 "/chat/completions",
-                content=orjson.dumps(request.body()),
+                content=orjson.dumps(request.body(endpoint.extended) | {"model": names[0]}),
                 cast_to=httpx2.Response,
                 options={"headers": _HEADERS},
             )
@@ -75,7 +79,7 @@ async def attempt(client: openai.AsyncOpenAI, request: Request, timeout_s: float
         raise AttemptError(Kind.SILENT, "no whole reply in time") from error
     except (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
         raise AttemptError(Kind.SILENT, "no connection, or one that broke off") from error
-    return _reply(response.content, request.model)
+    return _reply(response.content, request.model, names)
 
 
 def _refusal(error: openai.APIStatusError) -> AttemptError:
@@ -101,7 +105,7 @@ def _retry_after(value: str | None) -> float:
         return 0.0
 
 
-def _reply(content: bytes, model: str) -> Reply:
+def _reply(content: bytes, model: str, names: Sequence[str]) -> Reply:
     completion = _parsed(content)
     try:
         choice, usage = completion["choices"][0], completion.get("usage") or {}
@@ -114,8 +118,8 @@ def _reply(content: bytes, model: str) -> Reply:
         raise AttemptError(Kind.DAMAGED, f"not a chat completion: {error!r}") from error
     if not isinstance(sent, int) or not isinstance(written, int):
         raise AttemptError(Kind.DAMAGED, "a chat completion that does not report its usage")
-    if answering != model:
-        raise AttemptError(Kind.DAMAGED, f"a completion of the model {answering!r}, while {model!r} was asked")
+    if answering not in names:
+        raise AttemptError(Kind.DAMAGED, f"a completion of the model {answering!r}, while {names[0]!r} was asked")
     return Reply(text, sent, written, reason, model)
 
 

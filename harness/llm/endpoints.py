@@ -1,4 +1,4 @@
-"""Where backbones are served, read from ``config/endpoints.yaml``."""
+"""Where backbones are served, read from ``config/endpoints.yaml`` or the file that the environment names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError, unknown
+from harness.files import ROOT
 from harness.yaml_files import read_yaml
 
 IN_PROCESS = "in-process"
 SIMULATED_URL = "GMR_SIMULATED_URL"
+ENDPOINTS = "GMR_ENDPOINTS"
 # As many as five servers of the size in config/endpoints.yaml: behind this one URL are all backbones.
 _AT_URL = 1280
 _URL = {"type": "string", "pattern": r"\Ahttps?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?\Z"}
@@ -28,12 +30,16 @@ class Endpoint:
         key_env: Environment variable that holds the API key; the key itself stands in no file.
         max_in_flight: Requests that a server is sent at the same time, by all processes of a run together.
         timeout_s: Seconds after which an attempt counts as failed, be it silent or only slow.
+        served_name: What the servers call the model, where that is not its name in ``config/backbones.yaml``.
+        extended: Whether they take sampling parameters that OpenAI's interface does not have.
     """
 
     urls: tuple[str, ...]
     key_env: str | None = None
     max_in_flight: int = 64
     timeout_s: float = 600.0
+    served_name: str | None = None
+    extended: bool = True
 
     @property
     def api_key(self) -> str:
@@ -48,6 +54,11 @@ class Endpoint:
         if not key:
             raise UserError(f"endpoint {self.urls[0]} needs an API key: set the environment variable {self.key_env}")
         return key
+
+
+def declared_in() -> Path:
+    """The file that says where backbones are served."""
+    return Path(os.environ.get(ENDPOINTS) or ROOT / "config" / "endpoints.yaml")
 
 
 def simulated_url() -> str | None:
@@ -83,6 +94,8 @@ _SCHEMA = {
             "key_env": {"type": "string"},
             "max_in_flight": {"type": "integer", "minimum": 1},
             "timeout_s": {"type": "number", "exclusiveMinimum": 0},
+            "served_name": {"type": "string", "pattern": r"\A\S+\Z"},
+            "extended": {"type": "boolean"},
         },
     },
 }

@@ -57,8 +57,14 @@ class Request:
         record["messages"] = [message._asdict() for message in self.messages]
         return record
 
-    def body(self) -> dict[str, Any]:
-        """What is posted to ``chat/completions``, as JSON."""
+    def body(self, extended: bool = True) -> dict[str, Any]:
+        """What is posted to ``chat/completions``, as JSON.
+
+        Nothing that shapes a reply is left to the server: many take their defaults from the model's repository.
+
+        Args:
+            extended: Whether to send, besides OpenAI's own fields, those by which servers of open weights extend them.
+        """
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [message._asdict() for message in self.messages],
@@ -67,7 +73,11 @@ class Request:
             "max_tokens": self.max_tokens,
             "seed": self.draw,
             "n": 1,
+            "frequency_penalty": 0,
+            "presence_penalty": 0,
         }
+        if extended:
+            body |= {"top_k": -1, "min_p": 0, "repetition_penalty": 1}
         if self.response_format is not None:
             body["response_format"] = orjson.loads(self.response_format)
         return body
@@ -85,7 +95,7 @@ class Reply:
         prompt_tokens: As the server reports, chat template included.
         completion_tokens: As the server reports.
         finish_reason: ``stop``, ``length`` or the server's word; ``error`` where the call failed.
-        model: The model the server says it used.
+        model: The model that answered, by the name in the request.
         error: ``None``, or why the call failed for good: the refusal, or what the last of all attempts ended with.
     """
 

@@ -69,6 +69,11 @@ class RunningLog:
         """Whether the call at a place ended in an error for good."""
         return self._record(place)["reply"]["error"] is not None
 
+    def outcome(self, place: int) -> tuple[str, Reply]:
+        """The model that the call at a place asked, and what came of it, without the text."""
+        record = self._record(place)
+        return record["request"]["model"], log_lines.reply(record, "")
+
     def calls(self) -> Table:
         """The calls by key."""
         return self._calls.table()

@@ -64,6 +64,11 @@ class SealedFile:
         """Whether the call of a number ended in an error for good."""
         return self._record(place)["reply"]["error"] is not None
 
+    def outcome(self, place: int) -> tuple[str, Reply]:
+        """The model that the call of a number asked, and what came of it, without the text."""
+        record = self._record(place)
+        return record["request"]["model"], log_lines.reply(record, "")
+
     def calls(self) -> Table:
         """The calls by key."""
         return Table(self._index.keys, np.arange(len(self._index.keys)))

@@ -38,6 +38,10 @@ class Source(Protocol):
         """Whether the call at a place ended in an error for good."""
         ...
 
+    def outcome(self, place: int) -> tuple[str, Reply]:
+        """The model that the call at a place asked, and what came of it, without the text."""
+        ...
+
     def calls(self) -> Table:
         """The calls by key."""
         ...

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import openai
+from openai.types import Model
 
 from harness.errors import UserError
 from harness.llm.servers import Server
@@ -18,17 +20,34 @@ from harness.together import together
 logger = logging.getLogger(__name__)
 
 LIMIT_S = 60.0
+# Where the weights lie on the server's host is no property of the model.
+_PLACES = frozenset({"root"})
+_ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # For the question whether a server is alive, which costs it nothing.
 SOON_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What an endpoint says of the model it serves."""
+    """What an endpoint says of the model it serves.
+
+    Attributes:
+        model: Its name on the hub, or where else it comes from.
+        owned_by: Who serves it, such as ``vllm``.
+        details: What else is said of it and may be part of a result's identity.
+        root: What the server was told to load, a name on the hub or a folder; no part of any identity.
+    """
 
     model: str
     owned_by: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    root: str | None = field(default=None, compare=False)
+
+    @property
+    def context_length(self) -> int | None:
+        """The longest prompt and reply together, in tokens, where the server reports it."""
+        length = self.details.get("max_model_len")
+        return length if isinstance(length, int) else None
 
     @property
     def revision(self) -> str | None:
@@ -45,14 +64,24 @@ class _SilentError(UserError):
     """A server does not answer."""
 
 
-async def find_served(servers: Sequence[Server], backbone: str, model: str) -> tuple[Served, list[Server]]:
+async def find_served(
+    servers: Sequence[Server], backbone: str, model: str, served_name: str | None = None
+) -> tuple[Served, list[Server]]:
     """What all servers of a backbone that answer agree to serve, and those that do not answer.
+
+    Each server learns by which names it knows the model.
+
+    Args:
+        servers: Of the backbone.
+        backbone: Its key.
+        model: What it is.
+        served_name: What the servers call it, where they do not call it that.
 
     Raises:
         UserError: None can be reached; one refuses the key, or does not serve this model; or they do not all report the
             same.
     """
-    found = await together(_heard(server, backbone, model) for server in servers)
+    found = await together(_heard(server, backbone, model, served_name or model) for server in servers)
     silent = [server for server, one in zip(servers, found, strict=True) if isinstance(one, _SilentError)]
     for one in found:
         if isinstance(one, _SilentError):
@@ -89,14 +118,14 @@ async def is_there(servers: Sequence[Server]) -> bool:
     return any(await together(map(answers, servers)))
 
 
-async def _heard(server: Server, backbone: str, model: str) -> Served | _SilentError:
+async def _heard(server: Server, backbone: str, model: str, name: str) -> Served | _SilentError:
     try:
-        return await _at(server, backbone, model)
+        return await _at(server, backbone, model, name)
     except _SilentError as error:
         return error
 
 
-async def _at(server: Server, backbone: str, model: str) -> Served:
+async def _at(server: Server, backbone: str, model: str, name: str) -> Served:
     try:
         async with asyncio.timeout(LIMIT_S):
             listed = {entry.id: entry for entry in (await server.client.models.list()).data}
@@ -109,11 +138,27 @@ async def _at(server: Server, backbone: str, model: str) -> Served:
             f"{server.url} of {backbone} does not answer like an OpenAI-compatible server; "
             "does its url in config/endpoints.yaml end in /v1?"
         ) from error
-    if model in listed:
-        extra = listed[model].model_extra or {}
-        details = {key: value for key, value in extra.items() if isinstance(value, (int, str))}
-        return Served(model, listed[model].owned_by, details)
-    raise UserError(
-        f"{server.url} does not serve {model!r} (it serves {', '.join(listed) or 'nothing'}); "
-        f"start it with --served-model-name {model}, or correct the entry of {backbone} in config/endpoints.yaml"
-    )
+    if name not in listed:
+        calls = "" if name == model else ", or what it calls this model, as served_name"
+        raise UserError(
+            f"{server.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'}); start it with "
+            f"--served-model-name {name}, or correct the entry of {backbone} in config/endpoints.yaml{calls}"
+        )
+    served = _described(listed[name], model)
+    if served.root is not None and _ON_THE_HUB.fullmatch(served.root) and served.root not in (model, name):
+        raise UserError(
+            f"{server.url} serves the weights of {served.root} under the name {name}; start it with those of {model}, "
+            f"or correct the entry of {backbone} in config/backbones.yaml or weights.yaml"
+        )
+    # A server with several names for one model may answer by any of them, whichever it was asked by.
+    roots = {other: (entry.model_extra or {}).get("root") for other, entry in listed.items()}
+    alike = [other for other, root in roots.items() if other != name and root is not None and root == served.root]
+    server.names[model] = (name, *alike)
+    return served
+
+
+def _described(entry: Model, model: str) -> Served:
+    extra = entry.model_extra or {}
+    root = extra.get("root")
+    details = {key: value for key, value in extra.items() if isinstance(value, (int, str)) and key not in _PLACES}
+    return Served(model, entry.owned_by, details, root if isinstance(root, str) else None)

@@ -36,6 +36,9 @@ class Server:
         endpoint: The entry that names it.
         http: What carries requests.
         slots: Folder of the limits that processes share; ``None`` where no other process asks this server.
+
+    Attributes:
+        names: By the model's own name, what this server calls it, the name to ask by first; it may answer by another.
     """
 
     def __init__(self, url: str, endpoint: Endpoint, http: httpx2.AsyncClient, slots: Path | None) -> None:
@@ -49,6 +52,7 @@ class Server:
         )
         self.limiter = Limiter(endpoint.max_in_flight)
         self.waiting_lines: deque[Pool] = deque()
+        self.names: dict[str, tuple[str, ...]] = {}
         self._slots = None
         if slots is not None and url != IN_PROCESS:
             path = slots / hashlib.sha256(url.encode()).hexdigest()[:16]

@@ -30,10 +30,11 @@ def build(source: Source) -> Table:
     Raises:
         UserError: There is no preset, or ``config/backbones.yaml`` has a slip.
     """
-    preset, published, declared = source.run, load(), load_backbones(BACKBONES)
+    preset, published = source.run, load()
+    declared = load_backbones(BACKBONES, preset.weights)
     keys = dict.fromkeys([*published.prices, *declared])
     pairs = {key: (published.prices.get(key), declared.get(key)) for key in keys}
-    config = fingerprint([BACKBONES])
+    config = fingerprint([BACKBONES, *([BACKBONES.with_name("weights.yaml")] if preset.weights else [])])
     return Table(
         label="backbones",
         caption="Size and prices of the open-weight backbones, and what a run of this preset asks.",
@@ -107,6 +108,9 @@ def _notes(preset: Preset, pairs: Mapping[str, Pair]) -> Iterator[str]:
         "Asked: by what the preset says; which server and which revision in fact answered stands in the provenance of "
         "every table of results. Context: the longest prompt and reply together, in tokens."
     )
+    weights = {backbone.weights for _, backbone in pairs.values() if backbone is not None and backbone.weights}
+    if weights:
+        yield f"Models and revisions are those of the weights {', '.join(sorted(weights))}, not the original ones."
     if any(printed is None for printed, _ in pairs.values()):
         yield "A blank published column: the paper does not have the backbone."
     if any(backbone is None or key not in preset.backbones for key, (_, backbone) in pairs.items()):

@@ -230,3 +230,16 @@ def test_whether_a_server_confirmed_a_revision_is_no_conflict(write_cell):
 def test_rows_may_differ_in_revision_and_conditions(write_cell):
     folders = [write_cell("cot", notes=["a"], **served()), write_cell("single", **served(revision="r2"))]
     assert len(read_comparable(folders)) == 2
+
+
+def test_cells_of_other_weights_do_not_stand_beside_the_original(write_cell):
+    real = {"model": "org/A", "served_by": "vllm"}
+    four = {**real, "model": "org/A-AWQ", "weights": "awq (4 bits)"}
+    folders = [
+        write_cell("single", simulated=False, backbones={"a": real}),
+        write_cell("cot", simulated=False, backbones={"a": four}),
+    ]
+    said = refusal(lambda: read_comparable(folders))
+    assert "different weights of the backbones in one table" in said
+    assert "awq (4 bits)" in said
+    assert "original" in said

@@ -119,17 +119,18 @@ def test_real_backbones_need_no_simulated_world(checkout: Path) -> None:
     planned = snakemake("-n", "reports/paper/main_table.tex", folder=checkout)
     assert jobs(planned.stdout + planned.stderr) == {
         "data": 5,
+        "health": 5,
         "cell": 75,
         "learned_cell": 90,
         "table": 1,
-        "total": 171,
+        "total": 176,
     }
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["reports/nope/main_table.tex"], "error: unknown preset 'nope'; known: embedded, "),
+        (["reports/nope/main_table.tex"], "error: unknown preset 'nope'; known: cpu_server, embedded, "),
         (["--config", "preset=embeded"], "error: unknown preset 'embeded'; did you mean 'embedded'?"),
         (["--config", "limits={test: 3}"], "did you mean 'limit'?"),
         (["--config", "backbones=[qwen-2.5-14b]"], "error: unknown backbone 'qwen-2.5-14b'; did you mean"),

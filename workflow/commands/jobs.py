@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import config, layout
+from harness import config, layout, recording
 from harness.config import Cell
 from workflow import stopping
 from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
@@ -15,6 +15,11 @@ def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = Non
 
     chosen = preset_of(preset, overrides)
     config.check_benchmark(chosen, benchmark)
+    if (recorded := recording.here()) is not None:
+        from workflow.bundling.questions import place
+
+        place(recorded, chosen, benchmark)
+        return
     prepare(
         benchmark,
         chosen.data,
@@ -30,6 +35,9 @@ def world(preset: PresetName, overrides: Overrides = None) -> None:
     from harness.simulator.build import build_world_file
 
     chosen = preset_of(preset, overrides)
+    if (recorded := recording.here()) is not None:
+        recorded.place([layout.world(preset)])
+        return
     stopping.run(build_world_file(chosen))
 
 
@@ -44,6 +52,9 @@ def cell(
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
     from harness import cell as cells
+    from harness import replay
     from harness.plan import plan
 
-    stopping.run(cells.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
+    planned = plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))
+    recorded = recording.here()
+    stopping.run(cells.run(planned) if recorded is None else replay.run(planned, recorded))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness import layout, recording
 from harness.config import Cell
 from workflow import stopping
 from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
@@ -20,4 +21,8 @@ def time_cell(
     from harness import timing
     from harness.plan import plan
 
-    stopping.run(timing.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
+    one = Cell(method, benchmark, backbone, seed)
+    if (recorded := recording.here()) is not None:
+        recorded.place([layout.timing(preset, one) / timing.FILE])
+        return
+    stopping.run(timing.run(plan(preset_of(preset, overrides), one)))

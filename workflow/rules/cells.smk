@@ -43,3 +43,14 @@ use rule cell as learned_cell with:
         seal="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/calls.seal.json",
     wildcard_constraints:
         method=one_of(key for key, entry in METHODS.items() if entry.trained),
+
+
+# What the forecast of a run is reckoned from: every cell behind any artefact, with the seeds of the preset, and nothing
+# else.
+rule cells:
+    input:
+        lambda wildcards: [
+            layout.cell(config["preset"], cell) / "run.json"
+            for cell in registry.cells_of(PRESETS[config["preset"]])
+            if cell.seed in PRESETS[config["preset"]].seeds
+        ],

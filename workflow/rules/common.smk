@@ -6,13 +6,15 @@ import sys
 from snakemake.exceptions import WorkflowError
 
 from harness import config as suite
-from harness import layout
+from harness import layout, recording
 from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
 from paper import registry
 from paper.code import code_of_report
 from workflow import jobs, searches
+from workflow.bundling import opening
+from workflow.shown import is_study, shown
 
 
 def or_one_line(read):
@@ -21,6 +23,15 @@ def or_one_line(read):
         return read()
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+# A replay works in a folder of its own, where the run has the name and the settings that it was recorded with.
+IS_REPLAY = config["preset"] == opening.PRESET
+if IS_REPLAY:
+    REPLAY = or_one_line(lambda: opening.opened(config))
+    config = {"preset": REPLAY.preset, **REPLAY.settings}
+
+    workdir: REPLAY.folder
 
 
 ARTEFACTS = or_one_line(registry.artefacts)
@@ -42,7 +53,7 @@ class Presets(dict):
 
 
 def presets():
-    """Every preset with the overrides applied."""
+    """Every preset with the overrides applied; where a run is replayed, its own."""
     targets = [
         word.split("/")
         for word in sys.argv
@@ -52,9 +63,8 @@ def presets():
         parts[1] for parts in targets if len(parts) > 2 and parts[1] not in FOLDERS
     ]
     suite.check_presets([config["preset"], *asked])
-    return Presets(
-        {name: suite.preset(name, OVERRIDES) for name in suite.preset_names()}
-    )
+    names = [layout.base(config["preset"])] if IS_REPLAY else suite.preset_names()
+    return Presets({name: suite.preset(name, OVERRIDES) for name in names})
 
 
 PRESETS = or_one_line(presets)
@@ -91,7 +101,7 @@ def data_of(name, benchmarks):
 
 
 def cell_inputs(wildcards):
-    """What a cell reads: its data, the simulated world, the sealed logs that may answer it."""
+    """What a cell reads: its data, the world or what servers say, the sealed logs that may answer it."""
     chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
     try:
         suite.check_cell(chosen, cell)
@@ -100,7 +110,27 @@ def cell_inputs(wildcards):
     seals = [layout.seal(chosen.name, other) for other in suite.sharing(chosen, cell)]
     # The simulated world is made from all questions of the preset, so it stands for those of the other benchmarks.
     world = [layout.world(chosen.name)] if chosen.simulated else []
-    return [*data_of(chosen.name, [cell.benchmark]), *world, *seals]
+    return [
+        *data_of(chosen.name, [cell.benchmark]),
+        *world,
+        *health_of(chosen, cell.benchmark),
+        *seals,
+    ]
+
+
+def health_of(chosen, benchmark):
+    """What servers have to say before the first call; that a file is newer makes no cell anew."""
+    if chosen.simulated or recording.FOLDER.exists():
+        return []
+    return [ancient(str(layout.served(chosen.name, benchmark)))]
+
+
+def flips_inputs(wildcards):
+    """What asking servers the same again reads: all questions, the world or what servers say."""
+    chosen = PRESETS[wildcards.preset]
+    world = [layout.world(chosen.name)] if chosen.simulated else []
+    health = [file for key in chosen.benchmarks for file in health_of(chosen, key)]
+    return [*data_of(chosen.name, chosen.benchmarks), *world, *health]
 
 
 def world_inputs(wildcards):
@@ -156,15 +186,8 @@ def claims_choice(wildcards):
 def everything():
     """Every report of the preset that reports are copied from; of a study, its own and the tables of its cells."""
     chosen = PRESETS[config["preset"]]
-    is_study = (ROOT / "config" / "studies" / f"{chosen.name}.yaml").exists()
-    shown = ["main_table", "costs", "leak_report"] if is_study else ARTEFACTS
-    files = [
-        file
-        for name in shown
-        if ARTEFACTS[name].applies_to(chosen)
-        for file in ARTEFACTS[name].files
-    ]
-    own = LEARNING if is_study else CLAIMS
+    files = [file for name in shown(chosen) for file in ARTEFACTS[name].files]
+    own = LEARNING if is_study(chosen) else CLAIMS
     return [*files, *own, *(SEARCHES if searches.folders(chosen) else [])]
 
 

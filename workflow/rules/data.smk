@@ -13,6 +13,12 @@ rule data:
         "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
 
 
+# All questions of the preset, for what is done before its first cell.
+rule questions:
+    input:
+        data_of(config["preset"], PRESETS[config["preset"]].benchmarks),
+
+
 rule world:
     input:
         world_inputs,

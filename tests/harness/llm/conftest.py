@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,15 @@ async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
     opened: list[ChatClient] = []
 
     def make(
-        answers: Scripted | None = None, *urls: str, timeout_s: float = 5, max_in_flight: int = 64, **more: Any
+        answers: Scripted | None = None,
+        *urls: str,
+        timeout_s: float = 5,
+        max_in_flight: int = 64,
+        extended: bool = True,
+        **more: Any,
     ) -> ChatClient:
-        endpoint = Endpoint(urls, None, max_in_flight, timeout_s) if urls else simulated()
+        served = Endpoint(urls, None, max_in_flight, timeout_s) if urls else simulated()
+        endpoint = dataclasses.replace(served, extended=extended)
         wiring: dict[str, Any] = {"log": kept, "attempts": attempts, "in_process": answers, **more}
         opened.append(ChatClient({"m": endpoint}, **wiring))
         return opened[-1]

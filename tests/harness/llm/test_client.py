@@ -14,10 +14,13 @@ from harness.llm.sealed_log import SealedLog
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, completion, request, served_at
 
+EXTENDED = {"top_k": -1, "min_p": 0, "repetition_penalty": 1}
 
-async def test_every_generation_parameter_is_sent(make: Make) -> None:
+
+@pytest.mark.parametrize("extended", [True, False])
+async def test_every_generation_parameter_is_sent(extended: bool, make: Make) -> None:
     server = Scripted()
-    await make(server).complete("m", request(temperature=0.5, draw=3))
+    await make(server, extended=extended).complete("m", request(temperature=0.5, draw=3))
     assert server.asked == [
         {
             "model": MODEL,
@@ -27,6 +30,9 @@ async def test_every_generation_parameter_is_sent(make: Make) -> None:
             "max_tokens": 2048,
             "seed": 3,
             "n": 1,
+            "frequency_penalty": 0,
+            "presence_penalty": 0,
+            **(EXTENDED if extended else {}),
         }
     ]
 

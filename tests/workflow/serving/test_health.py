@@ -1,0 +1,146 @@
+"""What is said of endpoints before the first call: everything that is wrong, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from aiohttp import web
+
+from harness import config, layout
+from harness.benchmarks.prepare import prepare
+from harness.errors import UserError
+from tests.harness.llm.serving import served_at
+from workflow.serving import health
+
+POOL = ("llama-3.2-3B", "llama-3.1-8B")
+PRESET = {"backbones": list(POOL), "methods": ["single"], "benchmarks": ["gsm_hard"]}
+NAMES = {key: f"random/{key}" for key in POOL}
+
+
+def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def models(_: web.Request) -> web.Response:
+        entries = [{"id": name, "object": "model", "created": 0, "owned_by": "vllm", **changes} for name in names]
+        return web.json_response({"object": "list", "data": entries}, status=status)
+
+    return models
+
+
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
+    """Two backbones, one benchmark, its questions prepared."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GMR_ENDPOINTS", str(tmp_path / "endpoints.yaml"))
+    preset = config.preset("cpu_server", PRESET)
+    prepare(
+        "gsm_hard", "embedded", "official", *(of(preset.name, "gsm_hard") for of in (layout.items, layout.manifest))
+    )
+    return preset
+
+
+def point(*entries: dict[str, Any]) -> None:
+    """Put the entries of the backbones where the check reads them."""
+    Path("endpoints.yaml").write_text(yaml.safe_dump(dict(zip(POOL, entries, strict=True))))
+
+
+async def problems(preset: config.Preset) -> list[str]:
+    with pytest.raises(UserError) as caught:
+        await health.check(preset, ["gsm_hard"])
+    first, *lines = str(caught.value).splitlines()
+    assert first == f"{len(lines)} problem{'s'[: len(lines) > 1]} with the servers of preset cpu_server:"
+    assert not layout.served(preset.name, "gsm_hard").exists()
+    return [line.strip() for line in lines]
+
+
+async def test_what_is_served_is_written_down(chosen: config.Preset) -> None:
+    async with AsyncExitStack() as stack:
+        both = listing(*NAMES.values(), max_model_len=8192, root="/models/x", revision="r7")
+        urls = [await stack.enter_async_context(served_at(models=both)) for _ in range(2)]
+        point({"urls": urls}, {"url": urls[0]})
+        await health.check(chosen, ["gsm_hard"])
+    found = orjson.loads(layout.served(chosen.name, "gsm_hard").read_bytes())
+    first = found["backbones"]["llama-3.2-3B"]
+    assert (found["preset"], found["weights"]) == ("cpu_server", "random")
+    assert list(found["backbones"]) == list(POOL)
+    assert {name: first[name] for name in ("model", "revision", "revision_confirmed", "context_length")} == {
+        "model": "random/llama-3.2-3B",
+        "revision": "r7",
+        "revision_confirmed": True,
+        "context_length": 8192,
+    }
+    assert [one["url"] for one in first["servers"]] == urls
+    assert first["servers"][0] == {"url": urls[0], "version": None, "loaded": "/models/x"}
+
+
+async def test_every_problem_is_named_at_once(chosen: config.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-secret-1234")
+    async with AsyncExitStack() as stack:
+        other = await stack.enter_async_context(served_at(models=listing("other/model")))
+        locked = await stack.enter_async_context(served_at(models=listing(status=401)))
+        dead = "http://127.0.0.1:9/v1"
+        point({"urls": [other, dead]}, {"url": locked, "key_env": "MY_KEY"})
+        found = await problems(chosen)
+    assert len(found) == 3
+    assert found[0].startswith(f"{other} does not serve 'random/llama-3.2-3B' (it serves other/model)")
+    assert found[1].startswith(f"endpoint {dead} of llama-3.2-3B does not answer")
+    assert found[2] == f"{locked} refuses the API key of llama-3.1-8B; check the variable named by key_env"
+    assert "sk-secret" not in "".join(found)
+
+
+async def test_a_key_that_is_not_set_is_a_problem_like_others(chosen: config.Preset) -> None:
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(served_at(models=listing(*NAMES.values())))
+        point({"url": url, "key_env": "NOT_SET_ANYWHERE"}, {"url": "http://127.0.0.1:9/v1"})
+        found = await problems(chosen)
+    assert len(found) == 2
+    assert found[0].endswith("set the environment variable NOT_SET_ANYWHERE")
+
+
+async def test_other_weights_behind_the_right_name_are_found(chosen: config.Preset) -> None:
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), root="Qwen/Qwen2.5-0.5B")))
+        point({"url": url}, {"url": url})
+        found = await problems(chosen)
+    assert [line.split(";")[0] for line in found] == [
+        f"{url} serves the weights of Qwen/Qwen2.5-0.5B under the name {name}" for name in NAMES.values()
+    ]
+
+
+async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Preset) -> None:
+    needed = health.needs(chosen, "gsm_hard")
+    longest = max(len(text) for text in _questions(chosen))
+    assert needed == -(-longest // 3) + 1024 + 2048
+    async with AsyncExitStack() as stack:
+        short = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), max_model_len=needed - 1)))
+        point({"url": short}, {"url": short})
+        found = await problems(chosen)
+        assert len(found) == 2
+        assert f"takes {needed - 1} tokens" in found[0]
+        assert f"gsm_hard ({needed}); start it with --max-model-len {needed}" in found[0]
+        enough = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), max_model_len=needed)))
+        point({"url": enough}, {"url": enough})
+        await health.check(chosen, ["gsm_hard"])
+
+
+def _questions(preset: config.Preset) -> list[bytes]:
+    lines = layout.items(preset.name, "gsm_hard").read_bytes().splitlines()
+    return [orjson.loads(line)["question"].encode() for line in lines]
+
+
+async def test_servers_of_one_backbone_that_are_not_alike_are_a_problem(chosen: config.Preset) -> None:
+    async with AsyncExitStack() as stack:
+        kinds = [listing(*NAMES.values(), max_model_len=window) for window in (8192, 16384)]
+        urls = [await stack.enter_async_context(served_at(models=kind)) for kind in kinds]
+        point({"urls": urls}, {"url": urls[1]})
+        (found,) = await problems(chosen)
+    assert found.startswith("the servers of llama-3.2-3B are not alike: max_model_len is 8192")
+
+
+async def test_simulated_backbones_need_no_check() -> None:
+    with pytest.raises(UserError, match="has simulated backbones, which need no server"):
+        await health.check(config.preset("smoke"), ["gsm_hard"])

@@ -1,0 +1,168 @@
+"""A real vLLM on this machine, with a tiny model of random weights, and every method asking it.
+
+Skipped where there is none: set GMR_VLLM to a Python that has it (docs/serving.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from harness import config, layout
+from harness.cell import run
+from harness.config import Cell
+from harness.items import Status
+from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import CallLog
+from harness.llm.client import ChatClient
+from harness.llm.endpoints import load
+from harness.llm.request import Message, Reply, Request
+from harness.plan import plan
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (os.environ.get("GMR_VLLM") or shutil.which("vllm")),
+        reason="no vLLM here: GMR_VLLM names no Python that has it (docs/serving.md)",
+    ),
+    pytest.mark.timeout(900),
+]
+BACKBONE = "llama-3.1-8B"
+MODEL = f"random/{BACKBONE}"
+WINDOW = 8192
+PRESET = config.preset("cpu_server")
+
+
+def gmr(*words: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", "workflow", *words], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Working in a fresh folder, the server up, the questions prepared; gives the URL."""
+    folder = tmp_path_factory.mktemp("vllm")
+    (folder / "results").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        said = gmr("serve", "up", "--deployment", "cpu-tiny").strip()
+        patch.setenv(*re.fullmatch(r"export (\w+)=(.+)", said).groups())  # type: ignore[union-attr]
+        try:
+            for benchmark in PRESET.benchmarks:
+                gmr("data", "--preset", PRESET.name, "--benchmark", benchmark)
+            yield load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])[BACKBONE].urls[0]
+        finally:
+            gmr("serve", "down")
+    assert not (folder / "results" / "serving" / "cpu-tiny" / "llama-3.2-3B+4.pid").exists()
+
+
+def test_health_says_what_is_served(server: str) -> None:
+    gmr("health", "--preset", PRESET.name)
+    found = orjson.loads(layout.served(PRESET.name, "mmlu_pro").read_bytes())
+    assert list(found["backbones"]) == list(PRESET.backbones)
+    for one in found["backbones"].values():
+        assert (one["context_length"], one["served_by"]) == (WINDOW, "vllm")
+        assert re.match(r"\d+\.\d+", one["servers"][0]["version"])
+
+
+def test_status_shows_it_ready(server: str) -> None:
+    assert re.search(rf"cpu-tiny/llama-3\.2-3B\+4 +\d+ +{re.escape(server)} .* ready ", gmr("serve", "status"))
+
+
+@pytest.mark.parametrize("method", PRESET.methods)
+def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, server: str) -> None:
+    row = config.methods()[method].rows[-1]
+    for benchmark in PRESET.benchmarks:
+        chosen = plan(PRESET, Cell(method, benchmark, row, 0))
+        written = asyncio.run(run(chosen))
+        assert not written["simulated"]
+        assert written["notes"][0].startswith("weights random (a tiny model of random weights")
+        items = pq.read_table(chosen.folder / "items.parquet").to_pydict()
+        assert len(items["item_id"]) == 2
+        assert Status.CALL_FAILED not in items["status"]
+        calls = pq.read_table(chosen.folder / "calls.parquet").to_pydict()
+        assert len(calls["backbone"]) >= 2
+        assert all(tokens > 0 for tokens in calls["prompt_tokens"])
+
+
+def ask(*requests: Request) -> list[Reply]:
+    """The replies through the suite's own client, each request at the same time as the others."""
+
+    async def asked() -> list[Reply]:
+        endpoints = load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])
+        attempts = AttemptLog(Path("attempts.jsonl"))
+        with CallLog(Path(f"calls-{os.urandom(8).hex()}.jsonl")) as log:
+            async with ChatClient(endpoints, log, attempts) as client:
+                await client.served(BACKBONE, MODEL)
+                found = await asyncio.gather(*(client.complete(BACKBONE, one) for one in requests))
+        attempts.close()
+        return found
+
+    return asyncio.run(asked())
+
+
+def request(text: str, **changes: Any) -> Request:
+    return Request(MODEL, None, (Message("user", text),), **changes)
+
+
+def test_usage_and_truncation_are_as_the_server_counts_them(server: str) -> None:
+    whole, cut = ask(request("How many?"), request("How many?", max_tokens=1))
+    assert (whole.finish_reason, cut.finish_reason) == ("stop", "length")
+    assert cut.completion_tokens == 1
+    assert whole.completion_tokens > 1
+    assert whole.prompt_tokens == cut.prompt_tokens > 0
+    assert whole.model == MODEL
+
+
+@pytest.mark.parametrize("text", ["word " * WINDOW, "x" * (13 * WINDOW)], ids=["tokens", "characters"])
+def test_a_prompt_that_is_too_long_is_a_failed_call(text: str, server: str) -> None:
+    (reply,) = ask(request(text))
+    assert (reply.finish_reason, reply.text) == ("error", "")
+    assert "maximum context length" in str(reply.error)
+
+
+def test_more_tokens_than_the_window_are_refused(server: str) -> None:
+    (reply,) = ask(request("How many?", max_tokens=WINDOW + 1))
+    assert "max_tokens" in str(reply.error)
+
+
+def test_prompt_and_reply_that_do_not_fit_together_are_cut_without_a_word(server: str) -> None:
+    """What makes the check of the context's length necessary: nothing in the reply tells that less was allowed."""
+    (reply,) = ask(request("a b " * 2500, max_tokens=WINDOW - 100))
+    assert reply.error is None
+    assert reply.prompt_tokens > 200
+    assert reply.prompt_tokens + reply.completion_tokens <= WINDOW
+
+
+def test_the_same_seed_gives_the_same_sample_under_load(server: str) -> None:
+    sampled = [request("Choose.", temperature=1.0, draw=draw) for draw in range(12)]
+    together = ask(*sampled)
+    alone = [reply for one in sampled for reply in ask(one)]
+    assert [reply.text for reply in together] == [reply.text for reply in alone]
+    assert len({reply.text for reply in together}) > 6
+
+
+def test_a_model_that_is_not_served_is_404_and_a_stop_is_heeded(server: str) -> None:
+    with openai.OpenAI(base_url=server, api_key="none", max_retries=0) as client:
+        asked: dict[str, Any] = {"messages": [{"role": "user", "content": "How many?"}], "temperature": 0}
+        with pytest.raises(openai.NotFoundError):
+            client.chat.completions.create(model="other/model", **asked)
+        whole = client.chat.completions.create(model=MODEL, **asked).choices[0].message.content or ""
+        mark = whole[len(whole) // 2]
+        stopped = client.chat.completions.create(model=MODEL, stop=[mark], **asked).choices[0]
+        assert stopped.finish_reason == "stop"
+        assert stopped.message.content == whole[: whole.index(mark)]

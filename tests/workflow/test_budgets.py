@@ -1,0 +1,111 @@
+"""A cell at the end of its run's budget stops with one line, and ends in the same bytes when the budget is raised."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import cell, config, layout
+from harness.benchmarks.prepare import prepare
+from harness.budget import BudgetError
+from harness.config import Cell, Preset
+from harness.plan import plan
+from tests.fake_encoder import FakeEncoder
+from tests.workflow.trained import Backbones
+from workflow import cli, jobs
+
+COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
+QUESTIONS = 3
+PASSING = {"timing.json", "attempts.jsonl", "calls.lock"}
+
+
+def bounded(calls: int | None) -> Preset:
+    changes = {"benchmarks": ["gsm_hard"], "limit": {"test": QUESTIONS}, "budget": {"calls": calls}}
+    return config.preset("smoke", changes)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Cell, int | None], int]:
+    """Runs a cell within a budget in a folder of its own; gives how many calls were asked."""
+    answering = Backbones()
+    monkeypatch.setattr("harness.opening.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.opening.simulated_endpoint", lambda preset: answering)
+
+    def run(folder: str, one: Cell, calls: int | None) -> int:
+        (tmp_path / folder / "results").mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        paths = layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard")
+        if not paths[0].exists():
+            prepare("gsm_hard", "embedded", "official", *paths)
+        before = answering.asked
+        asyncio.run(cell.run(plan(bounded(calls), one)))
+        return answering.asked - before
+
+    return run
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    there = [path for path in (folder / "results" / "smoke" / "cells").rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in there if path.name not in PASSING}
+
+
+def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(
+    run: Callable[[str, Cell, int | None], int], tmp_path: Path
+) -> None:
+    whole = sum(run("undisturbed", one, None) for one in (COT, CHAIN))
+    assert run("bounded", COT, 10) == QUESTIONS
+    for most in (10, 20):
+        with pytest.raises(BudgetError, match=f"preset smoke is spent: {most} of {most} calls"):
+            run("bounded", CHAIN, most)
+    # What the log holds needs no budget.
+    assert run("bounded", COT, 20) == 0
+    assert run("bounded", CHAIN, None) == whole - 20
+    assert files(tmp_path / "bounded") == files(tmp_path / "undisturbed")
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    return sent
+
+
+@pytest.mark.parametrize(("host", "told"), [(socket.gethostname(), [(4242, signal.SIGTERM)]), ("elsewhere", [])])
+def test_snakemake_is_told_to_begin_nothing_else_where_it_can_be_reached(
+    monkeypatch: pytest.MonkeyPatch, signals: list[tuple[int, int]], host: str, told: list[tuple[int, int]]
+) -> None:
+    monkeypatch.setenv(jobs.PARENT, f"{host}:4242")
+    jobs.begin_no_more()
+    assert signals == told
+
+
+def test_a_job_started_by_hand_tells_nobody(monkeypatch: pytest.MonkeyPatch, signals: list[tuple[int, int]]) -> None:
+    monkeypatch.delenv(jobs.PARENT, raising=False)
+    jobs.begin_no_more()
+    assert signals == []
+
+
+def test_the_command_ends_with_one_line_and_status_2(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def spent() -> None:
+        raise BudgetError("the budget is spent")
+
+    told: list[str] = []
+    monkeypatch.setattr(cli, "app", spent)
+    monkeypatch.setattr(cli, "begin_no_more", lambda: told.append("snakemake"))
+    monkeypatch.setattr(cli, "die_with_parent", lambda: None)
+    monkeypatch.setattr(cli, "stop_cleanly", lambda: None)
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert told == ["snakemake"]
+    assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]

@@ -1,0 +1,1 @@
+"""A run as one file, and that file as a run again."""

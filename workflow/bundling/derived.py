@@ -1,0 +1,89 @@
+"""What a bundle holds in another form than the run: embeddings, and what stands in for questions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness import layout
+from harness.benchmarks.prepare import read
+from harness.embeddings import records
+from harness.encoder import SentenceEncoder
+from harness.files import whole_file, write_atomically
+from harness.keys import Keys
+from harness.llm.log_lines import Record
+from harness.llm.sealed_log import SealedFile, index_of, sealed_of
+from harness.llm.sealing import write_sealed
+from harness.places import merged
+from workflow.bundling import contents as parts
+from workflow.bundling.archive import Member
+from workflow.bundling.contents import Contents
+from workflow.bundling.questions import hashes
+
+_SIZE = 32
+
+
+class WithoutPrompts(SealedFile):
+    """A sealed log whose calls have lost their messages; keys and replies are as they were."""
+
+    def call(self, place: int) -> Record:
+        """The call of a number, with no messages."""
+        record = super().call(place)
+        record["request"]["messages"] = []
+        return record
+
+
+def embeddings(contents: Contents, folder: Path) -> Iterator[Member]:
+    """The embeddings of the texts that answering the test questions looked at, in the order of the texts' SHA-256.
+
+    Raises:
+        UserError: The cache of embeddings lacks some.
+    """
+    seen: defaultdict[tuple[str, str], Keys] = defaultdict(Keys)
+    for each, run in zip(contents.cells, contents.runs, strict=True):
+        looked_at = (each.folder / layout.EMBEDDED).read_bytes()
+        if looked_at:
+            texts = (looked_at[at : at + _SIZE].hex() for at in range(0, len(looked_at), _SIZE))
+            seen[run["encoder"], each.cell.benchmark].update(texts)
+    dimension = SentenceEncoder().dimension
+    for (encoder, benchmark), keys in sorted(seen.items(), key=lambda pair: pair[0]):
+        cache = layout.embeddings(encoder, benchmark)
+        path = folder / cache / "recorded.bin"
+        with whole_file(path) as out:
+            for record in records(cache, keys, dimension):
+                out.write(record)
+        yield Member((cache / "recorded.bin").as_posix(), path)
+
+
+def questions(contents: Contents, folder: Path, *, whole: bool) -> Iterator[Member]:
+    """The questions of a run; where they are not to be whole, the SHA-256 of each."""
+    for key in contents.preset.benchmarks:
+        path = layout.items(contents.preset.name, key)
+        if whole:
+            yield _as_it_is(path)
+            continue
+        manifest = layout.manifest(contents.preset.name, key)
+        names = layout.hashes(contents.preset.name, key)
+        write_atomically(folder / names, hashes(read(manifest, path).pool))
+        yield Member(names.as_posix(), folder / names)
+
+
+def logs(contents: Contents, folder: Path, *, whole: bool) -> Iterator[Member]:
+    """The call logs of a run; where they are not to be whole, without what was asked.
+
+    Raises:
+        UserError: A log is damaged, or the disk is full.
+    """
+    for log in parts.logs(contents):
+        sealed = sealed_of(log)
+        if not whole:
+            source = WithoutPrompts(sealed)
+            write_sealed(folder / sealed, [source], merged([source.calls()]))
+            source.close()
+        for path in (sealed, index_of(sealed)):
+            yield _as_it_is(path) if whole else Member(path.as_posix(), folder / path)
+
+
+def _as_it_is(path: Path) -> Member:
+    return Member(path.as_posix(), path)

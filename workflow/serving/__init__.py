@@ -1,0 +1,1 @@
+"""Servers of real models: what fits on a machine, their command lines, their processes, their health."""

@@ -1,0 +1,175 @@
+"""What the endpoints of a preset serve, asked before its first paid call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import orjson
+
+from harness import config, layout
+from harness.backbones import Backbone, load
+from harness.benchmarks.prepare import read
+from harness.config import Preset
+from harness.errors import UserError
+from harness.files import ROOT, write_atomically
+from harness.llm import endpoints
+from harness.llm.endpoints import Endpoint
+from harness.llm.request import Request
+from harness.llm.served import Served, find_served
+from harness.llm.servers import Server
+from harness.llm.transport import http_client
+from harness.opening import as_served
+from harness.together import together
+
+# Of vLLM and SGLang, and of Ollama.
+_VERSIONS = ("/version", "/api/version")
+_LIMIT_S = 10.0
+# Backbones take between 3 and 5 bytes of English, code or mathematics for a token.
+_BYTES_A_TOKEN = 3
+# Role, output rules and chat template around a question.
+_INSTRUCTIONS = 1024
+_REPLY = Request("", None, ()).max_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one server of a backbone says."""
+
+    url: str
+    served: Served
+    version: str | None
+
+
+async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
+    """Ask every server of a preset what it serves, and write that down for some of its benchmarks.
+
+    Returns:
+        The files written, one a benchmark.
+
+    Raises:
+        UserError: The preset has simulated backbones, its questions are not prepared; or a server is down, refuses the
+            key, does not serve what the preset asks, or cannot take its longest question: one line for each.
+    """
+    if preset.simulated:
+        raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
+    asked = backbones_of(preset)
+    places = endpoints.load(endpoints.declared_in(), asked)
+    needed = {key: needs(preset, key) for key in benchmarks}
+    async with http_client(None, sum(len(place.urls) for place in places.values())) as http:
+        found = await together(_hear(backbone, places[key], http) for key, backbone in asked.items())
+    problems = [problem for _, unheard in found for problem in unheard]
+    heard = dict(zip(asked, (answers for answers, _ in found), strict=True))
+    problems += [problem for key, answers in heard.items() for problem in _too_short(key, answers, needed)]
+    if problems:
+        raise UserError(
+            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} with the servers of preset {preset.name}:"
+            + "".join(f"\n  {problem}" for problem in problems)
+        )
+    written = {layout.served(preset.name, key): _record(preset, asked, heard, needed[key]) for key in needed}
+    for path, record in written.items():
+        write_atomically(path, orjson.dumps(record, option=orjson.OPT_INDENT_2))
+    return list(written)
+
+
+def backbones_of(preset: Preset) -> dict[str, Backbone]:
+    """Every backbone that a cell of a preset may ask, with the weights it has there."""
+    keys = dict.fromkeys(key for cell in config.cells(preset) for key in config.backbones_of(preset, cell))
+    declared = load(ROOT / "config" / "backbones.yaml", preset.weights)
+    return {key: backbone for key, backbone in declared.items() if key in keys}
+
+
+def needs(preset: Preset, benchmark: str) -> int:
+    """Tokens that one agent's longest prompt on a benchmark and its reply may take, estimated on the safe side.
+
+    Agents that read what others wrote need more, by up to the length of a reply for each.
+
+    Raises:
+        UserError: The questions are not prepared.
+    """
+    prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
+    longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
+    return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + _REPLY
+
+
+async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> tuple[list[Heard], list[str]]:
+    """What the servers of a backbone say, and what is wrong with them."""
+    try:
+        servers = [Server(url, place, http, None) for url in place.urls]
+    except UserError as error:
+        return [], [str(error)]
+    answers = await together(_ask(server, backbone, place.served_name, http) for server in servers)
+    heard = [answer for answer in answers if isinstance(answer, Heard)]
+    problems = [answer for answer in answers if isinstance(answer, str)]
+    if not problems and len(heard) > 1:
+        try:
+            await find_served(servers, backbone.key, backbone.model, place.served_name)
+        except UserError as error:
+            problems = [str(error)]
+    return heard, problems
+
+
+async def _ask(server: Server, backbone: Backbone, served_name: str | None, http: httpx2.AsyncClient) -> Heard | str:
+    try:
+        served, _ = await find_served([server], backbone.key, backbone.model, served_name)
+        as_served(backbone, served)
+    except UserError as error:
+        return str(error)
+    return Heard(server.url, served, await _version(server.url, http))
+
+
+async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
+    """The version of the server, where it tells one."""
+    base = urlsplit(url)._replace(path="", query="", fragment="").geturl()
+    for path in _VERSIONS:
+        try:
+            answer = await http.get(f"{base}{path}", timeout=_LIMIT_S)
+            version = answer.json()["version"]
+        except (httpx2.HTTPError, OSError, ValueError, LookupError, TypeError):
+            continue
+        if answer.is_success and isinstance(version, str):
+            return version
+    return None
+
+
+def _too_short(key: str, answers: Iterable[Heard], needed: Mapping[str, int]) -> list[str]:
+    found = []
+    for one in answers:
+        window = one.served.context_length
+        short = [
+            f"{benchmark} ({tokens})" for benchmark, tokens in needed.items() if window is not None and tokens > window
+        ]
+        if short:
+            found.append(
+                f"{one.url} of {key} takes {window} tokens, prompt and reply together, too few for the longest "
+                f"questions of {', '.join(short)}; start it with --max-model-len {max(needed.values())} or more"
+            )
+    return found
+
+
+def _record(
+    preset: Preset, asked: Mapping[str, Backbone], heard: Mapping[str, Sequence[Heard]], needed: int
+) -> dict[str, Any]:
+    return {
+        "preset": preset.name,
+        "asked": datetime.now(UTC).isoformat(timespec="seconds"),
+        "weights": preset.weights,
+        "tokens_needed": needed,
+        "backbones": {
+            key: {
+                "model": backbone.model,
+                "revision": as_served(backbone, heard[key][0].served).revision,
+                "revision_confirmed": heard[key][0].served.revision is not None,
+                "context_length": heard[key][0].served.context_length,
+                "served_by": heard[key][0].served.owned_by,
+                "servers": [{"url": one.url, "version": one.version, "loaded": one.served.root} for one in heard[key]],
+            }
+            for key, backbone in asked.items()
+        },
+    }
