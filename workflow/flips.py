@@ -24,6 +24,7 @@ from harness.benchmarks import Tools
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.config import Cell, Preset
+from harness.errors import UserError
 from harness.items import Item, Status, Verdict
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog

@@ -98,7 +98,7 @@ async def test_a_steady_server_flips_nothing(monkeypatch: pytest.MonkeyPatch, pl
         assert flips(one.alone, one.again) == flips(one.alone, one.loaded) == Flips(REQUESTS)
     # Both backbones are at one server, so that two passes of each met no company at all.
     assert loads[: 2 * REQUESTS] == [1] * (2 * REQUESTS)
-    assert max(loads) == REQUESTS
+    assert 1 < max(loads) <= REQUESTS
     assert len(loads) == len(KEYS) * 3 * REQUESTS
 
 
