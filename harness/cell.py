@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from harness import config, layout
+from harness import identities, layout
 from harness.errors import StoppedError
 from harness.evaluate import evaluate, questions_in_flight
 from harness.files import code_of, write_atomically
@@ -155,7 +155,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
 
 def _training_facts(plan: Plan, workplace: Workplace, served: Mapping[str, Served]) -> dict[str, Any]:
     """What a checkpoint says of its training; ``identity`` covers all that can change what is learned."""
-    settings = config.identity(plan.preset, plan.cell)
+    settings = identities.of_cell(plan.preset, plan.cell)
     settings["preset"]["limit"].pop("test")
     encoder = workplace.embeddings.encoder.identity
     made_of = {

@@ -11,12 +11,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from harness import backbones as backbone_files
 from harness.errors import UserError, unknown
 from harness.files import ROOT, source_of
-from harness.yaml_files import changed_at, check, parse, read_yaml
+from harness.yaml_files import changed_at, check, from_text, parse, read_yaml
 
 POOL = "pool"
 
@@ -285,57 +283,9 @@ def sharing(chosen: Preset, cell: Cell, root: Path = ROOT) -> list[Cell]:
     )
 
 
-def data_identity(chosen: Preset) -> dict[str, Any]:
-    """The part of a preset that decides which questions are used."""
-    return {"data": chosen.data, "splits": chosen.splits}
-
-
-def identity(chosen: Preset, cell: Cell, root: Path = ROOT) -> dict[str, Any]:
-    """The part of the configuration that can change the results of one cell, and no other part."""
-    entry = methods(root)[cell.method]
-    declared = backbone_files.declared(root / "config" / "backbones.yaml", chosen.weights)
-    limit = dataclasses.asdict(chosen.limit)
-    if not entry.trained:
-        limit = {name: limit[name] for name in ("test", "share")}
-    encoder = {"encoder": parse(root / "config" / "encoder.yaml")} if entry.trained else {}
-    served = {
-        "endpoints": chosen.endpoints,
-        **({"length_scale": chosen.length_scale} if chosen.simulated else {}),
-        **({"simulator": dict(chosen.simulator)} if chosen.simulator else {}),
-    }
-    return {
-        "cell": dataclasses.asdict(cell),
-        "module": entry.module,
-        "seed_offset": entry.seed_offset,
-        "config": dict(entry.config),
-        "backbones": {key: declared[key] for key in backbones_of(chosen, cell, root)},
-        # Their order too: it decides which of them a draw hits, and a dictionary is compared without one.
-        "pool": list(backbones_of(chosen, cell, root)),
-        "preset": {**data_identity(chosen), "limit": limit, **served},
-        **encoder,
-    }
-
-
 @cache
 def _schema(name: str) -> Any:
     return parse(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
-
-
-def typed(value: Any) -> Any:
-    """Numbers, booleans and nulls restored in a value that a command line has turned into strings."""
-    if isinstance(value, Mapping):
-        return {key: typed(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [typed(part) for part in value]
-    return from_text(value) if isinstance(value, str) else value
-
-
-def from_text(text: str) -> Any:
-    """A value given on a command line: YAML where it is YAML, else the text itself."""
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
 
 
 def _check_names(kind: str, names: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from harness import config, layout
+from harness import config, identities, layout
 from harness.backbones import Backbone, load
 from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.prepare import Prepared, read
@@ -57,7 +57,7 @@ class Plan:
     @property
     def config_hash(self) -> str:
         """What the configuration of this cell is known by in its results."""
-        settings = config.identity(self.preset, self.cell)
+        settings = identities.of_cell(self.preset, self.cell)
         return hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     @property

@@ -102,3 +102,20 @@ def _shorten(message: str, limit: int = 200) -> str:
     """The message on one line: a validator quotes the offending value whole, however long it is."""
     line = " ".join(message.split())
     return line if len(line) <= limit else f"{line[: limit // 2]} ... {line[-limit // 2 :]}"
+
+
+def typed(value: Any) -> Any:
+    """Numbers, booleans and nulls restored in a value that a command line has turned into strings."""
+    if isinstance(value, Mapping):
+        return {key: typed(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [typed(part) for part in value]
+    return from_text(value) if isinstance(value, str) else value
+
+
+def from_text(text: str) -> Any:
+    """A value given on a command line: YAML where it is YAML, else the text itself."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text

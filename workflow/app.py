@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness import config, layout
+from harness import config, layout, yaml_files
 from harness.config import Preset
 from harness.errors import UserError
 from harness.files import ROOT, writing
@@ -61,4 +61,4 @@ def _override(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--set {text!r} is not KEY=YAML, such as --set 'limit={{test: 32}}'")
-    return key, config.from_text(value)
+    return key, yaml_files.from_text(value)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 import yaml
 
-from harness import config, layout
+from harness import config, identities, layout, yaml_files
 from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT
@@ -161,7 +161,7 @@ def test_a_cell_that_the_preset_does_not_have_is_refused() -> None:
 def test_a_preset_may_change_one_parameter_of_its_simulated_world() -> None:
     chosen, cell = config.preset("smoke@slope=4"), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
     assert (chosen.name, chosen.simulator) == ("smoke@slope=4", {"slope": 4.0})
-    assert config.identity(chosen, cell) != config.identity(config.preset("smoke"), cell)
+    assert identities.of_cell(chosen, cell) != identities.of_cell(config.preset("smoke"), cell)
     assert layout.manifest("smoke@slope=4", "math") == layout.manifest("smoke", "math")
     assert layout.cell("smoke@slope=4", cell) != layout.cell("smoke", cell)
 
@@ -185,9 +185,9 @@ def test_logs_are_shared_only_where_method_and_preset_say_so(checkout: Path) -> 
 
 def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> None:
     cell = Cell("cot", "math", "qwen-2.5-14B", 0)
-    base = config.identity(config.preset("embedded"), cell)
+    base = identities.of_cell(config.preset("embedded"), cell)
     for overrides in ({"limit": {"test": 3}}, {"length_scale": 0.5}, {"data": "real"}, {"splits": "published"}):
-        assert config.identity(config.preset("embedded", overrides), cell) != base
+        assert identities.of_cell(config.preset("embedded", overrides), cell) != base
     for overrides in (
         {"limit": {"train": 3}},
         {"benchmarks": ["math"]},
@@ -195,22 +195,22 @@ def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> N
         {"methods": ["cot"]},
         {"max_error_share": 0.5},
     ):
-        assert config.identity(config.preset("embedded", overrides), cell) == base
+        assert identities.of_cell(config.preset("embedded", overrides), cell) == base
 
 
 def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(checkout: Path) -> None:
     cell = Cell("gmr", "math", "pool", 0)
-    base = config.identity(config.preset("embedded"), cell)
+    base = identities.of_cell(config.preset("embedded"), cell)
     for limit in ({"train": 3}, {"epochs": 0}, {"epochs": 1}):
-        assert config.identity(config.preset("embedded", {"limit": limit}), cell) != base
+        assert identities.of_cell(config.preset("embedded", {"limit": limit}), cell) != base
     assert list(base["backbones"]) == list(config.preset("embedded").backbones)
     fewer = config.preset("embedded", {"backbones": ["qwen-2.5-14B", "qwen-2.5-32B"]})
-    assert config.identity(fewer, cell) != base
+    assert identities.of_cell(fewer, cell) != base
     edit(checkout, "encoder.yaml", max_tokens=128)
     preset = config.preset("embedded", root=checkout)
-    assert config.identity(preset, cell, checkout) != base
+    assert identities.of_cell(preset, cell, checkout) != base
     single = Cell("single", "math", "qwen-2.5-14B", 0)
-    assert config.identity(preset, single, checkout) == config.identity(config.preset("embedded"), single)
+    assert identities.of_cell(preset, single, checkout) == identities.of_cell(config.preset("embedded"), single)
 
 
 def test_every_seed_of_a_method_that_learns_is_a_cell() -> None:
@@ -220,19 +220,19 @@ def test_every_seed_of_a_method_that_learns_is_a_cell() -> None:
 
 
 def test_values_from_a_command_line_get_their_types_back() -> None:
-    assert config.typed("a: b: c") == "a: b: c"
+    assert yaml_files.typed("a: b: c") == "a: b: c"
     given = {"limit": {"train": "32", "test": "null"}, "seeds": ["0", "1"], "data": "real", "length_scale": 0.5}
     wanted = {"limit": {"train": 32, "test": None}, "seeds": [0, 1], "data": "real", "length_scale": 0.5}
-    assert config.typed(given) == wanted
+    assert yaml_files.typed(given) == wanted
 
 
 def test_a_seed_offset_is_part_of_what_a_cell_is(checkout: Path) -> None:
     chosen = config.preset("embedded", {"methods": ["full_history"]}, checkout)
     cell = Cell("full_history", "math", "pool", 0)
-    before = config.identity(chosen, cell, checkout)
+    before = identities.of_cell(chosen, cell, checkout)
     entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
     edit(checkout, "methods.yaml", full_history={**entries["full_history"], "seed_offset": 7})
-    after = config.identity(chosen, cell, checkout)
+    after = identities.of_cell(chosen, cell, checkout)
     assert (before.pop("seed_offset"), after.pop("seed_offset")) == (100, 7)
     assert before == after
 
@@ -241,7 +241,7 @@ def test_the_order_of_the_pool_is_part_of_what_a_cell_is() -> None:
     cell = Cell("gmr", "math", "pool", 0)
     both = ["qwen-2.5-14B", "qwen-2.5-32B"]
     one, other = (config.preset("embedded", {"backbones": order}) for order in (both, both[::-1]))
-    texts = [orjson.dumps(config.identity(chosen, cell), option=orjson.OPT_SORT_KEYS) for chosen in (one, other)]
+    texts = [orjson.dumps(identities.of_cell(chosen, cell), option=orjson.OPT_SORT_KEYS) for chosen in (one, other)]
     assert texts[0] != texts[1]
 
 
@@ -252,7 +252,7 @@ def test_an_entry_may_ask_more_backbones_than_that_of_its_row(checkout: Path) ->
     asked = {row: config.backbones_of(chosen, Cell("cot", "math", row, 0), checkout) for row in chosen.backbones[3:]}
     assert asked == {"qwen-2.5-14B": ("qwen-2.5-14B", "qwen-2.5-32B"), "qwen-2.5-32B": ("qwen-2.5-32B",)}
     cell = Cell("cot", "math", "qwen-2.5-14B", 0)
-    assert list(config.identity(chosen, cell, checkout)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
+    assert list(identities.of_cell(chosen, cell, checkout)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
     edit(checkout, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-320B"]})
     with pytest.raises(UserError, match=r"unknown backbone 'qwen-2.5-320B'.*qwen-2.5-32B"):
         config.methods(checkout)

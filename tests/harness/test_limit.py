@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import config
+from harness import config, identities
 from harness.config import Cell, Limit
 from harness.errors import UserError
 
@@ -39,7 +39,7 @@ def test_a_share_is_exact(questions: int, thousandths: int) -> None:
 def test_a_share_is_part_of_what_a_result_is_known_by() -> None:
     for cell in (Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)):
         whole, part = (
-            config.identity(config.preset("embedded", {"limit": {"share": share}}), cell) for share in (None, 0.5)
+            identities.of_cell(config.preset("embedded", {"limit": {"share": share}}), cell) for share in (None, 0.5)
         )
         assert whole != part
         assert part["preset"]["limit"]["share"] == 0.5
@@ -49,7 +49,7 @@ def test_a_budget_is_not() -> None:
     cell = Cell("gmr", "gsm_hard", "pool", 0)
     bounded = config.preset("smoke", {"budget": {"calls": 3, "cost": 0.5}})
     assert bounded.budget == config.Budget(calls=3, cost=0.5)
-    assert config.identity(bounded, cell) == config.identity(config.preset("smoke"), cell)
+    assert identities.of_cell(bounded, cell) == identities.of_cell(config.preset("smoke"), cell)
     assert config.preset("smoke", {"budget": None}).budget is None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import config
+from harness import config, identities
 from harness.backbones import load, load_weights
 from harness.config import Cell
 from harness.errors import UserError
@@ -32,7 +32,7 @@ def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None
 
 
 def test_the_identity_of_a_cell_names_its_weights_and_no_others(tmp_path: Path) -> None:
-    paper, four = (config.identity(config.preset(name), CELL) for name in ("paper", "paper_4bit"))
+    paper, four = (identities.of_cell(config.preset(name), CELL) for name in ("paper", "paper_4bit"))
     assert paper["backbones"]["qwen-2.5-14B"]["model"] == "Qwen/Qwen2.5-14B-Instruct"
     assert "weights" not in paper["backbones"]["qwen-2.5-14B"]
     assert four["backbones"]["qwen-2.5-14B"]["model"] == "Qwen/Qwen2.5-14B-Instruct-AWQ"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from harness import config, layout
+from harness import config, identities, layout
 from harness.config import Cell, Preset
 from harness.errors import UserError
 
@@ -65,7 +65,7 @@ def training_ids(preset: str, benchmark: str) -> frozenset[str]:
 def _split(preset: Preset, benchmark: str, prepared: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own = layout.manifest(preset.name, benchmark)
     other = config.preset(prepared)
-    alike = config.data_identity(other) == config.data_identity(preset)
+    alike = identities.of_data(other) == identities.of_data(preset)
     return _ids(layout.manifest(prepared, benchmark) if alike and not own.exists() else own)
 
 

@@ -16,7 +16,7 @@ rule cell:
         "../../environment.yml"
     params:
         choice=lambda wildcards: as_text(
-            suite.identity(PRESETS[wildcards.preset], cell_of(wildcards))
+            identities.of_cell(PRESETS[wildcards.preset], cell_of(wildcards))
         ),
         code=lambda wildcards: code_of_method(wildcards.method),
     shell:

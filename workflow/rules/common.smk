@@ -6,7 +6,7 @@ import sys
 from snakemake.exceptions import WorkflowError
 
 from harness import config as suite
-from harness import layout, recording
+from harness import identities, layout, recording, yaml_files
 from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
@@ -38,7 +38,7 @@ ARTEFACTS = or_one_line(registry.artefacts)
 FOLDERS = registry.folders()
 CLAIMS = [f"claims.{kind}" for kind in ("html", "md", "csv")]
 SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
-OVERRIDES = suite.typed(
+OVERRIDES = yaml_files.typed(
     {key: value for key, value in config.items() if key != "preset"}
 )
 jobs.prepare(OVERRIDES)

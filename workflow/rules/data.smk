@@ -7,7 +7,7 @@ rule data:
     conda:
         "../../environment.yml"
     params:
-        choice=lambda wildcards: as_text(suite.data_identity(PRESETS[wildcards.preset])),
+        choice=lambda wildcards: as_text(identities.of_data(PRESETS[wildcards.preset])),
         code=code("harness/benchmarks", "config/benchmarks.yaml"),
     shell:
         "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
