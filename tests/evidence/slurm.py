@@ -2,8 +2,8 @@
 
     python -m tests.evidence.slurm
 
-Needs root, Slurm and MUNGE (Debian: slurm-wlm, munge), and snakemake-executor-plugin-slurm. The daemons run in the
-foreground of this script and end with it.
+Needs root, Slurm and MUNGE (Debian: slurm-wlm, munge) and snakemake-executor-plugin-slurm, on a machine that is no node
+of a cluster. The daemons, and /etc/slurm/slurm.conf, are there as long as this script runs.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ SlurmdSpoolDir={folder}/spool
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=16000
 PartitionName=evidence Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
+# SLURM_CONF would not do: the executor hides all variables of Slurm from the jobs it submits.
+_ETC = Path("/etc/slurm/slurm.conf")
 _VICTIM = "gmr/humaneval/pool/seed0"
 _CALLS_BEFORE_ITS_DEATH = 100
 _LATENCY_S = "0.2"
@@ -51,14 +53,17 @@ _LATENCY_S = "0.2"
 @contextmanager
 def cluster(folder: Path) -> Iterator[None]:
     """A node that is a cluster, while the block runs."""
-    host, conf = socket.gethostname(), folder / "slurm.conf"
+    host = socket.gethostname()
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)
-    conf.write_text(_CONF.format(host=host, folder=folder, cores=os.cpu_count()))
-    os.environ["SLURM_CONF"] = str(conf)
+    if _ETC.exists():
+        sys.exit(f"{_ETC} is there already: this machine has a Slurm of its own")
+    _ETC.parent.mkdir(exist_ok=True)
+    _ETC.write_text(_CONF.format(host=host, folder=folder, cores=os.cpu_count()))
     Path("/run/munge").mkdir(exist_ok=True)
     shutil.chown("/run/munge", "munge", "munge")
     with ExitStack() as daemons:
+        daemons.callback(_ETC.unlink)
         for command in (
             ["runuser", "-u", "munge", "--", "munged", "--foreground"],
             ["slurmctld", "-D"],
@@ -93,8 +98,12 @@ def _main() -> None:
             )
             cell = there / "results/smoke/cells" / _VICTIM
             _until(
-                lambda: len(smoke.asked(cell)) >= _CALLS_BEFORE_ITS_DEATH, 1800, "the cell to be killed does not start"
+                lambda: len(smoke.asked(cell)) >= _CALLS_BEFORE_ITS_DEATH or process.poll() is not None,
+                1800,
+                "the cell to be killed does not start",
             )
+            if process.returncode is not None:
+                sys.exit(f"the run ended before its job could be killed, with status {process.returncode}")
             killed = _killed()
             # Its processes are gone a moment later.
             time.sleep(2)
