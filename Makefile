@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
+DEV_READY := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 EVIDENCE := utilisation training_rollouts one_by_one phases faults kills same_bytes memory
@@ -12,13 +13,13 @@ EVIDENCE := utilisation training_rollouts one_by_one phases faults kills same_by
 table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
-test: $(READY)
+test: $(DEV_READY)
 	pytest -n 2
 
-evidence: $(READY)
+evidence: $(DEV_READY)
 	set -e; for one in $(EVIDENCE); do echo "== $$one"; python -m tests.evidence.$$one; done
 
-check: $(READY)
+check: $(DEV_READY)
 	ruff check .
 	ruff format --check .
 	mypy
@@ -28,6 +29,11 @@ check: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; found " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+# What tests and docs need beside, which no table does.
+$(DEV_READY): $(READY)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 

@@ -60,8 +60,12 @@ def test_constraints_cover_and_satisfy_every_dependency() -> None:
     pairs = [line.split("==") for line in pinned_lines()]
     pins = {canonicalize_name(name): Version(version) for name, version in pairs}
     metadata = project()
-    declared = [*metadata["dependencies"], *metadata["optional-dependencies"]["dev"]]
+    extras = [extra for extra in metadata["optional-dependencies"] if extra != "serve"]
+    declared = [*metadata["dependencies"], *(one for extra in extras for one in metadata["optional-dependencies"][extra])]
     for requirement in map(Requirement, declared):
+        if requirement.name == metadata["name"]:
+            assert requirement.extras <= set(extras)
+            continue
         name = canonicalize_name(requirement.name)
         assert name in pins, f"{requirement} has no pin"
         assert pins[name] in requirement.specifier, f"{name}=={pins[name]} does not satisfy {requirement}"
