@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from paper import tables
 from paper.costs import UNIT, Cost
@@ -68,13 +69,17 @@ def _below(estimate: Estimate, seed_0: float | None) -> str:
 def of_measurements(
     printed: Sequence[float | None], measured: Sequence[Measurement | None]
 ) -> list[tuple[Entry, Entry]]:
-    """The same column from what was measured, ``None`` where nothing was run."""
-    return accuracies(
+    """The same column from what was measured, ``None`` where nothing was run; each number knows its cell."""
+    pairs = accuracies(
         printed,
         [one.accuracy if one else None for one in measured],
         [one is not None and one.calibrated for one in measured],
         [seed_0_of(one) for one in measured],
     )
+    return [
+        (left, replace(right, cell=one.cells[0].run.cell) if one else right)
+        for (left, right), one in zip(pairs, measured, strict=True)
+    ]
 
 
 def costs(found: Sequence[Cost]) -> list[tuple[Entry, Entry]]:

@@ -24,6 +24,7 @@ _DPI = 150
 _POINTS = 72
 # Width of a letter over its size: bold above the panels, plain below.
 _BOLD, _PLAIN = 0.65, 0.56
+_NO_CLOCK: Mapping[str, None] = {"CreationDate": None, "Creator": None, "Producer": None}
 # Fonts go into a PDF as TrueType: some publishers refuse Type 3, the default.
 _STYLE: Mapping[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -82,14 +83,14 @@ def write(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def pictures(figure: Figure) -> dict[str, bytes]:
-    """The picture by file ending, ``pdf`` and ``png``, whatever the clock says."""
+    """The picture by file ending, ``pdf`` and ``png``, whatever the clock says; both carry their caption as text."""
     origin = "; ".join(f"{name}: {value}" for name, value in figure.provenance)
     title = ". ".join(part for part in (figure.label, figure.warning, origin) if part)
     with _style():
         made = picture(figure)
         return {
-            "pdf": _saved(made, "pdf", {"Title": title, "CreationDate": None, "Creator": None, "Producer": None}),
-            "png": _saved(made, "png", {"Title": title, "Software": None}),
+            "pdf": _saved(made, "pdf", {"Title": title, "Subject": figure.caption, **_NO_CLOCK}),
+            "png": _saved(made, "png", {"Title": title, "Description": figure.caption, "Software": None}),
         }
 
 

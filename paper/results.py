@@ -80,6 +80,11 @@ class Run:
     sandbox: str
     rule_version: str
 
+    @property
+    def cell(self) -> str:
+        """Its name in links and records: ``METHOD/BENCHMARK/BACKBONE/SEED``."""
+        return f"{self.method}/{self.benchmark}/{self.backbone}/{self.seed}"
+
 
 @dataclass(frozen=True, slots=True)
 class Items:

@@ -30,6 +30,8 @@ class Entry:
         sign: A footnote sign such as :data:`DAGGER`.
         beside: A smaller figure to its right, such as a difference.
         below: A smaller figure on a second line, such as an interval.
+        cell: Of a number that was measured in one place, the cell it is of, as ``METHOD/BENCHMARK/BACKBONE/SEED``; of
+            several seeds the first.
     """
 
     text: str = ""
@@ -37,6 +39,7 @@ class Entry:
     sign: str = ""
     beside: str = ""
     below: str = ""
+    cell: str = ""
 
 
 @dataclass(frozen=True, slots=True)

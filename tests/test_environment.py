@@ -61,7 +61,10 @@ def test_constraints_cover_and_satisfy_every_dependency() -> None:
     pins = {canonicalize_name(name): Version(version) for name, version in pairs}
     metadata = project()
     extras = [extra for extra in metadata["optional-dependencies"] if extra != "serve"]
-    declared = [*metadata["dependencies"], *(one for extra in extras for one in metadata["optional-dependencies"][extra])]
+    declared = [
+        *metadata["dependencies"],
+        *(one for extra in extras for one in metadata["optional-dependencies"][extra]),
+    ]
     for requirement in map(Requirement, declared):
         if requirement.name == metadata["name"]:
             assert requirement.extras <= set(extras)

@@ -13,10 +13,13 @@ from harness.config import Preset
 from harness.errors import UserError
 from harness.files import ROOT, writing
 from workflow.jobs import inherited_overrides
+from workflow.manual import EPILOG, Manual
 
 app = typer.Typer(
-    help="Reproducibility suite for Gated-Memory Routing. Tables are made by `snakemake --cores all reports/NAME`; "
-    "the commands below are its jobs, each usable alone, and what helps around a run.",
+    cls=Manual,
+    help="Reproducibility suite for Gated-Memory Routing. `gmr run` makes tables and figures, as does "
+    "`snakemake --cores all reports/NAME`; the other commands read what a run has left, check, share, or are its jobs.",
+    epilog=EPILOG,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
@@ -32,6 +35,11 @@ BenchmarkKey = Annotated[str, typer.Option("--benchmark", help="A key of config/
 MethodKey = Annotated[str, typer.Option("--method", help="A key of config/methods.yaml.")]
 BackboneRow = Annotated[str, typer.Option("--backbone", help="A key of config/backbones.yaml, or pool.")]
 Seed = Annotated[int, typer.Option("--seed", help="Training seed.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(help="Names of artefacts, files as Snakemake has them, or all; main_table without."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.callback()
@@ -53,8 +61,16 @@ def preset_of(name: str, overrides: list[str] | None) -> Preset:
     Raises:
         UserError: An unknown preset or key, or an override that is not KEY=YAML.
     """
-    given = dict(_override(text) for text in overrides) if overrides else inherited_overrides()
-    return config.preset(name, given)
+    return config.preset(name, overrides_of(overrides))
+
+
+def overrides_of(overrides: list[str] | None) -> dict[str, Any]:
+    """The overrides given with a command, else those inherited from Snakemake.
+
+    Raises:
+        UserError: One is not KEY=YAML.
+    """
+    return dict(_override(text) for text in overrides) if overrides else inherited_overrides()
 
 
 def _override(text: str) -> tuple[str, Any]:

@@ -11,6 +11,9 @@ from workflow.app import app
 from workflow.commands import (
     bundling,
     claims,
+    comparing,
+    exporting,
+    exporting_tables,
     flips,
     forecasting,
     grading,
@@ -20,8 +23,12 @@ from workflow.commands import (
     regrading,
     reports,
     routing,
+    running,
     sandboxing,
     serving,
+    showing,
+    site,
+    status,
     timing,
     upkeep,
 )
@@ -33,6 +40,7 @@ COMMANDS = (
     timing,
     reports,
     claims,
+    site,
     grading,
     grim,
     routing,
@@ -44,6 +52,12 @@ COMMANDS = (
     bundling,
     forecasting,
     flips,
+    running,
+    status,
+    showing,
+    comparing,
+    exporting,
+    exporting_tables,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paper import tables
-from paper.beside import PAIR, accuracies, seed_0_of
+from paper.beside import PAIR, accuracies, of_measurements
 from paper.grid import Grid, Line, build_grid
 from paper.notes import conditions, notes
 from paper.provenance import provenance
@@ -62,10 +62,7 @@ def _benchmark(grid: Grid, benchmark: str) -> list[tuple[Entry, Entry]]:
     for line in grid.lines:
         cell = line.published.accuracies.get(benchmark) if line.published else None
         printed.append(cell.percent if cell else None)
-    measured = [grid.at(line, benchmark) for line in grid.lines]
-    estimates = [measurement.accuracy if measurement else None for measurement in measured]
-    calibrated = [measurement is not None and measurement.calibrated for measurement in measured]
-    return accuracies(printed, estimates, calibrated, [seed_0_of(measurement) for measurement in measured])
+    return of_measurements(printed, [grid.at(line, benchmark) for line in grid.lines])
 
 
 def _average(grid: Grid) -> list[tuple[Entry, Entry]]:

@@ -73,7 +73,7 @@ def _measured(part: Part) -> dict[str, str]:
 def _identity(finding: Finding) -> dict[str, str]:
     cells = finding.cells
     return {
-        "cells": " ".join(_name(cell) for cell in cells),
+        "cells": " ".join(cell.run.cell for cell in cells),
         "run_id": cells[0].run.run_id if len(cells) == 1 else table_run_id(cells) if cells else "",
         "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
         "config_hash": _distinct(cells, lambda run: short(run.config_hash)),
@@ -81,11 +81,6 @@ def _identity(finding: Finding) -> dict[str, str]:
         "data_checksum": _distinct(cells, lambda run: short(run.data.checksum)),
         "backbones": "; ".join(sorted(_backbones(cells))),
     }
-
-
-def _name(cell: Cell) -> str:
-    run = cell.run
-    return f"{run.method}/{run.benchmark}/{run.backbone}/{run.seed}"
 
 
 def _backbones(cells: Iterable[Cell]) -> set[str]:

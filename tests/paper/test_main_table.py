@@ -36,7 +36,8 @@ def test_a_measured_place(write_cell, verdicts):
     published, measured = place(table, "CoT", "qwen-2.5-14B", "MBPP")
     low, high = wilson(36, 50)
     assert published.text == "70.80"
-    assert measured == Entry("72.00", beside="+1.20", below=f"{100 * low:.1f}–{100 * high:.1f}")
+    interval = f"{100 * low:.1f}–{100 * high:.1f}"
+    assert measured == Entry("72.00", beside="+1.20", below=interval, cell="cot/mbpp/qwen-2.5-14B/0")
 
 
 def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_cell):

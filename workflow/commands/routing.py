@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +44,7 @@ def route(
     from workflow import restored as routers
     from workflow import route as routing
     from workflow.route_text import Page, to_json
+    from workflow.showing.page import terminal_width
 
     path = checkpoint or routers.find(preset_of(preset or "embedded", overrides), method or "gmr", benchmark, seed or 0)
     restored = routers.restore(path, greedy=greedy)
@@ -55,5 +55,4 @@ def route(
         asked = routing.own_question(restored, question or "")
     found = stopping.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
     about = routing.about(restored, asked)
-    width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
-    typer.echo(to_json(about, found) if as_json else Page(width, full=full).show(about, found))
+    typer.echo(to_json(about, found) if as_json else Page(terminal_width(), full=full).show(about, found))

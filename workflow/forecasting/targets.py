@@ -14,7 +14,7 @@ from paper.registry import Artefact
 
 ALL = "all"
 # Reports that are made of the cells of others.
-_OF_EVERYTHING = ("claims", "flip_rate", "served")
+_OF_EVERYTHING = ("claims", "flip_rate", "served", "index")
 _OF_CELLS = ("learning", "learning_curves", "learning_contrasts", "search_history")
 
 

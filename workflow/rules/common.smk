@@ -12,6 +12,7 @@ from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
 from paper import registry
 from paper.code import code_of_report
+from paper.sections import section
 from workflow import jobs, searches
 from workflow.bundling import opening
 from workflow.shown import is_study, shown
@@ -183,9 +184,8 @@ def claims_choice(wildcards):
     return as_text([one.choice(chosen) for one in for_claims(wildcards)])
 
 
-def everything():
-    """Every report of the preset that reports are copied from; of a study, its own and the tables of its cells."""
-    chosen = PRESETS[config["preset"]]
+def everything(chosen):
+    """Every report of a preset but the site of them all; of a study, its own and the tables of its cells."""
     files = [file for name in shown(chosen) for file in ARTEFACTS[name].files]
     own = LEARNING if is_study(chosen) else CLAIMS
     return [*files, *own, *(SEARCHES if searches.folders(chosen) else [])]
@@ -195,6 +195,33 @@ def all_runs(wildcards):
     """``run.json`` of every cell of a preset's main table."""
     chosen = PRESETS[wildcards.preset]
     return [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
+
+
+def beside(kind, shown):
+    """The endings of the files of a table or figure, but for the one that the report of Snakemake shows."""
+    return [ending for ending in registry.ENDINGS[kind] if ending != shown]
+
+
+def in_report(path, caption, category):
+    """An output that `snakemake --report` shows."""
+    name = path.removeprefix("reports/{preset}/").rpartition(".")[0]
+
+    def labels(wildcards):
+        backbones = backbones_of(wildcards)
+        return {"artefact": name, "preset": "{preset}", "backbones": backbones}
+
+    caption = f"../report/{caption}.rst"
+    return report(path, caption=caption, category=category, labels=labels)
+
+
+def section_of(wildcards):
+    """The section of the paper that an artefact belongs to."""
+    return section(wildcards.name)
+
+
+def backbones_of(wildcards):
+    """Whether the backbones of a preset are simulated, for whoever reads the report of Snakemake."""
+    return "SIMULATED" if PRESETS[wildcards.preset].simulated else "real"
 
 
 def as_text(value):

@@ -2,7 +2,8 @@ rule table:
     input:
         artefact_inputs,
     output:
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["table"]),
+        in_report("reports/{preset}/{name}.html", "table", section_of),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=beside("table", "html")),
     log:
         "results/{preset}/logs/{name}.log",
     wildcard_constraints:
@@ -10,6 +11,7 @@ rule table:
     conda:
         "../../environment.yml"
     params:
+        backbones=backbones_of,
         choice=artefact_choice,
         code=lambda wildcards: ARTEFACTS[wildcards.name].code(),
     shell:
@@ -18,7 +20,8 @@ rule table:
 
 use rule table as figure with:
     output:
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"]),
+        in_report("reports/{preset}/{name}.png", "figure", section_of),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=beside("figure", "png")),
     wildcard_constraints:
         name=artefacts_of("figure"),
 
@@ -27,12 +30,14 @@ rule claims:
     input:
         claims_inputs,
     output:
-        expand("reports/{{preset}}/{name}", name=CLAIMS),
+        in_report("reports/{preset}/claims.html", "claims", "The paper's statements"),
+        expand("reports/{{preset}}/claims.{kind}", kind=["md", "csv"]),
     log:
         "results/{preset}/logs/claims.log",
     conda:
         "../../environment.yml"
     params:
+        backbones=backbones_of,
         choice=claims_choice,
         code=code_of_report(
             ["paper.claims.report", "paper.claims.render"],
@@ -93,7 +98,7 @@ rule published_copy:
     log:
         "results/logs/copy/{name}.log",
     wildcard_constraints:
-        name=rf"({one_of(FOLDERS)}/)?[^/]+\.(tex|csv|md|html|pdf|png)",
+        name=rf"(?!index\.html)({one_of(FOLDERS)}/)?[^/]+\.(tex|csv|md|html|pdf|png)",
     conda:
         "../../environment.yml"
     shell:

@@ -5,12 +5,14 @@ rule search_history:
             for folder in searches.folders(PRESETS[wildcards.preset])
         ],
     output:
-        expand("reports/{{preset}}/{name}", name=SEARCHES),
+        in_report("reports/{preset}/search_history.md", "search_history", "Training"),
+        "reports/{preset}/search_history.csv",
     log:
         "results/{preset}/logs/search_history.log",
     conda:
         "../../environment.yml"
     params:
+        backbones=backbones_of,
         cells=lambda wildcards: len(searches.folders(PRESETS[wildcards.preset])),
         code=code_of_report(["paper.search_history"], "paper/schemas"),
     shell:

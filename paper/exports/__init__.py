@@ -1,0 +1,1 @@
+"""Results for other tools: tables and figures' data, items, calls and decisions as parquet, training curves as CSV."""

@@ -1,0 +1,51 @@
+"""The whole site of a run: its pages, what they load, and nothing of an older one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from harness.files import write_atomically, writing
+from paper.explorer import page as explorer
+from paper.site import deviations, frame, index
+from paper.site.libraries import libraries
+from paper.site.source import Finished
+from paper.training_view import page as training
+
+_PAGES = (explorer, training, deviations, index)
+
+
+def build(finished: Finished) -> list[Path]:
+    """Write the site; its index comes last, so that a site with an index is whole.
+
+    Args:
+        finished: The finished part of a run.
+
+    Returns:
+        The files written.
+
+    Raises:
+        UserError: A file of the run is missing or damaged, or the disk is full.
+    """
+    site = finished.folder / frame.FOLDER
+    with writing(site):
+        (finished.folder / "index.html").unlink(missing_ok=True)
+        shutil.rmtree(site, ignore_errors=True)
+    written = [*_assets(site), *_libraries(site / "lib")]
+    for page in _PAGES:
+        written += page.write(finished)
+    return written
+
+
+def _assets(site: Path) -> list[Path]:
+    found = sorted(frame.ASSETS.iterdir())
+    for path in found:
+        write_atomically(site / path.name, path.read_bytes())
+    return [site / path.name for path in found]
+
+
+def _libraries(folder: Path) -> list[Path]:
+    found = libraries()
+    for name, text in found.items():
+        write_atomically(folder / name, text)
+    return [folder / name for name in found]

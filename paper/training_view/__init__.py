@@ -1,0 +1,1 @@
+"""The training page of the site: what every learned method logged while it learned, and what it chose."""

@@ -1,0 +1,6 @@
+"""Finished trajectories as people read them: what a method did on one question of one cell, and what was said."""
+
+from paper.trajectories.cells import CellRecords, open_cell
+from paper.trajectories.records import Choice, Gate, Record, Said, Step, Totals
+
+__all__ = ["CellRecords", "Choice", "Gate", "Record", "Said", "Step", "Totals", "open_cell"]

@@ -1,0 +1,81 @@
+"""A copy of the suite in which everything stands that the pages on adding things tell a reader to write."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.files import ROOT
+
+ROOMS = ("harness", "baselines", "gmr", "paper", "workflow", "config", "profiles", "docs")
+METHODS = ("majority", "second_opinion", "best_backbone")
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)
+
+
+def page(name: str) -> str:
+    """The text of a page."""
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def programs(name: str) -> list[str]:
+    """The programs on a page."""
+    return _PYTHON.findall(page(name))
+
+
+def fragments(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """What a page adds to files of the configuration, by file."""
+    return [(path, yaml.safe_load(text)) for path, text in _FRAGMENT.findall(page(name))]
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings are merged, anything else is replaced."""
+    both = {
+        key: merged(old[key], value) if isinstance(value, Mapping) and isinstance(old.get(key), Mapping) else value
+        for key, value in new.items()
+    }
+    return {**old, **both}
+
+
+def suite(folder: Path) -> Path:
+    """A copy of the suite, nothing added."""
+    folder.mkdir(parents=True)
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, folder)
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
+    """Put a fragment into a file of the configuration; one that does not exist is made of it."""
+    file = folder / path
+    old = yaml.safe_load(file.read_text()) if file.exists() else {}
+    file.write_text(yaml.safe_dump(merged(old, new), sort_keys=False))
+
+
+def add_methods(folder: Path) -> None:
+    """What ``adding-a-method.md`` adds."""
+    for name, program in zip(METHODS, programs("adding-a-method.md"), strict=True):
+        (folder / "baselines" / f"{name}.py").write_text(program)
+        entry = re.search(rf"^    {name}:\n(?:      .*\n)+", page("adding-a-method.md"), re.MULTILINE)
+        assert entry
+        add(folder, "config/methods.yaml", yaml.safe_load(entry[0]))
+
+
+def add_backbone(folder: Path) -> None:
+    """What ``adding-a-backbone.md`` adds."""
+    for path, new in fragments("adding-a-backbone.md"):
+        add(folder, path, new)
+
+
+def add_benchmark(folder: Path) -> None:
+    """What ``adding-a-benchmark.md`` adds, the file of questions left out."""
+    (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("adding-a-benchmark.md")[1])
+    for path, new in fragments("adding-a-benchmark.md"):
+        add(folder, path, new)

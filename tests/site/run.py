@@ -1,0 +1,59 @@
+"""Make a small run in the working folder, with some of its reports and its site, in one process: imports are slow."""
+
+from __future__ import annotations
+
+import asyncio
+
+from harness import cell, config, layout
+from harness.benchmarks.prepare import prepare
+from harness.config import Cell, Preset
+from harness.plan import plan
+from harness.simulator.build import build_world_file
+from workflow.commands import reports
+from workflow.commands.claims import claims
+from workflow.commands.site import site
+
+BENCHMARK = "gsm_hard"
+SETTINGS = {
+    "benchmarks": [BENCHMARK],
+    "methods": ["cot", "aflow", "puppeteer", "masrouter", "gmr"],
+    "backbones": ["llama-3.2-3B", "qwen-2.5-14B"],
+    "limit": {"train": 4, "test": 8, "epochs": 2},
+}
+REPORTS = ("main_table", "costs", "gsm_cost", "pareto_gsm", "gate_entropy")
+
+
+def preset() -> Preset:
+    """The run: every method that learns, and one that does not."""
+    return config.preset("smoke", SETTINGS)
+
+
+def cells() -> list[Cell]:
+    """Its cells; the other artefacts of the preset lack theirs."""
+    return config.cells(preset())
+
+
+async def _run() -> None:
+    prepare(BENCHMARK, "embedded", "official", layout.items("smoke", BENCHMARK), layout.manifest("smoke", BENCHMARK))
+    await build_world_file(preset())
+    for one in cells():
+        await cell.run(plan(preset(), one))
+
+
+def given() -> list[str]:
+    """Its settings as the command line takes them."""
+    return [f"{key}={value}" for key, value in SETTINGS.items()]
+
+
+def _reports() -> None:
+    for name in REPORTS:
+        reports.report(name, "smoke", given())
+    claims("smoke", given())
+    reports.search_history("smoke", given())
+    site("smoke", given())
+
+
+if __name__ == "__main__":
+    layout.RESULTS.mkdir()
+    asyncio.run(_run())
+    _reports()

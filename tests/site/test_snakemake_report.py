@@ -1,0 +1,112 @@
+"""The report that Snakemake makes of a run: what it shows, by which section, and that it says what it was made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from zipfile import ZipFile
+
+import docutils.core
+import jinja2
+import pytest
+
+from harness.files import ROOT
+from paper.sections import SECTIONS
+from tests.site.run import SETTINGS
+
+CAPTIONS = ROOT / "workflow" / "report"
+SHOWN = ("main_table.html", "gsm_cost.html", "pareto_gsm.png", "gate_entropy.png", "claims.html", "search_history.md")
+# Nobody listens there: whatever asked the network would fail.
+NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module")
+def archive(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
+    """The report of a run that is finished."""
+    folder = tmp_path_factory.mktemp("report")
+    for name in ("Snakefile", "workflow", "config", "profiles", "environment.yml"):
+        (folder / name).symlink_to(ROOT / name)
+    for name in ("results", "reports"):
+        (folder / name).symlink_to(run_folder / name)
+    settings = [f"{key}={json.dumps(value)}" for key, value in SETTINGS.items()]
+    targets = [f"reports/smoke/{name}" for name in SHOWN]
+    words = [*targets, "--config", "preset=smoke", *settings, "--report", "report.zip"]
+    made = subprocess.run(
+        [sys.executable, "-m", "snakemake", *words],
+        cwd=folder,
+        env={**os.environ, **NOWHERE},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    return ZipFile(folder / "report.zip")
+
+
+def variable(archive: ZipFile, name: str) -> Any:
+    page = archive.read("report/report.html").decode()
+    begin = re.search(rf'<script id="{name}">\s*var {name} = ', page)
+    assert begin is not None
+    return json.JSONDecoder().raw_decode(page, begin.end())[0]
+
+
+def test_it_shows_the_files_with_caption_and_label(archive: ZipFile) -> None:
+    found = variable(archive, "results")
+    assert sorted(found) == sorted(f"reports/smoke/{name}" for name in SHOWN)
+    for path, one in found.items():
+        name = Path(path).stem
+        assert one["labels"] == {"artefact": name, "preset": "smoke", "backbones": "SIMULATED"}
+        assert "SIMULATED BACKBONES" in one["caption"]
+        assert "problematic" not in one["caption"]
+
+
+def test_it_is_ordered_by_the_sections_of_the_paper(archive: ZipFile) -> None:
+    categories = variable(archive, "categories")
+    assert set(categories) == {
+        "Main results",
+        "Cost and time",
+        "Memory gates and halting",
+        "The paper's statements",
+        "Training",
+    }
+    assert {"Main results", "Cost and time", "Memory gates and halting"} < set(SECTIONS)
+
+
+def test_it_holds_the_very_files(archive: ZipFile, run_folder: Path) -> None:
+    raw = {Path(name).name: archive.read(name) for name in archive.namelist() if "/raw/" in name}
+    assert raw == {name: (run_folder / "reports" / "smoke" / name).read_bytes() for name in SHOWN}
+
+
+def test_it_loads_nothing_from_elsewhere(archive: ZipFile) -> None:
+    page = archive.read("report/report.html").decode()
+    assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[\"']?(?:https?:)?//", page) == []
+
+
+@pytest.mark.parametrize("path", sorted(CAPTIONS.glob("*.rst")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("backbones", ["SIMULATED", "real"])
+def test_every_caption_is_well_formed_and_speaks_of_simulation_where_there_was_one(path: Path, backbones: str) -> None:
+    snakemake = SimpleNamespace(
+        wildcards=SimpleNamespace(name="costs", preset="smoke"),
+        params=SimpleNamespace(backbones=backbones),
+        config={"preset": "smoke"},
+    )
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # noqa: S701
+    text = environment.from_string(path.read_text()).render(snakemake=snakemake)
+    settings = {"halt_level": 2, "report_level": 2}
+    shown = docutils.core.publish_parts(text, writer="html", settings_overrides=settings)["body"]
+    assert "smoke" in shown
+    if path.stem != "workflow":
+        assert ("SIMULATED BACKBONES" in shown) == (backbones == "SIMULATED")
+
+
+def test_every_output_that_is_shown_has_a_caption_and_every_caption_is_used() -> None:
+    rules = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    named = re.findall(r'in_report\(\s*"[^"]+",\s*"(\w+)",\s*[^)\s]+', rules)
+    assert {"workflow", *named} == {path.stem for path in CAPTIONS.iterdir()}

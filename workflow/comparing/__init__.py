@@ -1,0 +1,1 @@
+"""Two rows of a run on the same questions."""

@@ -1,0 +1,1 @@
+"""Finished cells as logs of Inspect: what Inspect itself writes, made with its own classes."""

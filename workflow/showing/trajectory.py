@@ -1,0 +1,165 @@
+"""The one way a trajectory is printed, whichever method walked it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from harness.items import Verdict
+from harness.trajectory import Call
+from paper.trajectories import Choice, Record, Said, Step
+from workflow.showing.page import Page, count, percent, visible
+
+MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."
+GONE = "(the log of the calls does not lie here, so prompts and replies are unknown)"
+
+
+class Drawn(Protocol):
+    """A gate, of a finished trajectory or of one that was just walked."""
+
+    @property
+    def is_open(self) -> bool:
+        """The outcome."""
+
+    @property
+    def probability(self) -> float | None:
+        """That of the gate being open; ``None`` where nothing was drawn."""
+
+
+def record_lines(record: Record, page: Page) -> list[str]:
+    """A whole trajectory, from the question to its cost."""
+    totals = record.totals
+    steps = count(totals.depth, "step")
+    return [
+        f"Question {visible(record.item.id)}",
+        *page.indented(record.item.question, "  "),
+        *(line for step in record.steps for line in ("", *step_lines(step, page))),
+        *(line for said in record.final for line in ("", f"Last call: {_asked(said)}", *_said(said, page))),
+        "",
+        "Answer",
+        *page.indented(record.answer or failure(_last_calls(record)), "  ", whole=True),
+        *verdict_lines(record.item.gold, record.verdict, page),
+        "",
+        f"{count(totals.calls, 'call')} in {steps}, {totals.prompt_tokens:,} + {totals.completion_tokens:,} tokens.",
+        f"Cost {totals.cost_total:.3g}, of this {totals.cost_steps:.3g} in steps.",
+        *([] if totals.utility is None else [f"Utility {totals.utility:.4f}."]),
+    ]
+
+
+def step_lines(step: Step, page: Page) -> list[str]:
+    """One step: who acted, what memory held, what was said, what the gates did."""
+    return [
+        _head(step),
+        *([] if step.written is None else page.entry("memory", _memory(step))),
+        *(line for choice in step.choices for line in page.entry(_label(choice, step.choices), _choice(choice))),
+        *(_agent(step, page) if step.role else _calls(step, page)),
+        *([] if step.written is None else page.entry("write", gate(step.written, "stored", "refused"))),
+        *([] if step.halted is None else page.entry("halt", gate(step.halted, "halts", "goes on"))),
+        *(spent([said.call for said in step.calls], page) if step.role else []),
+    ]
+
+
+def verdict_lines(gold: str, verdict: Verdict, page: Page) -> list[str]:
+    """What was expected, what was found in the answer, and the verdict."""
+    why = ", ".join(part for part in (verdict.status, verdict.detail) if part)
+    extracted = "none" if verdict.answer is None else verdict.answer
+    return [
+        "",
+        *page.entry("gold", gold),
+        *page.entry("extracted", extracted),
+        *page.entry("verdict", f"{'right' if verdict.correct else 'wrong'} ({why})"),
+    ]
+
+
+def spent(calls: Sequence[Call], page: Page) -> list[str]:
+    """What some calls took together."""
+    prompt, completion = sum(call.prompt_tokens for call in calls), sum(call.completion_tokens for call in calls)
+    several = f" in {len(calls)} calls" if len(calls) > 1 else ""
+    cost = sum(call.cost for call in calls)
+    return page.entry("spent", f"{prompt:,} + {completion:,} tokens{several}, cost {cost:.3g}")
+
+
+def gate(of: Drawn, is_open: str, closed: str) -> str:
+    """The outcome of a gate behind its probability of being open, whatever the outcome."""
+    outcome = is_open if of.is_open else closed
+    return f"{outcome}, without a draw" if of.probability is None else f"{percent(of.probability)}, {outcome}"
+
+
+def failure(calls: Iterable[Call]) -> str:
+    """What stands where a reply would: the reason why there is none."""
+    errors = [call.error for call in calls if call.error is not None]
+    return f"(the call failed: {errors[-1]})" if errors else "(empty)"
+
+
+def _head(step: Step) -> str:
+    if step.role is None or step.backbone is None:
+        return f"Step {step.number}" if step.number else "Before the first step"
+    return f"Step {step.number}: {_chosen(step.role)} on {_chosen(step.backbone)}"
+
+
+def _chosen(choice: Choice) -> str:
+    of = "" if choice.probability is None else f" ({percent(choice.probability)})"
+    return f"{visible(choice.choice)}{of}"
+
+
+def _label(choice: Choice, among: Sequence[Choice]) -> str:
+    """The name of a choice, with a number where a step has several of that name."""
+    several = sum(one.name == choice.name for one in among) > 1
+    return choice.name.replace("_", " ") + (f" {choice.slot + 1}" if several else "")
+
+
+def _choice(choice: Choice) -> str:
+    return f"{_chosen(choice)}, one of {choice.options}" if choice.options > 1 else _chosen(choice)
+
+
+def _memory(step: Step) -> str:
+    seen = (f"step {number}: {gate(one, 'seen', 'left out')}" for number, one in step.retrieved.items())
+    return "; ".join(seen) or "empty"
+
+
+def _agent(step: Step, page: Page) -> list[str]:
+    """The calls of the one agent of a step; all have its role and its backbone."""
+    several = len(step.calls) > 1
+    return [
+        line
+        for said in step.calls
+        for line in (*_prompt(said, page), *page.entry(_purpose(said) if several else "reply", reply(said)))
+    ]
+
+
+def _calls(step: Step, page: Page) -> list[str]:
+    """The calls of a step that is not one agent's, each as a block of its own."""
+    blocks = [[*page.entry("asked", _asked(said)), *_said(said, page)] for said in step.calls]
+    return [line for number, block in enumerate(blocks) for line in ([""] if number or step.choices else []) + block]
+
+
+def _said(said: Said, page: Page) -> list[str]:
+    return [*_prompt(said, page), *page.entry("reply", reply(said)), *spent([said.call], page)]
+
+
+def _asked(said: Said) -> str:
+    call = said.call
+    who = f"{call.role} on {call.backbone}" if call.role else call.backbone
+    return visible(f"{who} ({_purpose(said)})")
+
+
+def _purpose(said: Said) -> str:
+    return said.call.purpose.replace("_", " ")
+
+
+def _prompt(said: Said, page: Page) -> list[str]:
+    """Prompts repeat the question and what others said, so they are for who wants all."""
+    if not page.full or said.messages is None:
+        return []
+    return [line for message in said.messages for line in page.entry(message.role, message.content)]
+
+
+def reply(said: Said) -> str:
+    """The text of a reply, or what stands in its place."""
+    return GONE if said.reply is None else said.reply or failure([said.call])
+
+
+def _last_calls(record: Record) -> list[Call]:
+    """Those whose failure leaves a trajectory without an answer."""
+    said = record.final or (record.steps[-1].calls if record.steps else ())
+    return [one.call for one in said]
