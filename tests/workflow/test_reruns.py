@@ -13,7 +13,8 @@ import pytest
 
 from harness.files import ROOT
 
-PARTS = ("Snakefile", "workflow", "config", "profiles", "environment.yml", "harness", "gmr", "baselines", "paper")
+FOLDERS = ("workflow", "config", "profiles", "harness", "gmr", "baselines", "paper", "docs")
+PARTS = ("Snakefile", "environment.yml", *FOLDERS)
 TARGETS = [
     "reports/smoke/pareto_he.png",
     "reports/smoke/ablation/no_write_gate.csv",
