@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Iterable
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, replace
 
-from gmr.outlook import Outlook, Walked, aggregated, outlook, walk
+from gmr.outlook import Outlook, outlook
 from harness import layout
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.prepare import read
@@ -21,7 +21,8 @@ from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog, drop_errors
 from harness.opening import open_workplace
 from harness.plan import Plan
-from harness.trajectory import Call, Trajectory
+from harness.trajectory import Trajectory
+from paper.trajectories import CallTexts, Said, Step, steps_of
 from workflow.restored import Restored
 
 
@@ -68,11 +69,10 @@ class Walk:
         preset: The preset whose backbones were asked.
         simulated: Whether they are simulated.
         decode: ``sample`` or ``greedy``.
-        steps: The steps.
+        steps: The steps, with what was said.
         aggregator: The final call.
         aggregated: Numbers of the steps whose contributions it read.
         answer: The final answer.
-        replies: Every reply by the key of its call.
         cost_steps: Price without the final call, in the paper's unit.
         cost_total: Price of all calls.
         grade: ``None`` for a question of the user's own.
@@ -81,11 +81,10 @@ class Walk:
     preset: str
     simulated: bool
     decode: str
-    steps: tuple[Walked, ...]
-    aggregator: Call
+    steps: tuple[Step, ...]
+    aggregator: Said
     aggregated: tuple[int, ...]
     answer: str
-    replies: Mapping[str, str]
     cost_steps: float
     cost_total: float
     grade: Grade | None
@@ -150,29 +149,41 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
         desk = workplace.desk(item)
         trajectory = desk.close(await restored.router.solve(item, desk))
         graded = Grade(item.gold, await grade(plan.benchmark, trajectory, workplace.tools)) if item.gold else None
-        replies = {call.key: reply.text for call in trajectory.calls if (reply := log.get(call.key)) is not None}
     simulated = any(one.simulated for one in served.values())
-    return _walk(restored, trajectory, replies, graded, preset.name, simulated)
+    with closing(CallTexts(path)) as texts:
+        return _walk(restored, trajectory, texts, graded, preset.name, simulated)
+
+
+def aggregated(steps: Iterable[Step], empty_memory: str) -> tuple[int, ...]:
+    """Numbers of the steps whose contributions the aggregator read (methods §7.9).
+
+    Args:
+        steps: All steps.
+        empty_memory: What it gets where nothing was stored; see :class:`~gmr.config.Config`.
+    """
+    numbers = {step.number: step.written is not None and step.written.is_open for step in steps}
+    stored = tuple(number for number, written in numbers.items() if written)
+    return stored or ((max(numbers),) if empty_memory == "last_response" else ())
 
 
 def _walk(
     restored: Restored,
     trajectory: Trajectory,
-    replies: Mapping[str, str],
+    texts: CallTexts,
     graded: Grade | None,
     preset: str,
     simulated: bool,
 ) -> Walk:
-    settings, steps = restored.router.config, walk(trajectory)
+    settings = restored.router.config
+    steps = tuple(steps_of(trajectory, texts.said, has_gates=True))
     return Walk(
         preset=preset,
         simulated=simulated,
         decode=settings.decode,
         steps=steps,
-        aggregator=trajectory.calls[-1],
+        aggregator=texts.said(trajectory.calls[-1]),
         aggregated=aggregated(steps, settings.empty_memory),
         answer=trajectory.answer,
-        replies=replies,
         cost_steps=trajectory.cost_steps,
         cost_total=trajectory.cost_total,
         grade=graded,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gmr.outlook import Gate, Option, Outlook, Walked
+from gmr.outlook import Option, Outlook
 from workflow.route import About, Walk
 from workflow.showing import documents, page
 from workflow.showing.page import count, numbers, percent
-from workflow.showing.trajectory import MADE_UP, failure, gate, spent, verdict_lines
+from workflow.showing.trajectory import MADE_UP, failure, spent, step_lines, verdict_lines
 
 _ROLES_SHOWN = 5
 _BAR = 24
@@ -46,24 +46,25 @@ class Page(page.Page):
     def _walk(self, about: About, walk: Walk) -> str:
         asked = "simulated backbones" if walk.simulated else "models"
         how = "the most probable choices" if walk.decode == "greedy" else "sampled choices"
+        aggregator = walk.aggregator.call
         read = numbers("step", walk.aggregated) if walk.aggregated else "nothing: memory is empty"
         return _lines(
             *(_warning(about) if walk.simulated else []),
             *self._head(about),
             "",
             f"Run with the {asked} of preset {walk.preset}, {how}.",
-            *(line for step in walk.steps for line in ("", *self._step(step, walk))),
+            *(line for step in walk.steps for line in ("", *step_lines(step, self))),
             "",
-            f"Aggregator: {walk.aggregator.backbone}, the backbone chosen most often",
+            f"Aggregator: {aggregator.backbone}, the backbone chosen most often",
             *self.entry("read", read),
-            *spent([walk.aggregator], self),
+            *spent([aggregator], self),
             "",
             "Answer",
-            *self.indented(walk.answer or failure([walk.aggregator]), "  ", whole=True),
+            *self.indented(walk.answer or failure([aggregator]), "  ", whole=True),
             *(verdict_lines(walk.grade.gold, walk.grade.verdict, self) if walk.grade else []),
             "",
             f"Cost {walk.cost_total:.3g}, of this {walk.cost_steps:.3g} in {count(len(walk.steps), 'step')} and "
-            f"{walk.aggregator.cost:.3g} in the aggregation.",
+            f"{aggregator.cost:.3g} in the aggregation.",
         )
 
     def _head(self, about: About) -> list[str]:
@@ -75,17 +76,6 @@ class Page(page.Page):
             "",
             f"Question {about.item or ''}".rstrip(),
             *self.indented(about.question, "  "),
-        ]
-
-    def _step(self, step: Walked, walk: Walk) -> list[str]:
-        reply = walk.replies[step.calls[-1].key] or failure(step.calls)
-        return [
-            f"Step {step.number}: {_chosen(step.role)} on {_chosen(step.backbone)}",
-            *self.entry("memory", "; ".join(_seen(*one) for one in step.retrieved.items()) or "empty"),
-            *self.entry("reply", reply),
-            *self.entry("write", gate(step.written, "stored", "refused")),
-            *self.entry("halt", gate(step.halted, "halts", "goes on")),
-            *spent(step.calls, self),
         ]
 
 
@@ -101,14 +91,6 @@ def _bars(options: Iterable[Option]) -> list[str]:
         f"  {one.key:<32}{percent(one.probability):>8}  {'█' * round(_BAR * one.probability / largest)}".rstrip()
         for one in shown
     ]
-
-
-def _chosen(option: Option) -> str:
-    return f"{option.key} ({percent(option.probability)})"
-
-
-def _seen(record: int, seen: Gate) -> str:
-    return f"step {record}: {gate(seen, 'seen', 'left out')}"
 
 
 def _lines(*lines: str) -> str:

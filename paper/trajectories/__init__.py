@@ -2,5 +2,7 @@
 
 from paper.trajectories.cells import CellRecords, open_cell
 from paper.trajectories.records import Choice, Gate, Record, Said, Step, Totals
+from paper.trajectories.steps import steps_of
+from paper.trajectories.texts import CallTexts
 
-__all__ = ["CellRecords", "Choice", "Gate", "Record", "Said", "Step", "Totals", "open_cell"]
+__all__ = ["CallTexts", "CellRecords", "Choice", "Gate", "Record", "Said", "Step", "Totals", "open_cell", "steps_of"]

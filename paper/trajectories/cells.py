@@ -13,8 +13,7 @@ from harness.errors import UserError
 from harness.items import Item
 from harness.results import Answered
 from harness.tables import rows_of
-from harness.trajectory import Call
-from paper.trajectories.records import Record, Said, Totals
+from paper.trajectories.records import Record, Totals
 from paper.trajectories.steps import steps_of
 from paper.trajectories.texts import CallTexts
 
@@ -99,17 +98,13 @@ class CellRecords:
             trajectory.answer,
             answered.verdict,
             _totals(answered, self._utilities[item_id]),
-            tuple(steps_of(trajectory, self._said, has_gates=self._has_gates)),
-            tuple(self._said(call) for call in trajectory.calls if not call.is_step),
+            tuple(steps_of(trajectory, self._texts.said, has_gates=self._has_gates)),
+            tuple(self._texts.said(call) for call in trajectory.calls if not call.is_step),
         )
 
     def close(self) -> None:
         """Give the log up; closing twice is harmless."""
         self._texts.close()
-
-    def _said(self, call: Call) -> Said:
-        found = self._texts.find(call.key)
-        return Said(call, None, None) if found is None else Said(call, found.messages, found.reply)
 
 
 def _totals(answered: Answered, utility: float | None) -> Totals:

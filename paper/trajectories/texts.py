@@ -18,6 +18,8 @@ from harness.llm.request import Message
 from harness.llm.running_log import RunningLog
 from harness.llm.sealed_log import index_of, sealed_of
 from harness.places import GONE, position
+from harness.trajectory import Call
+from paper.trajectories.records import Said
 
 # Of some 64 KiB each: the log of a cell lies in memory while all of its trajectories are read.
 _FRAMES_IN_MEMORY = 4096
@@ -49,14 +51,15 @@ class CallTexts:
                 self._sources.append(opened.enter_context(closing(_Running(path))))
             self._open = opened.pop_all()
 
-    def find(self, key: str) -> Texts | None:
-        """What was said in the call with this key; ``None`` where no log has it.
+    def said(self, call: Call) -> Said:
+        """A call with its texts, which are ``None`` where no log has it.
 
         Raises:
             UserError: The log is damaged.
         """
-        digest = bytes.fromhex(key)
-        return next((found for source in self._sources if (found := source.find(digest)) is not None), None)
+        digest = bytes.fromhex(call.key)
+        found = next((found for source in self._sources if (found := source.find(digest)) is not None), None)
+        return Said(call, None, None) if found is None else Said(call, found.messages, found.reply)
 
     def close(self) -> None:
         """Give the files up; closing twice is harmless."""

@@ -73,7 +73,7 @@ def test_a_trajectory_is_the_one_that_the_router_walks_at_test_time(trained: Pat
         found = document("--item", item.id, "--run")["walk"]
         trajectory = _walked_by_hand(item)
         depths.add(trajectory.depth)
-        assert [one["key"] for step in found["steps"] for one in step["calls"]] == [
+        assert [one["call"]["key"] for step in found["steps"] for one in step["calls"]] == [
             one.key for one in trajectory.calls if one.is_step
         ]
         assert _probabilities(found) == {
@@ -116,7 +116,7 @@ def _probabilities(found: Mapping[str, Any]) -> dict[tuple[int, str, int], tuple
     for step in found["steps"]:
         number = step["number"]
         for name in ("role", "backbone"):
-            made[number, name, 0] = (step[name]["key"], step[name]["probability"])
+            made[number, name, 0] = (step[name]["choice"], step[name]["probability"])
         gates = {("write", 0): step["written"], ("halt", 0): step["halted"]}
         gates |= {("retrieve", slot): gate for slot, gate in enumerate(step["retrieved"].values())}
         for (name, slot), gate in gates.items():
@@ -136,7 +136,7 @@ def test_greedy_is_the_most_probable_everywhere(trained: Path) -> None:
         assert all(gate["is_open"] == (gate["probability"] > 0.5) for gate in drawn)
         assert step["backbone"]["probability"] >= 0.5
     trajectory = _walked_by_hand(questions()[0], decode="greedy")
-    assert [step["role"]["key"] for step in found["steps"]] == [
+    assert [step["role"]["choice"] for step in found["steps"]] == [
         one.choice for one in trajectory.decisions if one.name == "role"
     ]
 
@@ -206,6 +206,6 @@ def test_equal_questions_meet_equal_chance(trained: Path) -> None:
     digest = hashlib.sha256(b"How many?").hexdigest()[:12]
     item = Item(id=f"own/{digest}", benchmark="gsm_hard", question="How many?", gold="")
     found = document("How many?", "--run")["walk"]
-    assert [step["calls"][0]["key"] for step in found["steps"]] == [
+    assert [step["calls"][0]["call"]["key"] for step in found["steps"]] == [
         one.key for one in _walked_by_hand(item).calls if one.purpose == "act"
     ]

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmr.outlook import Gate, Option, Outlook, Walked
+from gmr.outlook import Option, Outlook
 from harness.items import Status, Verdict
 from harness.trajectory import Call
+from paper.trajectories import Choice, Gate, Said, Step
 from workflow.route import About, Grade, Walk
 from workflow.route_text import Page
 
@@ -42,19 +43,32 @@ def call(step: int, key: str, *, is_step: bool = True, purpose: str = "act", err
     return Call(step, purpose, 0, "small", "Math/R0" if is_step else "", key, 1000, 20, 0.25, is_step, "stop", error)
 
 
+def chosen(name: str, choice: str, probability: float) -> Choice:
+    return Choice(name, 0, choice, 2, probability)
+
+
 def test_a_trajectory_as_printed() -> None:
+    long = "one\n  two\nthree\n\nfive\nsix\nseven"
     steps = (
-        Walked(
-            1, Option("Math/R0", 0.5), Option("small", 0.25), {}, Gate(True, 0.6), Gate(False, 0.3), (call(1, "a"),)
+        Step(
+            1,
+            chosen("role", "Math/R0", 0.5),
+            chosen("backbone", "small", 0.25),
+            (),
+            {},
+            Gate(True, 0.6),
+            Gate(False, 0.3),
+            (Said(call(1, "a"), None, long),),
         ),
-        Walked(
+        Step(
             2,
-            Option("Math/R1", 1.0),
-            Option("small", 0.125),
+            chosen("role", "Math/R1", 1.0),
+            chosen("backbone", "small", 0.125),
+            (),
             {1: Gate(False, 0.4)},
             Gate(False, 0.2),
             Gate(True, None),
-            (call(2, "b"), call(2, "c", purpose="second_call")),
+            (Said(call(2, "b"), None, "looking"), Said(call(2, "c", purpose="second_call"), None, "short")),
         ),
     )
     found = Walk(
@@ -62,10 +76,9 @@ def test_a_trajectory_as_printed() -> None:
         simulated=True,
         decode="sample",
         steps=steps,
-        aggregator=call(3, "d", is_step=False),
+        aggregator=Said(call(3, "d", is_step=False), None, "The answer is 3"),
         aggregated=(1,),
         answer="The answer is 3",
-        replies={"a": "one\n  two\nthree\n\nfive\nsix\nseven", "b": "unseen", "c": "short", "d": "The answer is 3"},
         cost_steps=0.75,
         cost_total=1.0,
         grade=Grade("4.0", Verdict(False, "3", Status.GRADED)),
@@ -96,7 +109,8 @@ def test_a_trajectory_as_printed() -> None:
         "\n"
         "Step 2: Math/R1 (100.0 %) on small (12.5 %)\n"
         "  memory     step 1: 40.0 %, left out\n"
-        "  reply      short\n"
+        "  act        looking\n"
+        "  second call short\n"
         "  write      20.0 %, refused\n"
         "  halt       halts, without a draw\n"
         "  spent      2,000 + 40 tokens in 2 calls, cost 0.5\n"

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from harness.items import Verdict
 from harness.trajectory import Call
-from paper.trajectories import Choice, Record, Said, Step
+from paper.trajectories import Choice, Gate, Record, Said, Step
 from workflow.showing.page import Page, count, percent, visible
 
 MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."
 GONE = "(the log of the calls does not lie here, so prompts and replies are unknown)"
-
-
-class Drawn(Protocol):
-    """A gate, of a finished trajectory or of one that was just walked."""
-
-    @property
-    def is_open(self) -> bool:
-        """The outcome."""
-
-    @property
-    def probability(self) -> float | None:
-        """That of the gate being open; ``None`` where nothing was drawn."""
 
 
 def record_lines(record: Record, page: Page) -> list[str]:
@@ -79,7 +66,7 @@ def spent(calls: Sequence[Call], page: Page) -> list[str]:
     return page.entry("spent", f"{prompt:,} + {completion:,} tokens{several}, cost {cost:.3g}")
 
 
-def gate(of: Drawn, is_open: str, closed: str) -> str:
+def gate(of: Gate, is_open: str, closed: str) -> str:
     """The outcome of a gate behind its probability of being open, whatever the outcome."""
     outcome = is_open if of.is_open else closed
     return f"{outcome}, without a draw" if of.probability is None else f"{percent(of.probability)}, {outcome}"
