@@ -47,15 +47,9 @@ def write_data(preset: str, cells: Sequence[Cell], data: Path) -> list[Path]:
                 }
             listed.append(_listed(cell))
         written.append(write_chunk(data, f"{_ROOT}/questions/{benchmark}", [list(seen), list(seen.values())]))
-    order = {name_of(cell): place for place, cell in enumerate(cells)}
+    order = {cell.run.cell: place for place, cell in enumerate(cells)}
     listed.sort(key=lambda entry: order[entry["name"]])
     return [*written, write_chunk(data, f"{_ROOT}/cells", listed)]
-
-
-def name_of(cell: Cell) -> str:
-    """A cell as addresses of the page name it."""
-    run = cell.run
-    return f"{run.method}/{run.benchmark}/{run.backbone}/{run.seed}"
 
 
 def _key(cell: Cell) -> config.Cell:
@@ -66,7 +60,7 @@ def _key(cell: Cell) -> config.Cell:
 def _listed(cell: Cell) -> dict[str, Any]:
     run = cell.run
     return {
-        "name": name_of(cell),
+        "name": cell.run.cell,
         "method": run.method,
         "title": run.method_title,
         "benchmark": run.benchmark,
@@ -82,7 +76,7 @@ def _listed(cell: Cell) -> dict[str, Any]:
 
 
 def _write_cell(cell: Cell, records: CellRecords, data: Path) -> Iterator[Path]:
-    name = f"{_ROOT}/{name_of(cell)}"
+    name = f"{_ROOT}/{cell.run.cell}"
     rows: list[list[Any]] = []
     chunk, number = Chunk(), 0
     for place, id_ in enumerate(records.ids):

@@ -22,12 +22,12 @@ from inspect_ai.log import (
 from inspect_ai.model import ModelUsage
 
 from paper.results import Cell, Run
+from paper.tables import warning
 from paper.trajectories import Record
 from workflow.inspect_export.samples import CORRECTNESS, ID_LENGTH, NO_TIME, STATUS, Samples
 
 SIMULATED, REAL = "simulated", "real"
 _TIME = NO_TIME.isoformat()
-_WARNING = "SIMULATED BACKBONES: no model was asked, the replies are made up, and this says nothing about models."
 
 
 def log_of(cell: Cell, records: Iterable[Record]) -> EvalLog:
@@ -77,7 +77,7 @@ def _spec(cell: Cell, ids: list[str]) -> EvalSpec:
 def _metadata(run: Run) -> dict[str, Any]:
     """Where the numbers come from; what is simulated says so first."""
     return {
-        **({"warning": _WARNING} if run.simulated else {}),
+        **({"warning": warning(run.simulated)} if run.simulated else {}),
         "simulated": run.simulated,
         "calibrated": run.calibrated,
         "preset": run.preset,
