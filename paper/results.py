@@ -35,7 +35,16 @@ _READ: Mapping[str, _Kind] = {
 }
 _ALSO = ("answer", "text", "depth")
 _NULLABLE = ("math_verify",)
-_NEVER_CORRECT = {Status.UNPARSABLE, Status.EMPTY, Status.CALL_FAILED, Status.SANDBOX_ERROR}
+# Nothing was found out about the answer: a server or the sandbox failed.
+_ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
+_NEVER_CORRECT = _ERRORS | {Status.UNPARSABLE, Status.EMPTY}
+
+
+def outcome(status: Status, correct: bool) -> str:
+    """``right``, ``wrong`` or ``error``: whether anything was found out about an answer, and what."""
+    if status in _ERRORS:
+        return "error"
+    return "right" if correct else "wrong"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import config
-from paper.explorer.packing import Chunk, outcome
-from paper.results import Cell
+from paper.explorer.packing import Chunk
+from paper.results import Cell, outcome
 from paper.site.chunks import write_chunk
 from paper.trajectories import CellRecords, Record, open_cell
 from paper.trajectories.cells import questions
@@ -97,7 +97,7 @@ def _row(record: Record, chunk: int) -> list[Any]:
     totals = record.totals
     return [
         record.item.id,
-        outcome(record),
+        outcome(record.verdict.status, record.verdict.correct),
         str(record.verdict.status),
         totals.depth,
         totals.calls,

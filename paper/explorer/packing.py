@@ -10,12 +10,10 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from harness.items import Status
+from paper.results import outcome
 from paper.trajectories import Choice, Gate, Record, Said, Step
 
 _PARAGRAPH = "\n\n"
-# Nothing was found out about the answer: a server or the sandbox failed.
-_ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
 _OF_A_CALL = ("purpose", "slot", "backbone", "role", "prompt_tokens", "completion_tokens", "cost", "finish_reason")
 
 
@@ -42,7 +40,7 @@ class Chunk:
                 "gold": self._text(record.item.gold),
                 "answer": self._text(record.answer),
                 "extracted": self._text(verdict.answer),
-                "verdict": outcome(record),
+                "verdict": outcome(record.verdict.status, record.verdict.correct),
                 "status": str(verdict.status),
                 "detail": verdict.detail,
                 "also": dict(verdict.also),
@@ -92,13 +90,6 @@ class Chunk:
                     self._paragraphs[part] = len(self._paragraphs)
                     self.size += len(part)
         return self._texts[text]
-
-
-def outcome(record: Record) -> str:
-    """``right``, ``wrong`` or ``error``: whether, and if so how, the answer was judged."""
-    if record.verdict.status in _ERRORS:
-        return "error"
-    return "right" if record.verdict.correct else "wrong"
 
 
 def _choice(choice: Choice | None) -> dict[str, Any] | None:

@@ -56,11 +56,11 @@ def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None)
         raise RuntimeError(f"{folder}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
 
 
-def files(folder: Path) -> dict[str, str]:
+def files(folder: Path, preset: str = "smoke") -> dict[str, str]:
     """SHA-256 of every file of results and reports that the run's identity covers."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for room in ("results/smoke", "reports")
+        for room in (f"results/{preset}", "reports")
         for path in sorted((folder / room).rglob("*"))
         if path.is_file() and not path.name.endswith(_OUTSIDE)
     }
@@ -71,9 +71,9 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(repr(sorted(files(folder).items())).encode()).hexdigest()
 
 
-def differences(one: Path, other: Path) -> list[str]:
+def differences(one: Path, other: Path, preset: str = "smoke") -> list[str]:
     """Names of files that are not the same in both."""
-    found, others = files(one), files(other)
+    found, others = files(one, preset), files(other, preset)
     return sorted(name for name in found.keys() | others.keys() if found.get(name) != others.get(name))
 
 

@@ -28,7 +28,7 @@ def show(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Training seed; the first of the preset without.")] = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="List only what was answered wrong.")] = False,
-    errors: Annotated[bool, typer.Option("--errors", help="List only where there was no answer to judge.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", help="List only where a server or the sandbox failed.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Show long texts whole, and the prompts.")] = False,
     as_json: Json = False,
     overrides: Overrides = None,
@@ -71,13 +71,14 @@ def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) 
     from workflow.showing.trajectory import MADE_UP
 
     found = listed(preset, cell)
-    some = [one for one in found if not (wrong or errors) or (wrong and not one.correct) or (errors and one.is_error)]
+    asked = {name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen}
+    some = [one for one in found if not asked or one.outcome in asked]
     if as_json:
         return to_json({"preset": preset.name, "simulated": preset.simulated, "cell": cell, "items": some})
     right = sum(one.correct for one in found)
-    without = sum(one.is_error for one in found)
-    head = f"{cell}, preset {preset.name}: {right} of {len(found)} right, {without} without an answer to judge."
-    shown = f"Shown: {len(some)}." if wrong or errors else "Shown: all."
+    failed = sum(one.outcome == "error" for one in found)
+    head = f"{cell}, preset {preset.name}: {right} of {len(found)} right, {failed} in error."
+    shown = f"Shown: {len(some)}." if asked else "Shown: all."
     return "\n".join([*([MADE_UP] if preset.simulated else []), head, shown, "", *_rows(some)])
 
 
@@ -86,7 +87,7 @@ def _rows(listed: Sequence[Listed]) -> list[str]:
 
     width = max((len(one.id) for one in listed), default=0)
     return [
-        f"{visible(one.id):<{width}}  {'right' if one.correct else 'wrong'}  {one.calls:>3} calls  "
+        f"{visible(one.id):<{width}}  {one.outcome}  {one.calls:>3} calls  "
         f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
         for one in listed
     ]

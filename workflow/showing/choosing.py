@@ -11,10 +11,7 @@ from harness import config, layout
 from harness.config import Cell, Preset
 from harness.errors import UserError
 from harness.items import Status
-from paper.results import read
-
-# These say something of the answer; the others that there was none to judge.
-_JUDGED = (Status.GRADED, Status.UNPARSABLE)
+from paper.results import outcome, read
 
 
 class Listed(NamedTuple):
@@ -29,9 +26,9 @@ class Listed(NamedTuple):
     cost: float
 
     @property
-    def is_error(self) -> bool:
-        """Whether there was nothing to judge."""
-        return self.status not in _JUDGED
+    def outcome(self) -> str:
+        """``right``, ``wrong`` or ``error``."""
+        return outcome(self.status, self.correct)
 
 
 def cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:

@@ -126,11 +126,12 @@ def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
 
 def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     text = gmr("gmr", "gsm_hard")
-    assert "2 of 3 right, 0 without an answer to judge." in text
+    assert "2 of 3 right, 0 in error." in text
     assert [line.split()[:2] for line in text.splitlines()[4:]] == [["q0", "right"], ["q1", "right"], ["q2", "wrong"]]
     row = ("cot", "gsm_hard", "--backbone", "qwen-2.5-14B")
-    assert [one["id"] for one in document(*row, "--wrong")["items"]] == ["q0", "q1"]
+    assert [one["id"] for one in document(*row, "--wrong")["items"]] == ["q0"]
     assert [one["id"] for one in document(*row, "--errors")["items"]] == ["q1"]
+    assert [one["id"] for one in document(*row, "--errors", "--wrong")["items"]] == ["q0", "q1"]
     assert document(*row)["items"][1]["status"] == "call_failed"
 
 
