@@ -1,4 +1,4 @@
-"""Symbolic equality of mathematical answers, decided by Math-Verify in a process of its own."""
+"""Symbolic equality of mathematical answers, decided by Math-Verify in processes of their own."""
 
 from __future__ import annotations
 
@@ -19,28 +19,39 @@ WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
 # Above that of the worker for one pair; the imports of its start take seconds on a cold disk.
 REPLY_LIMIT_S = 180.0
 LONGEST_ANSWER = 1000
+# Four keep up with a hundred replies a second. A pair takes some 40 ms and a worker two seconds of processor time to
+# start, so another one is worth it where so many pairs wait for each.
+MOST_WORKERS = 4
+WORTH_ANOTHER = 100
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
 
 logger = logging.getLogger(__name__)
 
 
 class MathVerifier:
-    """Asks one worker process, started when the first pair comes, about one pair at a time.
+    """Asks worker processes, started when they are first needed, each about one pair at a time.
 
-    Processor time decides inside the worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
-    a verdict. The limit here is far above it and starts when the pair reaches the worker, not while it queues; no text
-    of a model can make a worker pass it. One that does, or dies, is replaced. Every pair is asked once.
+    Processor time decides inside a worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
+    a verdict, and neither does the company: every pair is decided in a child of its own. The limit here is far above it
+    and starts when the pair reaches the worker, not while it queues; no text of a model can make a worker pass it. One
+    that does, or dies, is replaced. A verdict is remembered.
 
     Args:
         worker: Command line of the worker.
         reply_limit_s: Seconds after which a worker that does not reply is killed.
+        workers: How many there are at most.
     """
 
-    def __init__(self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S) -> None:
+    def __init__(
+        self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S, workers: int = MOST_WORKERS
+    ) -> None:
         self._command = worker
         self._reply_limit_s = reply_limit_s
-        self._lock = asyncio.Lock()
-        self._process: asyncio.subprocess.Process | None = None
+        self._most = workers
+        self._workers: list[_Worker] = []
+        # The last one to finish comes first, so that as few as keep up are busy.
+        self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()
+        self._waiting = 0
         self._known: dict[tuple[str, str], bool | None] = {}
 
     async def equal(self, gold: str, answer: str) -> bool | None:
@@ -52,18 +63,20 @@ class MathVerifier:
         if len(answer) > LONGEST_ANSWER:
             return None
         pair = (gold, answer)
-        async with self._lock:
-            if pair not in self._known:
-                self._known[pair] = await self._ask(gold, answer)
+        if pair not in self._known:
+            worker = await self._worker()
+            try:
+                # Somebody else may have asked meanwhile.
+                if pair not in self._known:
+                    self._known[pair] = await worker.ask(gold, answer)
+            finally:
+                self._idle.put_nowait(worker)
         return self._known[pair]
 
     async def close(self) -> None:
-        """End the worker; a later question starts a new one."""
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        """End the workers; a later question starts new ones."""
+        for worker in self._workers:
+            await worker.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -73,7 +86,28 @@ class MathVerifier:
     ) -> None:
         await self.close()
 
-    async def _ask(self, gold: str, answer: str) -> bool | None:
+    async def _worker(self) -> _Worker:
+        """The next idle one, or a new one where many pairs wait."""
+        count = len(self._workers)
+        if not count or (count < self._most and self._waiting >= WORTH_ANOTHER * count):
+            self._workers.append(_Worker(self._command, self._reply_limit_s))
+            self._idle.put_nowait(self._workers[-1])
+        self._waiting += 1
+        try:
+            return await self._idle.get()
+        finally:
+            self._waiting -= 1
+
+
+class _Worker:
+    """One worker process, asked about one pair after the other; it starts with the first."""
+
+    def __init__(self, command: Sequence[str], reply_limit_s: float) -> None:
+        self._command = command
+        self._reply_limit_s = reply_limit_s
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def ask(self, gold: str, answer: str) -> bool | None:
         try:
             process = await self._started()
             reply = await _exchange(process, {"gold": gold, "answer": answer}, self._reply_limit_s)
@@ -89,6 +123,13 @@ class MathVerifier:
             return None
         verdict: bool | None = json.loads(reply)["equal"]
         return verdict
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
     async def _started(self) -> asyncio.subprocess.Process:
         process = self._process

@@ -1,10 +1,11 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.math_verifier import WORTH_ANOTHER, MathVerifier
 from harness.errors import UserError
 from harness.sandbox.jail import landlock
 
@@ -33,8 +34,22 @@ def confined() -> bool:
         return False
 
 
-def impostor(reply_limit_s: float = 0.5) -> MathVerifier:
-    return MathVerifier((sys.executable, "-c", IMPOSTOR), reply_limit_s)
+def impostor(reply_limit_s: float = 0.5, workers: int = 1) -> MathVerifier:
+    return MathVerifier((sys.executable, "-c", IMPOSTOR), reply_limit_s, workers)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The processes that have been started."""
+    processes: list[object] = []
+    begin = asyncio.create_subprocess_exec
+
+    async def noted(*command: str, **options: Any) -> Any:
+        processes.append(await begin(*command, **options))
+        return processes[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    return processes
 
 
 async def test_symbolic_equality() -> None:
@@ -88,6 +103,28 @@ async def test_a_dying_worker_is_replaced(answer: str) -> None:
         assert await verifier.equal("1", "1") is True
 
 
+async def test_nobody_waits_for_a_hanging_worker_where_there_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.benchmarks.math_verifier.WORTH_ANOTHER", 0)
+    async with impostor(reply_limit_s=30, workers=2) as verifier:
+        hanging = asyncio.create_task(verifier.equal("1", "hang"))
+        async with asyncio.timeout(20):
+            assert [await verifier.equal(str(n), "3") for n in range(5)] == [False, False, False, True, False]
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
+
+
+async def test_another_worker_is_started_where_many_pairs_wait(started: list[object]) -> None:
+    async with impostor(reply_limit_s=30, workers=3) as verifier:
+        for n in range(5):
+            await verifier.equal(str(n), "one after the other")
+        await asyncio.gather(*(verifier.equal(str(n), "few") for n in range(WORTH_ANOTHER)))
+        assert len(started) == 1
+        await asyncio.gather(*(verifier.equal(str(n), str(n)) for n in range(5 * WORTH_ANOTHER)))
+        assert len(started) == 3
+        assert await asyncio.gather(*(verifier.equal("1", "the same") for _ in range(9))) == [False] * 9
+
+
 async def test_waiting_in_the_queue_does_not_count_against_the_limit() -> None:
     async with impostor(reply_limit_s=1.0) as verifier:
         slow = [verifier.equal("1", "hang"), verifier.equal("2", "hang")]
@@ -123,10 +160,10 @@ async def test_a_worker_that_keeps_silent_at_its_start_is_an_error_and_no_verdic
                 await verifier.equal("1", "1")
 
 
-async def test_a_question_cancelled_while_the_worker_starts_does_not_answer_the_next() -> None:
+async def test_a_question_cancelled_while_the_worker_starts_does_not_answer_the_next(started: list[object]) -> None:
     async with impostor(reply_limit_s=30) as verifier:
         task = asyncio.create_task(verifier.equal("1", "1"))
-        while verifier._process is None:
+        while not started:
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
