@@ -16,6 +16,7 @@ from harness.yaml_files import read_yaml
 IN_PROCESS = "in-process"
 SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
+_FILE = "config/endpoints.yaml"
 # As many as five servers of the size in config/endpoints.yaml: behind this one URL are all backbones.
 _AT_URL = 1280
 _URL = {"type": "string", "pattern": r"\Ahttps?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?\Z"}
@@ -58,7 +59,12 @@ class Endpoint:
 
 def declared_in() -> Path:
     """The file that says where backbones are served."""
-    return Path(os.environ.get(ENDPOINTS) or ROOT / "config" / "endpoints.yaml")
+    return Path(os.environ.get(ENDPOINTS) or ROOT / _FILE)
+
+
+def their_file() -> str:
+    """The same file, as a message names it."""
+    return os.environ.get(ENDPOINTS) or _FILE
 
 
 def simulated_url() -> str | None:

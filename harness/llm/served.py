@@ -13,6 +13,7 @@ import openai
 from openai.types import Model
 
 from harness.errors import UserError
+from harness.llm.endpoints import their_file
 from harness.llm.servers import Server
 from harness.llm.unreachable import unreachable
 from harness.together import together
@@ -136,13 +137,13 @@ async def _at(server: Server, backbone: str, model: str, name: str) -> Served:
     except (ValueError, AttributeError, TypeError) as error:
         raise UserError(
             f"{server.url} of {backbone} does not answer like an OpenAI-compatible server; "
-            "does its url in config/endpoints.yaml end in /v1?"
+            f"does its url in {their_file()} end in /v1?"
         ) from error
     if name not in listed:
         calls = "" if name == model else ", or what it calls this model, as served_name"
         raise UserError(
             f"{server.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'}); start it with "
-            f"--served-model-name {name}, or correct the entry of {backbone} in config/endpoints.yaml{calls}"
+            f"--served-model-name {name}, or correct the entry of {backbone} in {their_file()}{calls}"
         )
     served = _described(listed[name], model)
     if served.root is not None and _ON_THE_HUB.fullmatch(served.root) and served.root not in (model, name):

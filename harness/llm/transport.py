@@ -14,6 +14,7 @@ import openai
 import orjson
 
 from harness.errors import UserError
+from harness.llm.endpoints import their_file
 
 # Beside the connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
@@ -67,7 +68,7 @@ def _allow_open_files(number: int) -> None:
         return
     if hard != resource.RLIM_INFINITY and hard < number:
         raise UserError(
-            f"config/endpoints.yaml wants up to {number - _OTHER_FILES} connections, but a process may open {hard} "
+            f"{their_file()} wants up to {number - _OTHER_FILES} connections, but a process may open {hard} "
             "files here; lower max_in_flight, or raise the limit (ulimit -Hn)"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import openai
 
 from harness.errors import UserError
+from harness.llm.endpoints import their_file
 
 
 def with_causes(error: BaseException) -> str:
@@ -31,8 +32,8 @@ def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
     if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
         return UserError(f"{urls} refuses the API key of {backbone}; check the variable named by key_env")
     if isinstance(error, openai.NotFoundError):
-        return UserError(f"{urls} does not know what {backbone} asks for ({error}); check config/endpoints.yaml")
+        return UserError(f"{urls} does not know what {backbone} asks for ({error}); check {their_file()}")
     return UserError(
         f"endpoint {urls} of {backbone} does not answer ({with_causes(error)}); start the server or correct "
-        "config/endpoints.yaml, then give the same command again (finished calls are kept)"
+        f"{their_file()}, then give the same command again (finished calls are kept)"
     )
