@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-EVIDENCE := utilisation training_rollouts one_by_one phases faults kills same_bytes memory docs_commands
+EVIDENCE := utilisation training_rollouts one_by_one phases faults kills same_bytes memory bad_input docs_commands
 
 .PHONY: table test docs check evidence clean
 table: $(READY)
