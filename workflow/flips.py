@@ -62,6 +62,7 @@ class Passes:
         alone: Asked one at a time.
         again: The same once more.
         loaded: Asked all at once.
+        weights: Which other weights than the original answered, in words; ``None`` for the original.
     """
 
     backbone: str
@@ -69,6 +70,7 @@ class Passes:
     alone: tuple[Answer, ...]
     again: tuple[Answer, ...]
     loaded: tuple[Answer, ...]
+    weights: str | None = None
 
 
 async def measure(preset: Preset, requests: int) -> list[Passes]:
@@ -102,7 +104,11 @@ async def measure(preset: Preset, requests: int) -> list[Passes]:
         asking = {key: _Asking(client, as_served(one.backbones[key], served[key])) for key, one in plans.items()}
         turns = _turns(endpoints)
         replies = await together(_one_after_the_other(asking, keys, items) for keys in turns)
-        return await _graded({key: found for part in replies for key, found in part.items()}, items, tools, served)
+        graded = await _graded({key: found for part in replies for key, found in part.items()}, items, tools)
+        return [
+            Passes(key, served[key], alone, again, loaded, plans[key].backbones[key].weights)
+            for key, (alone, again, loaded) in graded.items()
+        ]
 
 
 class _Asking:
@@ -153,7 +159,10 @@ def _questions(preset: Preset, requests: int) -> list[Item]:
     row = preset.backbones[0]
     tests = [plan(preset, Cell(METHOD, key, row, preset.seeds[0])).test for key in preset.benchmarks]
     mixed: Iterator[Item | None] = chain.from_iterable(zip_longest(*tests))
-    return list(islice((item for item in mixed if item is not None), requests))
+    found = list(islice((item for item in mixed if item is not None), requests))
+    if len(found) < requests:
+        logger.warning("preset %s has %d test questions, so each backbone is asked %d", preset.name, *2 * [len(found)])
+    return found
 
 
 def _request(item: Item, backbone: Backbone) -> Request:
@@ -169,7 +178,7 @@ def _client(chosen: Plan, endpoints: Mapping[str, Endpoint], folder: Path, stack
     return AskingAlways(endpoints, log, attempts, (), in_process(chosen), layout.slots(), spending)
 
 
-async def _graded(replies: Replies, items: Sequence[Item], tools: Tools, served: Mapping[str, Served]) -> list[Passes]:
+async def _graded(replies: Replies, items: Sequence[Item], tools: Tools) -> Mapping[str, list[tuple[Answer, ...]]]:
     # Equal texts are graded once, so that no verdict differs but with its text.
     verdicts: dict[tuple[str, str], asyncio.Task[Verdict]] = {}
 
@@ -185,4 +194,4 @@ async def _graded(replies: Replies, items: Sequence[Item], tools: Tools, served:
     async def graded(found: Sequence[Reply]) -> tuple[Answer, ...]:
         return tuple(await together(one(item, reply) for item, reply in zip(items, found, strict=True)))
 
-    return [Passes(key, served[key], *[await graded(found) for found in passes]) for key, passes in replies.items()]
+    return {key: [await graded(found) for found in passes] for key, passes in replies.items()}

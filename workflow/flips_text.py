@@ -131,6 +131,8 @@ def _rate(number: int, of: int) -> tuple[str, str]:
 
 def _facts(one: Passes) -> str:
     facts = {"served by": one.served.owned_by, **one.served.details}
+    if one.weights is not None:
+        facts["weights"] = one.weights
     said = ", ".join(f"{name} {value}" for name, value in sorted(facts.items()))
     return f"- {one.backbone}: `{one.served.model}` ({said})"
 

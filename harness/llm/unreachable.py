@@ -5,7 +5,7 @@ from __future__ import annotations
 import openai
 
 from harness.errors import UserError
-from harness.llm.endpoints import their_file
+from harness.llm.endpoints import ENDPOINTS, their_file
 
 
 def with_causes(error: BaseException) -> str:
@@ -34,6 +34,7 @@ def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
     if isinstance(error, openai.NotFoundError):
         return UserError(f"{urls} does not know what {backbone} asks for ({error}); check {their_file()}")
     return UserError(
-        f"endpoint {urls} of {backbone} does not answer ({with_causes(error)}); start the server or correct "
-        f"{their_file()}, then give the same command again (finished calls are kept)"
+        f"endpoint {urls} of {backbone} does not answer ({with_causes(error)}); start the server, correct "
+        f"{their_file()}, or name another file by {ENDPOINTS}; then give the same command again (finished calls are "
+        "kept)"
     )

@@ -198,6 +198,8 @@ def test_the_report_has_rates_intervals_and_what_served(place: Path) -> None:
     assert "| m | one at a time, twice | 3 | 1 | 1 (33.3%) | 6.1% to 79.2% | 1 (33.3%) | 6.1% to 79.2% |" in said
     assert "| all | one at a time, all at once | 3 | 1 | 0 (0.0%) | 0.0% to 56.1% |" in said
     assert "`some/model` (max_model_len 99, served by vllm)" in said
+    assert "weights" not in said
+    assert "weights random (noise)" in to_markdown([dataclasses.replace(passes("vllm"), weights="random (noise)")])
     assert to_csv([passes("vllm")]).splitlines()[2] == 'm,"one at a time, twice",3,1,1,1,false'
     assert [path.read_text() for path in write([passes("vllm")], place / "reports")] == [said, to_csv([passes("vllm")])]
 

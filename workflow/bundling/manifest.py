@@ -46,7 +46,9 @@ def _licences(preset: Preset) -> list[dict[str, str]]:
     known = parse(_LICENCES)
     suite = {"of": "everything else", **known["suite"]}
     found = [{"of": "the sentence encoder behind the embeddings", **known["encoder"]}, suite]
-    if not preset.simulated:
+    if preset.weights in known["weights"]:
+        found.append({"of": "the replies", **known["weights"][preset.weights]})
+    elif not preset.simulated:
         found += [_licence(known["backbones"], key, f"the replies of {key}") for key in preset.backbones]
     if preset.data == "real":
         found += [_licence(known["questions"], key, f"the questions of {key}") for key in preset.benchmarks]

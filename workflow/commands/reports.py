@@ -28,7 +28,7 @@ def report(
     made = registry.artefact(name).build(preset_of(preset, overrides))
     folder = layout.REPORTS / preset
     written = figures.write(made, folder, name) if isinstance(made, Figure) else render.write(made, folder, name)
-    kind = "simulated backbones" if made.simulated else "real models"
+    kind = "simulated backbones" if made.simulated else "backbones behind servers"
     logging.info("%s of preset %s (%s): %s", name, preset, kind, ", ".join(map(str, written)))
 
 

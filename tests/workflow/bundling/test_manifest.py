@@ -59,6 +59,12 @@ def test_whatever_can_be_run_has_a_licence() -> None:
     assert set(parse(ROOT / "config" / "backbones.yaml")) == set(known["backbones"])
 
 
+def test_weights_of_nobody_are_not_put_under_the_terms_of_those_they_stand_for() -> None:
+    assert licences(config.preset("cpu_server"))["the replies"] == "Apache-2.0"
+    assert not [part for part in licences(config.preset("cpu_server")) if "qwen" in part]
+    assert licences(config.preset("paper_4bit")) == licences(config.preset("paper"))
+
+
 def test_a_backbone_without_a_licence_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     known = parse(ROOT / "config" / "licences.yaml")
     del known["backbones"]["qwen-2.5-14B"]

@@ -88,7 +88,7 @@ async def test_every_problem_is_named_at_once(chosen: config.Preset, monkeypatch
     assert len(found) == 3
     assert found[0].startswith(f"{other} does not serve 'random/llama-3.2-3B' (it serves other/model)")
     assert found[1].startswith(f"endpoint {dead} of llama-3.2-3B does not answer")
-    assert f"correct {Path('endpoints.yaml').resolve()}, then" in found[1]
+    assert f"correct {Path('endpoints.yaml').resolve()}, or name another file by GMR_ENDPOINTS; then" in found[1]
     assert found[2] == f"{locked} refuses the API key of llama-3.1-8B; check the variable named by key_env"
     assert "sk-secret" not in "".join(found)
 
