@@ -29,6 +29,9 @@ def texts(items: list[Item], run: int) -> list[tuple[Item, str, bool]]:
         right = number % 2 == 0
         # The last one is wrong for certain: of programs, the mutant that only raises.
         answer = item.gold if right else subject.wrong_answers(item)[-1]
+        if item.benchmark == "math" and not right:
+            # Math-Verify's verdicts are remembered; a number of its own has it decide.
+            answer = str(10**6 + run)
         comment = f"\n# {run}\n" if item.code is not None else ""
         found.append((item, f"Attempt {run}, step by step.\n\n{subject.present(item, answer + comment)}", right))
     return found
