@@ -4,8 +4,9 @@
 
 Two cells of preset ``cpu_server`` under Snakemake, before a server that is wrong in one way; then the same command once
 more before one that is not. In the end every file must be that of an undisturbed run, no call that a log held may have
-been asked again, and the key must stand nowhere. For the full disk a file system of three megabytes is mounted, which
-takes root on Linux. Six minutes, most of them spent waiting for servers that do not answer.
+been asked again, and the key must stand nowhere. For the full disk a file system of three megabytes is mounted; where
+that is not allowed, this case is left out and says so. Some ten minutes, most of them spent waiting for a server that
+does not answer.
 """
 
 from __future__ import annotations
@@ -249,6 +250,9 @@ def _main() -> None:
 def _show(case: str, server: Server, calm: Run, run: Run) -> bool:
     """Make it wrong, mend it, and print what was seen; whether anything was lost."""
     began = time.monotonic()
+    if case == "full_disk" and not (sys.platform == "linux" and os.geteuid() == 0):
+        print("== full_disk: left out, since only root on Linux may mount a small file system")
+        return False
     status, said = CASES[case](server, run)
     took = time.monotonic() - began
     server.behave(Manners())
