@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 
 from gmr.config import Config
 from gmr.learning import new_router, restored
@@ -40,8 +39,6 @@ class GMR:
     """
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        # How a sum is divided among threads shows in its last digits, so their number would show in every result.
-        torch.set_num_threads(1)
         self.config = config
         self.pool: Pool = pool_of(config, setting)
         self._setting = setting

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 DECLARATION = ROOT / "config" / "encoder.yaml"
 CPU_INFO = Path("/proc/cpuinfo")
+# What torch takes from ATEN_CPU_CAPABILITY; anything else it ignores.
+CAPABILITIES = ("default", "avx2", "avx512")
 _WEIGHTS = "model.safetensors"
 # Without modules.json the library would leave out the normalisation without an error.
 _FILES = (_WEIGHTS, "config.json", "tokenizer.json", "modules.json")
@@ -83,8 +85,8 @@ class SentenceEncoder:
     """The encoder that ``config/encoder.yaml`` declares, on the CPU and in single precision.
 
     The model is loaded for the first text that has to be encoded: importing its library takes seconds, and a process
-    that finds every text in a cache never pays them. From then on torch computes with one thread in this whole
-    process, because sums split over threads round differently. Use several callers instead.
+    that finds every text in a cache never pays them. A text is encoded by one thread (``harness.threads``); use several
+    callers instead.
 
     Args:
         declaration: The file that declares it.
@@ -121,8 +123,6 @@ class SentenceEncoder:
         """
         import torch
 
-        # A limit of the calling thread; with more, sums are split by the number of cores.
-        torch.set_num_threads(1)
         model = self._loaded()
         with self._tokenising:  # one fast tokenizer cannot serve two threads at once
             pieces = model.tokenizer(text, truncation=False, verbose=False)["input_ids"]
@@ -180,11 +180,14 @@ class SentenceEncoder:
 def cpu_capability() -> str:
     """The widest vector instructions torch uses here, such as ``avx2``; they decide the last digits of a vector.
 
-    On Linux the rule of torch is applied to the processor's flags: importing torch takes seconds, and cells that embed
-    nothing need this name too.
+    On Linux the rule of torch is applied to its environment variable and the processor's flags: importing torch takes
+    seconds, and cells that embed nothing need this name too.
     """
+    chosen = os.environ.get("ATEN_CPU_CAPABILITY")
+    if chosen in CAPABILITIES:
+        return chosen
     flags = _cpu_flags()
-    if flags is None or "ATEN_CPU_CAPABILITY" in os.environ:
+    if flags is None:
         import torch
 
         return "-".join(torch.backends.cpu.get_cpu_capability().lower().split())

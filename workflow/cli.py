@@ -7,6 +7,7 @@ import sys
 
 from harness.budget import BudgetError
 from harness.errors import UserError
+from harness.threads import use_one_thread
 from workflow.app import app
 from workflow.commands import (
     bundling,
@@ -63,6 +64,7 @@ COMMANDS = (
 
 def main() -> None:
     """Entry point: one line for a user's mistake, status 2; a traceback only for ours."""
+    use_one_thread()
     # On a full disk the log file fails too; its traceback must not bury the line that says so.
     logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)

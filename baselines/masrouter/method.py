@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import torch
 
 from baselines.masrouter.config import Config
 from baselines.masrouter.learning import new_router, restored
@@ -34,8 +33,6 @@ class MASRouter:
     """
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        # How a sum is divided among threads shows in its last digits, so their number would show in every result.
-        torch.set_num_threads(1)
         self.config = config
         self.pool: Pool = pool_of(setting)
         self._setting = setting

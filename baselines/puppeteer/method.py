@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
 from baselines.puppeteer.actions import to_facts
 from baselines.puppeteer.config import Config
 from baselines.puppeteer.policy import Policy, Snapshot
@@ -35,8 +33,6 @@ class Puppeteer:
     """
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        # How a sum is divided among threads shows in its last digits, so their number would show in every result.
-        torch.set_num_threads(1)
         self.config = config
         self._setting = setting
         self._parameters_b = setting.pool[setting.one_backbone].parameters_b

@@ -157,7 +157,6 @@ def test_other_weights_are_another_identity(tmp_path: Path) -> None:
 def test_the_cpu_is_named_as_torch_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import torch
 
-    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
     known = torch.backends.cpu.get_cpu_capability().lower().replace(" ", "-")
     assert cpu_capability() == known
     monkeypatch.setattr(module, "CPU_INFO", tmp_path / "absent")
@@ -182,12 +181,12 @@ def test_the_cpu_follows_from_its_flags(
     assert cpu_capability() == expected
 
 
-def test_torch_is_asked_where_its_choice_is_overridden(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "NO AVX")
-    assert cpu_capability() == "no-avx"
+@pytest.mark.parametrize("capability", ["default", "avx2"])
+def test_the_identity_names_the_capability_that_torch_is_told_to_use(capability: str) -> None:
+    code = "import harness.encoder as e, torch; print(e.cpu_capability(), torch.backends.cpu.get_cpu_capability())"
+    environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert done.stdout.decode().lower().split() == [capability, capability]
 
 
 def test_a_folder_serves_as_well(encoder: SentenceEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
