@@ -13,6 +13,7 @@ Decode = Literal["sample", "greedy"]
 EmptyMemory = Literal["note", "last_response"]
 RewardCost = Literal["steps", "all"]
 RolePool = Literal["all", "domain"]
+VaeKL = Literal["sum", "mean"]
 
 _CHOICES: Mapping[str, Any] = {
     "score": Score,
@@ -20,6 +21,7 @@ _CHOICES: Mapping[str, Any] = {
     "empty_memory": EmptyMemory,
     "reward_cost": RewardCost,
     "role_pool": RolePool,
+    "vae_kl": VaeKL,
 }
 
 
@@ -39,6 +41,7 @@ class Config:
         lambda_c: Weight λ_c of cost in the utility (D-GMR-5).
         lr: Learning rate of Adam.
         vae_weight: Weight α of the loss of the two autoencoders.
+        vae_kl: How their KL divergence is reduced over the latent dimensions (D-GMR-12).
         entropy_weight: Weight c_H of the mean policy entropy.
         halting_bias: Initial bias of the halting logit; -1.1 is a probability to halt of about a quarter (D-GMR-2).
         score: Logits of roles and backbones: scaled dot product, or cosine with a learned scale (D-GMR-1).
@@ -61,6 +64,7 @@ class Config:
     lambda_c: float = 20.0
     lr: float = 0.01
     vae_weight: float = 0.001
+    vae_kl: VaeKL = "sum"
     entropy_weight: float = 0.01
     halting_bias: float = -1.1
     score: Score = "dot"

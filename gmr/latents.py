@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from gmr.config import VaeKL
+
 EMBEDDING = 384
 LATENT = 128
 _HIDDEN = 256
@@ -29,15 +31,20 @@ class ProfileVAE(nn.Module):
         """Posterior means, shape (pool, 128), of profiles of shape (pool, 384)."""
         return self.mu(self.encoder(profiles))
 
-    def loss(self, profiles: Tensor, noise: Tensor) -> Tensor:
-        """Mean squared reconstruction error plus KL divergence from N(0, I), each averaged over its entries.
+    def loss(self, profiles: Tensor, noise: Tensor, kl: VaeKL) -> Tensor:
+        """Mean squared reconstruction error plus KL divergence from N(0, I), the mean over the pool.
+
+        The error is a mean over the 384 entries of a profile, the divergence a sum over the 128 latent dimensions
+        (Kingma and Welling) or, with ``mean``, their mean (D-GMR-12).
 
         Args:
             profiles: Shape (pool, 384).
             noise: Standard normal draws of the reparameterised sample, shape (pool, 128).
+            kl: Reduction of the divergence over the latent dimensions.
         """
         hidden = self.encoder(profiles)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
         rebuilt = self.decoder(mu + torch.exp(0.5 * logvar) * noise)
         divergence = 0.5 * (mu**2 + logvar.exp() - 1 - logvar)
-        return F.mse_loss(rebuilt, profiles) + divergence.mean()
+        over_dimensions = divergence.sum(dim=1) if kl == "sum" else divergence.mean(dim=1)
+        return F.mse_loss(rebuilt, profiles) + over_dimensions.mean()

@@ -72,8 +72,9 @@ class Router(nn.Module):
 
     def vae_loss(self, noise_roles: Tensor, noise_backbones: Tensor) -> Tensor:
         """The sum of the losses of both autoencoders, for standard normal noise of shapes (R, 128) and (M, 128)."""
-        roles = self.role_vae.loss(self.role_profiles, noise_roles)
-        return roles + self.backbone_vae.loss(self.backbone_profiles, noise_backbones)
+        kl = self.config.vae_kl
+        roles = self.role_vae.loss(self.role_profiles, noise_roles, kl)
+        return roles + self.backbone_vae.loss(self.backbone_profiles, noise_backbones, kl)
 
     def snapshot(self) -> Snapshot:
         """The router as it decides now; make a new one after every change of the parameters."""

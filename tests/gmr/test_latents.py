@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.distributions import Independent, Normal, kl_divergence
 
 from gmr.latents import ProfileVAE
 from tests.gmr.made import router, units
@@ -15,8 +16,9 @@ def test_the_policies_use_the_mean_of_the_posterior() -> None:
     assert backbones.detach().numpy() == pytest.approx(np.stack([reference.latent("backbone", i) for i in range(5)]))
 
 
-def test_the_loss_is_reconstruction_plus_divergence_each_a_mean_over_entries() -> None:
-    made = router()
+@pytest.mark.parametrize("kl", ["sum", "mean"])
+def test_the_loss_is_reconstruction_plus_divergence_from_the_prior(kl: str) -> None:
+    made = router(vae_kl=kl)
     reference = Reference(made)
     rng = np.random.default_rng(1)
     noise = {"role": rng.normal(size=(7, 128)), "backbone": rng.normal(size=(5, 128))}
@@ -30,7 +32,9 @@ def test_the_loss_is_reconstruction_plus_divergence_each_a_mean_over_entries() -
             sample = mu + np.sqrt(np.exp(logvar)) * draw
             rebuilt = reference.linear(f"{kind}_vae.decoder.2", relu(reference.linear(f"{kind}_vae.decoder.0", sample)))
             errors.append((rebuilt - profile) ** 2)
-            divergences.append((mu**2 + np.exp(logvar) - 1 - logvar) / 2)
+            posterior = Independent(Normal(torch.from_numpy(mu), torch.from_numpy(np.exp(logvar / 2))), 1)
+            prior = Independent(Normal(torch.zeros(128).double(), torch.ones(128).double()), 1)
+            divergences.append(kl_divergence(posterior, prior).item() / (1 if kl == "sum" else 128))
         expected += np.mean(errors) + np.mean(divergences)
     loss = made.vae_loss(torch.from_numpy(noise["role"]), torch.from_numpy(noise["backbone"]))
     assert loss.item() == pytest.approx(expected, rel=1e-12)
@@ -42,7 +46,7 @@ def test_a_posterior_equal_to_the_prior_has_no_divergence() -> None:
         for parameter in (*vae.mu.parameters(), *vae.logvar.parameters(), *vae.decoder.parameters()):
             parameter.zero_()
     profiles = torch.from_numpy(units(np.random.default_rng(0), 4).astype(np.float64))
-    assert vae.loss(profiles, torch.ones(4, 128).double()).item() == pytest.approx(1 / 384, rel=1e-6)
+    assert vae.loss(profiles, torch.ones(4, 128).double(), "sum").item() == pytest.approx(1 / 384, rel=1e-6)
 
 
 def test_the_loss_trains_every_parameter_of_both_autoencoders() -> None:
