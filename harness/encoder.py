@@ -33,8 +33,9 @@ CPU_INFO = Path("/proc/cpuinfo")
 # What torch takes from ATEN_CPU_CAPABILITY; anything else it ignores.
 CAPABILITIES = ("default", "avx2", "avx512")
 _WEIGHTS = "model.safetensors"
+_TOKENIZER = "tokenizer.json"
 # Without modules.json the library would leave out the normalisation without an error.
-_FILES = (_WEIGHTS, "config.json", "tokenizer.json", "modules.json")
+_FILES = (_WEIGHTS, "config.json", _TOKENIZER, "modules.json")
 
 _SCHEMA = {
     "type": "object",
@@ -151,13 +152,7 @@ class SentenceEncoder:
         return model.float().eval()
 
     def _verified_folder(self) -> Path:
-        folder = Path(self._source).expanduser() if "/" in self._source else self._package()
-        absent = [name for name in _FILES if not (folder / name).is_file()]
-        if absent:
-            raise UserError(
-                f"{folder} has no {absent[0]}; it needs all files of {self.name}: "
-                f"restore them, or correct `source` in {self._declaration}"
-            )
+        folder = _folder(self._source, self.name, self._declaration)
         with (folder / _WEIGHTS).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != self._sha256:
@@ -167,14 +162,37 @@ class SentenceEncoder:
             )
         return folder
 
-    def _package(self) -> Path:
-        try:
-            return Path(importlib.import_module(self._source).get_model_path())
-        except (ImportError, AttributeError) as error:
-            raise UserError(
-                f"{self._declaration}: `source` {self._source!r} is not an installed package with model files "
-                f"({error}); install it, or name a folder, written with a slash"
-            ) from error
+
+def tokenizer_file(declaration: Path = DECLARATION) -> Path:
+    """The file of the declared encoder's tokenizer, ``tokenizer.json``.
+
+    Raises:
+        UserError: The declaration is invalid, or files of the model are missing.
+    """
+    entry = read_yaml(declaration, _SCHEMA)
+    return _folder(entry["source"], entry["name"], declaration) / _TOKENIZER
+
+
+def _folder(source: str, name: str, declaration: Path) -> Path:
+    """Where the files of the model are, all of them present."""
+    folder = Path(source).expanduser() if "/" in source else _package(source, declaration)
+    absent = [file for file in _FILES if not (folder / file).is_file()]
+    if absent:
+        raise UserError(
+            f"{folder} has no {absent[0]}; it needs all files of {name}: restore them, or correct `source` in "
+            f"{declaration}"
+        )
+    return folder
+
+
+def _package(source: str, declaration: Path) -> Path:
+    try:
+        return Path(importlib.import_module(source).get_model_path())
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            f"{declaration}: `source` {source!r} is not an installed package with model files "
+            f"({error}); install it, or name a folder, written with a slash"
+        ) from error
 
 
 def cpu_capability() -> str:

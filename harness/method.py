@@ -89,6 +89,18 @@ class Learner(Method, Protocol):
         """
 
 
+def settings_of(module: str, config: Mapping[str, Any]) -> Any:
+    """The settings of a configuration entry with the method's own defaults filled in: its ``Config``.
+
+    Raises:
+        UserError: The module does not exist, or the entry has a field its ``Config`` does not know.
+    """
+    try:
+        return _imported(module).Config(**config)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"config/methods.yaml, config of {module}: {error}") from error
+
+
 def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
     """Make the method a configuration entry describes.
 
@@ -101,15 +113,7 @@ def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: 
         UserError: The module does not exist, the entry has a field its ``Config`` does not know, or it says ``trained``
             of a method that is no :class:`Learner`.
     """
-    try:
-        room = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise UserError(f"config/methods.yaml names the module {module!r}, but {error}") from error
-    try:
-        settings = room.Config(**config)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"config/methods.yaml, config of {module}: {error}") from error
-    method = room.build(setting, settings)
+    method = _imported(module).build(setting, settings_of(module, config))
     missing = [name for name in _LEARNERS if trained and not hasattr(method, name)]
     if missing:
         raise UserError(
@@ -117,3 +121,10 @@ def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: 
             "missing (docs/adding-a-method.md), or remove `trained`"
         )
     return method
+
+
+def _imported(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise UserError(f"config/methods.yaml names the module {module!r}, but {error}") from error

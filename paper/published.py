@@ -1,4 +1,4 @@
-"""The numbers printed in the paper, read from ``published.yaml``."""
+"""The numbers printed in the paper, read from ``config/published.yaml``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from harness.errors import UserError
+from harness.files import ROOT
 from paper.schema import check
 
-PATH = Path(__file__).with_name("published.yaml")
+PATH = ROOT / "config" / "published.yaml"
 
 
 class Count(NamedTuple):

@@ -136,7 +136,7 @@ class Artefact:
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
         writer = {"table": "paper.render", "figure": "paper.figures"}[self.kind]
-        return code_of_report([self.module, writer], "paper/published.yaml", "paper/schemas", *self._reads())
+        return code_of_report([self.module, writer], "config/published.yaml", "paper/schemas", *self._reads())
 
     def _reads(self) -> list[str]:
         """What it reads of the configuration beside its cells."""

@@ -1,19 +1,17 @@
-"""The sweeps of the paper: the methods that differ in one setting alone, and what each has of it (methods §7, §8.3)."""
+"""The sweeps of the paper: the methods that differ in one setting alone, and what each has of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from harness.config import methods
 from harness.errors import UserError
+from harness.method import settings_of
 
 #: The weight λ_c of cost.
 COST_WEIGHTS = ("gmr_lambda_10", "gmr", "gmr_lambda_50")
 #: The most steps φ of a trajectory.
 DEPTHS = ("gmr_depth_2", "gmr_depth_4", "gmr", "gmr_depth_8", "gmr_depth_10")
-
-# What GMR has of a setting that config/methods.yaml leaves to gmr/config.py.
-_DEFAULTS: Mapping[str, int] = {"lambda_c": 20, "max_depth": 6}
 
 
 def values(names: Sequence[str], setting: str) -> dict[str, float]:
@@ -30,5 +28,5 @@ def values(names: Sequence[str], setting: str) -> dict[str, float]:
     missing = [name for name in names if name not in known]
     if missing:
         raise UserError(f"config/methods.yaml has no method {missing[0]}, which is in the sweep of {setting}; add it")
-    found = {name: known[name].config.get(setting, _DEFAULTS[setting]) for name in names}
+    found = {name: getattr(settings_of(known[name].module, known[name].config), setting) for name in names}
     return dict(sorted(found.items(), key=lambda one: one[1]))

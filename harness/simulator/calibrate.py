@@ -70,13 +70,13 @@ def _published(benchmark: str, backbones: Sequence[str], settings: Settings) -> 
     """Shares of right answers by style and backbone."""
     if benchmark not in settings.accuracy:
         raise UserError(
-            f"no accuracy to calibrate {benchmark!r} to; add it to published_accuracy in config/simulator.yaml"
+            f"no accuracy to calibrate {benchmark!r} to; add it to stated_accuracy in config/simulator.yaml"
         )
     table = settings.accuracy[benchmark]
     if missing := [key for key in backbones if key not in table["direct"]]:
         raise UserError(
             f"no accuracy to calibrate {missing[0]!r} on {benchmark!r} to; "
-            f"add it to published_accuracy > {benchmark} > direct in config/simulator.yaml"
+            f"add it to stated_accuracy > {benchmark} > direct in config/simulator.yaml"
         )
     return {style: {key: row[key] / 100 for key in backbones if key in row} for style, row in table.items()}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.benchmarks import benchmark as find_benchmark
+from harness.encoder import DECLARATION as ENCODER
 from harness.files import ROOT, fingerprint
 from harness.simulator import schema, tokens
 from harness.simulator.incoming import RefusedError, check, identity
@@ -28,7 +29,7 @@ def revision_of(world: str, length_scale: float) -> str:
         world: Fingerprint of the world.
         length_scale: Factor on every target length.
     """
-    code = fingerprint([ROOT / "harness" / room for room in _CODE])
+    code = fingerprint([*(ROOT / "harness" / room for room in _CODE), ENCODER])
     return f"{OWNER}-{world[:12]}-{code[:12]}-{length_scale:g}"
 
 

@@ -48,7 +48,7 @@ def mean_tokens(
     if benchmark in settings.cost:
         return _from_cost(settings, benchmark, style, backbones, question_tokens)
     raise UserError(
-        f"no reply length is stated for benchmark {benchmark!r}; add it to published_cost, borrowed_length or "
+        f"no reply length is stated for benchmark {benchmark!r}; add it to stated_cost, borrowed_length or "
         "assumed_length in config/simulator.yaml"
     )
 

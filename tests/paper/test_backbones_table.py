@@ -15,7 +15,7 @@ from paper.artefacts import backbones
 from paper.source import Source
 from paper.tables import Row, Table
 
-PRINTED = yaml.safe_load((ROOT / "paper" / "published.yaml").read_text())["prices"]
+PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
 
 
 def build(preset: str = "embedded", **overrides: object) -> Table:

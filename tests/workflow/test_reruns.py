@@ -113,7 +113,7 @@ def test_the_style_of_a_plot_reruns_the_plot_alone(house: Path) -> None:
 
 
 def test_what_all_artefacts_read_reruns_reports_and_no_cell(house: Path) -> None:
-    with changed(house / "paper" / "published.yaml", "# The numbers", "# All numbers"):
+    with changed(house / "config" / "published.yaml", "# The numbers", "# All numbers"):
         assert reruns(house) == {
             "figure name=pareto_he",
             "table name=ablation/no_halting",

@@ -39,6 +39,8 @@ rule world:
             "harness/sandbox",
             "harness/simulator",
             "config/backbones.yaml",
+            "config/encoder.yaml",
+            "config/published.yaml",
             "config/simulator.yaml",
         ),
     shell:

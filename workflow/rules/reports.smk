@@ -43,7 +43,7 @@ rule claims:
             ["paper.claims.report", "paper.claims.render"],
             "paper/claims.yaml",
             "harness/roles/catalogue.yaml",
-            "paper/published.yaml",
+            "config/published.yaml",
             "paper/schemas",
         ),
     shell:

@@ -41,6 +41,14 @@ def test_published_averages_of_the_single_call_rows(settings: Settings):
             assert abs(sum(cells) / len(cells) - average) < 0.0051
 
 
+def test_what_is_stated_stands_beside_what_is_published_and_never_in_its_place(tmp_path: Path, settings: Settings):
+    weekdays = "{direct: {mine: 5.0}, step_by_step: {mine: 6.0}, complex: {mine: 7.0}}"
+    stated = f"stated_accuracy: {{math: {{direct: {{mine: 12.0, qwen-2.5-14B: 1.0}}}}, weekdays: {weekdays}}}"
+    found = load_settings(changed(tmp_path, "stated_accuracy: {}", stated)).accuracy
+    assert found["math"]["direct"] == {**settings.accuracy["math"]["direct"], "mine": 12.0}
+    assert found["weekdays"]["direct"] == {"mine": 5.0}
+
+
 def test_override_replaces_one_value(settings: Settings):
     other = load_settings(overrides={"slope": 4.0})
     assert other.parameters.slope == 4.0
@@ -67,9 +75,9 @@ def test_impossible_overrides_are_refused(overrides: dict[str, object]):
         ("source: assumed", "source: guessed", "assumed"),
         ("range: [4.0, 7.0]", "range: [4.0]", "range"),
         ("  feedback_discernment:\n", "  feedback_discernment:\n    note: x\n", "note"),
-        ('source: "calibrated: main', 'source: "somewhere: main', "source"),
+        ('accuracy: "calibrated: main', 'accuracy: "somewhere: main', "somewhere"),
         ("complex: [sub-step,", "complex: [Sub-Step,", "Sub-Step"),
-        ("direct: {llama-3.2-3B: 43.27,", "direct: {llama-3.2-3B: 143.27,", "143.27"),
+        ("stated_accuracy: {}", "stated_accuracy: {math: {direct: {mine: 143.27}}}", "143.27"),
     ],
 )
 def test_a_broken_file_is_refused_with_one_line(tmp_path: Path, old: str, new: str, message: str):
