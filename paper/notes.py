@@ -16,7 +16,7 @@ from paper.results import Cell
 _FEW = 3
 WITHOUT_VERDICT = {
     Status.UNPARSABLE: "no answer found",
-    Status.EMPTY: "empty reply",
+    Status.EMPTY: "empty answer",
     Status.TRUNCATED: "reply cut off",
     Status.CALL_FAILED: "call failed",
     Status.SANDBOX_ERROR: "sandbox failed",

@@ -125,16 +125,20 @@ class AFlow:
     async def _begun(self, rounds: Sequence[Round], training: Training) -> Round:
         """A round with its parent and, unless the optimizer gave none, its workflow; not scored yet."""
         number = len(rounds) + 1
-        parent = self._parent(rounds, training.seed)
         items = {item.id: item for item in training.items}
-        failures = _shuffled(parent.failures, "shown", training.seed, number)[:SHOWN_FAILURES]
-        shown = [(items[failure.item], failure) for failure in failures]
+
+        def situation(attempt: int) -> Situation:
+            place = (str(training.seed), str(number), str(attempt))
+            parent = self._parent(rounds, place)
+            failures = _shuffled(parent.failures, "shown", *place)[:SHOWN_FAILURES]
+            shown = [(items[failure.item], failure) for failure in failures]
+            return Situation(parent, search.children(rounds, parent), shown)
+
         with training.timed("proposals"):
-            situation = Situation(parent, search.children(rounds, parent), shown)
             proposal = await self._optimizer.propose(number, situation, training)
         return Round(
             number,
-            parent.number,
+            proposal.parent.number,
             "scored" if proposal.workflow else "no_proposal",
             edit=proposal.edit,
             modification=proposal.modification,
@@ -144,11 +148,12 @@ class AFlow:
             reason=proposal.reason,
         )
 
-    def _parent(self, rounds: Sequence[Round], seed: int) -> Round:
+    def _parent(self, rounds: Sequence[Round], place: tuple[str, ...]) -> Round:
+        """The parent of one attempt of a round: every attempt draws its own, as upstream (D-AF-3)."""
         drawn_from = search.candidates(rounds, self._config.sample)
         scores = [score for score, _ in search.scored(drawn_from)]
         shares = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
-        return drawn_from[sample(shares, draws.uniform("parent", str(seed), str(len(rounds) + 1)))]
+        return drawn_from[sample(shares, draws.uniform("parent", *place))]
 
     def _cost(self, proposal: Proposal) -> float:
         backbone = self._setting.pool[self._optimizer.backbone]
@@ -193,13 +198,12 @@ def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], 
         success=None if before is None else score > before,
         calls=sum(len(one.trajectory.calls) for one in answered),
         cost=sum(one.trajectory.cost_total for one in answered),
-        failures=tuple(_shuffled(wrong, "kept", seed, begun.number)[:KEPT_FAILURES]),
+        failures=tuple(_shuffled(wrong, "kept", str(seed), str(begun.number))[:KEPT_FAILURES]),
     )
 
 
-def _shuffled(failures: Sequence[Failure], what: str, seed: int, number: int) -> list[Failure]:
-    key = (f"failures {what}", str(seed), str(number))
-    return sorted(failures, key=lambda failure: draws.uniform(*key, failure.item))
+def _shuffled(failures: Sequence[Failure], what: str, *place: str) -> list[Failure]:
+    return sorted(failures, key=lambda failure: draws.uniform(f"failures {what}", *place, failure.item))
 
 
 def build(setting: Setting, config: Config) -> AFlow:

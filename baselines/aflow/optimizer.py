@@ -1,9 +1,9 @@
-"""Asking the optimizer for one edit of a parent, until there is one to try (methods §4.3, §4.6)."""
+"""Asking the optimizer for one edit, each time of a parent drawn anew, until there is one to try (methods §4.3)."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import orjson
 
 from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
 from baselines.aflow.prompt import Situation, optimizer_prompt
+from baselines.aflow.search import Round
 from baselines.aflow.workflow import InvalidWorkflowError, Workflow
 from harness import draws
 from harness.benchmarks.extraction import fenced_blocks
@@ -34,6 +35,7 @@ class Proposal(NamedTuple):
     """What a round of asking came to.
 
     Attributes:
+        parent: The round whose workflow the last attempt was to edit.
         edit: The edit in short; empty where there is none.
         modification: The edit in the optimizer's words.
         workflow: The parent after it, ``None`` where no proposal could be taken.
@@ -41,6 +43,7 @@ class Proposal(NamedTuple):
         reason: Why there is no workflow.
     """
 
+    parent: Round
     edit: str
     modification: str
     workflow: Workflow | None
@@ -60,24 +63,27 @@ class Optimizer:
         self.backbone = backbone
         self._domain = domain
 
-    async def propose(self, number: int, situation: Situation, training: Training) -> Proposal:
+    async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Proposal:
         """Ask for an edit: three attempts at most, of which two may fail or give nothing that can be applied.
 
-        The next prompt says why a proposal was refused. A failed attempt leaves no trace in it: nothing was proposed.
+        The next prompt for the same parent says why a proposal was refused. A failed attempt leaves no trace in it:
+        nothing was proposed.
 
         Args:
             number: The round that is to try the edit.
-            situation: What it starts from.
+            situation_of: What an attempt starts from, counted from 0.
             training: Where the optimizer is asked.
 
         Raises:
             UserError: An endpoint is gone, or too many attempts have failed.
         """
         replies: list[Reply] = []
-        refused: list[str] = []
+        refused: dict[int, list[str]] = {}
         reason, unusable, attempt = "", 0, 0
         while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
-            replies += await self._ask(Episode(number, attempt), situation, refused, training)
+            situation = situation_of(attempt)
+            of_parent = refused.setdefault(situation.parent.number, [])
+            replies += await self._ask(Episode(number, attempt), situation, of_parent, training)
             attempt += 1
             if replies[-1].error is not None:
                 reason, unusable = FAILED, unusable + 1
@@ -90,9 +96,9 @@ class Optimizer:
             else:
                 reason = _repeated(modification, child, situation)
                 if not reason:
-                    return Proposal(in_short(edit, child), modification, child, tuple(replies))
-            refused.append(reason)
-        return Proposal("", "", None, tuple(replies), reason)
+                    return Proposal(situation.parent, in_short(edit, child), modification, child, tuple(replies))
+            of_parent.append(reason)
+        return Proposal(situation.parent, "", "", None, tuple(replies), reason)
 
     async def _ask(
         self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training

@@ -29,8 +29,18 @@ the nodes that read this one. The last node runs once.
 - when: null, or {{"node": an earlier node with a status, "is": "failed" or "passed"}}. If that does not hold, the \
 node is left out, and what its first input gave goes on in its place (where it reads only the question: what the node \
 in its condition gave)."""
+_ADVICE = """Ways to do better that are worth considering:
+- review: a later node checks a solution and names its faults.
+- revise: a later node mends a solution by what a review found.
+- ensemble: several nodes, or one that repeats, answer independently of each other, and the answer of the majority is \
+taken.
+- self-ask: a node poses the smaller questions on which the answer hangs, and answers them first.
+- a condition: a node runs only where the status of an earlier one calls for it.
+Several operators together, each in its place, can do better than one; try those that the workflow does not use yet. A \
+more complex workflow may well score higher, but only if nothing gets lost on the way: give every node all the inputs \
+it has to know."""
 _RULES = f"""Rules:
-- Propose exactly one edit of one node: add one, replace one, or remove one. Small steps are what is wanted.
+- Propose exactly one edit of one node: add one, replace one, or remove one.
 - An added node is read by the node that then follows it, besides what that one reads already. Who read a removed node \
 reads its inputs instead. A node that nothing reads any longer is dropped.
 - At most {MOST_NODES} nodes.
@@ -76,6 +86,7 @@ def optimizer_prompt(
         f"You improve, edit by edit, a workflow by which a language model answers {_TASKS[domain]}.",
         _LANGUAGE,
         "Operators:\n" + "\n".join(_operators(domain)),
+        _ADVICE,
         f"{_RULES} {rules}",
     ]
     user = [

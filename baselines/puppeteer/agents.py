@@ -57,13 +57,9 @@ async def _implemented(
     action: Action, task: CodeTask, item: Item, prompt: Messages, reply: Reply, desk: Desk
 ) -> Contribution:
     """A turn on a programming question; the programmer's reply is run on the visible examples (D-PUP-11)."""
-    outcome = ""
-    if action.kind == "program":
-        outcome = await desk.workbench.examples(item, reply.text)
+    outcome = await desk.workbench.examples(item, reply.text) if action.kind == "program" else ""
     text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
-    shown = "" if outcome == NO_EXAMPLE else outcome
-    program = program_of(reply.text, task)
-    return Contribution(text, None, _continued(prompt, reply), _tokens(reply), program, shown)
+    return Contribution(text, None, _continued(prompt, reply), _tokens(reply), program_of(reply.text, task))
 
 
 async def _computed(prompt: Messages, reply: Reply, ask: Ask, desk: Desk) -> Contribution:

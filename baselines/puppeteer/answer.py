@@ -15,18 +15,18 @@ from harness.trajectory import Desk
 async def close(paths: Sequence[Path], backbone: str, item: Item, desk: Desk) -> str:
     """The answer of a question.
 
-    On programming questions there is neither a final call nor a vote: two right programs are rarely the same text, so
-    the last path that holds a valid program gives it (D-PUP-11).
+    On programming questions the last path that holds a valid program gives it: two right programs are rarely the same
+    text, so there is no vote. Where no path holds one, the final call of the last path writes it (D-PUP-11).
     """
-    if item.code is not None:
-        written = [path.program for path in paths if path.program is not None]
-        return prompts.fenced(written[-1]) if written else ""
     step = 1 + max(path.steps for path in paths)
 
     async def final(path: Path) -> str:
         prompt = prompts.final(item, desk.rules, path)
         return (await desk.ask(backbone, prompt, step=step, slot=path.slot, purpose="aggregate", is_step=False)).text
 
+    if item.code is not None:
+        written = [path.program for path in paths if path.program is not None]
+        return prompts.fenced(written[-1]) if written else await final(paths[-1])
     return elected(await together(final(path) for path in paths), desk)
 
 

@@ -1,4 +1,4 @@
-"""What one path has brought so far: contributions, conversations, the current program (methods §5.2, D-PUP-13)."""
+"""What one path has brought so far: contributions, conversations, the latest program (methods §5.2, D-PUP-13)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Contribution:
         dialog: The agent's conversation, to be continued should it act again.
         tokens: Prompt and completion tokens of all its calls.
         program: The valid program it offers (programming questions only).
-        outcome: What running its program on the examples showed (programming questions only).
     """
 
     text: str
@@ -33,7 +32,6 @@ class Contribution:
     dialog: Messages
     tokens: int
     program: str | None = None
-    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,6 @@ class Path:
         contributions: What they contributed.
         embeddings: Embeddings of the contributions, shape (384,) each.
         dialogs: The conversation of every agent that has acted, by the key of its action.
-        program: The current program (programming questions only).
-        outcome: What running the current program showed, if it was run.
         last: Place of its latest choice in the trace, ``None`` before the first.
         ended: Whether it has terminated.
     """
@@ -57,8 +53,6 @@ class Path:
     contributions: tuple[Contribution, ...] = ()
     embeddings: tuple[Vector, ...] = ()
     dialogs: Mapping[str, Messages] = field(default_factory=dict)
-    program: str | None = None
-    outcome: str = ""
     last: int | None = None
     ended: bool = False
 
@@ -73,21 +67,17 @@ class Path:
         pairs = zip(self.speakers, self.contributions, strict=True)
         return [(speaker, one.answer) for speaker, one in pairs if one.answer is not None]
 
-    def after(self, action: Action, one: Contribution, embedding: Vector) -> Path:
-        """The path with one contribution more.
+    @property
+    def program(self) -> str | None:
+        """The latest valid program, ``None`` for none (programming questions only)."""
+        return next((one.program for one in reversed(self.contributions) if one.program is not None), None)
 
-        A program that takes the place of another brings its own outcome, or none. An attempt that brought no program
-        has an outcome to show only as long as there is no program beside which it could be misread.
-        """
-        outcome = self.outcome
-        if one.program is not None or (self.program is None and one.outcome):
-            outcome = one.outcome
+    def after(self, action: Action, one: Contribution, embedding: Vector) -> Path:
+        """The path with one contribution more."""
         return replace(
             self,
             speakers=(*self.speakers, action.name),
             contributions=(*self.contributions, one),
             embeddings=(*self.embeddings, embedding),
             dialogs={**self.dialogs, action.key: one.dialog},
-            program=self.program if one.program is None else one.program,
-            outcome=outcome,
         )

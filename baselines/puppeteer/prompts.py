@@ -1,12 +1,10 @@
-"""What agents and the final call are told; every agent sees the whole path (methods §5.2, §5.5).
-
-On programming questions the current program stands where the contributions stand elsewhere, as upstream.
-"""
+"""What agents and the final call are told; every agent sees the whole path (methods §5.2, §5.5)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from baselines.puppeteer.actions import Action
 from baselines.puppeteer.path import Messages, Path
@@ -15,7 +13,6 @@ from harness.items import Item
 from harness.llm.request import Message
 from harness.prompts import RECORDS_HEADER, Record, render_records, team_prompt
 
-PROGRAM_HEADER = "Where the program of your team stands:"
 CANDIDATES_HEADER = "Candidate answers of your team, oldest first:"
 AGAIN = "It is your turn again, with the same task as before. The work has gone on since."
 COMPUTE = (
@@ -32,6 +29,18 @@ AGGREGATE = (
     "other, and give the single most reliable answer, whether it is one of them or not."
 )
 NO_CANDIDATES = "Your team has left no candidate answer."
+WRITE = (
+    "You speak for a team that has finished its work and has left no program. Write the program that the question asks "
+    "for, with the help of what the team has contributed."
+)
+# The released task of GSM-Hard puts such a line before every question; it has none for MATH and for programs (D-PUP-2).
+POSED = {"gsm_hard": "The following mathematical problem is to be solved by writing a Python program:"}
+
+
+def posed(item: Item) -> Item:
+    """The question as agents and policy are to see it."""
+    line = POSED.get(item.benchmark)
+    return item if line is None else replace(item, question=f"{line}\n{item.question}")
 
 
 def turn(action: Action, item: Item, rules: str, path: Path) -> Messages:
@@ -43,32 +52,29 @@ def turn(action: Action, item: Item, rules: str, path: Path) -> Messages:
         rules: The benchmark's output rules.
         path: The work so far, all of which is shown.
     """
-    header, records = history(item, path)
+    records = history(path)
     request = _request(action, item)
     earlier = path.dialogs.get(action.key)
     if earlier:
-        return (*earlier, Message("user", _blocks(AGAIN, request, render_records(records, header))))
+        return (*earlier, Message("user", _blocks(AGAIN, request, render_records(records))))
     system = (action.persona, action.instruction, rules if action.answers else "")
     if not records:
         return team_prompt(system, item, (), request)
-    return team_prompt(system, item, records, header=_blocks(request, header))
+    return team_prompt(system, item, records, header=_blocks(request, RECORDS_HEADER))
 
 
-def history(item: Item, path: Path) -> tuple[str, list[Record]]:
-    """What a path shows to its agents, and the line above it.
-
-    All contributions, unfiltered: this is what Gated-Memory Routing is set against.
-    """
-    if item.code is None:
-        return RECORDS_HEADER, [
-            Record(speaker, one.text) for speaker, one in zip(path.speakers, path.contributions, strict=True)
-        ]
-    records = [] if path.program is None else [Record("Current program", fenced(path.program))]
-    return PROGRAM_HEADER, [*records, *([Record("Latest execution", path.outcome)] if path.outcome else [])]
+def history(path: Path) -> list[Record]:
+    """All contributions of a path, unfiltered: this is what Gated-Memory Routing is set against."""
+    return [Record(speaker, one.text) for speaker, one in zip(path.speakers, path.contributions, strict=True)]
 
 
 def final(item: Item, rules: str, path: Path) -> Messages:
-    """The final call: the question, which upstream leaves out, and the candidate answers of the path (D-PUP-7)."""
+    """The final call: the question, which upstream leaves out, and the candidate answers of the path (D-PUP-7).
+
+    A program is no candidate that could be compared, so on programming questions it sees all contributions (D-PUP-11).
+    """
+    if item.code is not None:
+        return team_prompt((WRITE, rules), item, history(path))
     records = [Record(speaker, f"The answer is {answer}") for speaker, answer in path.answers]
     closing = "" if records else NO_CANDIDATES
     return team_prompt((AGGREGATE, rules), item, records, closing, header=CANDIDATES_HEADER)

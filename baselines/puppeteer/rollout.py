@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.puppeteer import prompts
 from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE
 from baselines.puppeteer.agents import act
 from baselines.puppeteer.answer import close
@@ -52,10 +53,11 @@ class Rollout:
 
     async def solve(self, item: Item, desk: Desk) -> str:
         """Act until every path has terminated or done its last step, then close."""
-        self._question = await desk.embed(item.question)
+        posed = prompts.posed(item)
+        self._question = await desk.embed(posed.question)
         paths = [Path()]
         while not all(path.ended for path in paths):
-            paths = await self._level(paths, item, desk)
+            paths = await self._level(paths, posed, desk)
         return await close(paths, self._backbone, item, desk)
 
     async def _level(self, paths: list[Path], item: Item, desk: Desk) -> list[Path]:

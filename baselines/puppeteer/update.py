@@ -47,28 +47,36 @@ def learn(
     choices = list(chain.from_iterable(traces))
     evaluation = learning.network.evaluate(choices)
     check_on_policy(evaluation.log_prob.detach().numpy(), [choice.log_prob for choice in choices])
-    total = loss(evaluation, gains, config)
+    total = loss(evaluation, traces, gains, config)
     learning.step(total)
     return {
         "loss": total.item(),
-        "entropy": evaluation.entropy.mean().item(),
+        "entropy": torch.cat(_entropies(evaluation, traces, config)).mean().item(),
         "return": float(np.concatenate(gains).mean()),
         "utility": float(np.mean([utility(one, parameters_b, config) for one in answered])),
         **_measures(traces, config),
     }
 
 
-def loss(evaluation: Evaluation, gains: Sequence[Array], config: Config) -> torch.Tensor:
-    """The sum over questions of (Σ -log π(a) R) - c_H times the mean entropy of the question's choices.
+def loss(evaluation: Evaluation, traces: Sequence[Trace], gains: Sequence[Array], config: Config) -> torch.Tensor:
+    """The sum over questions of (Σ -log π(a) R) - c_H times the mean entropy of the question's draws.
 
     Args:
         evaluation: Of the choices of all questions, one question after the other.
+        traces: These choices, question by question.
         gains: Returns R of the choices, one array a question.
-        config: Gives c_H.
+        config: Gives c_H and D.
     """
     policy = -(evaluation.log_prob * torch.from_numpy(np.concatenate(gains))).sum()
-    entropies = evaluation.entropy.split([len(of_one) for of_one in gains])
+    entropies = _entropies(evaluation, traces, config)
     return policy - config.entropy_weight * torch.stack([entropy.mean() for entropy in entropies]).sum()
+
+
+def _entropies(evaluation: Evaluation, traces: Sequence[Trace], config: Config) -> list[torch.Tensor]:
+    """Entropies of the choices that were drawn, by question: an end that the step limit forces was not (D-PUP-12)."""
+    of_all = evaluation.entropy.split([len(trace) for trace in traces])
+    drawn = (torch.tensor([choice.step < config.max_steps for choice in trace]) for trace in traces)
+    return [entropy[places] for entropy, places in zip(of_all, drawn, strict=True)]
 
 
 def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:

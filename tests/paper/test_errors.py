@@ -38,7 +38,7 @@ def test_a_place_shows_how_many_have_no_verdict_and_why(write_cell: WriteCell) -
     assert found["math_verify_undecided"] == ""
     assert not any("not run" in note for note in table.notes)
     [note] = [note for note in table.notes if note.startswith("No verdict")]
-    assert "N no answer found, E empty reply, R reply cut off, C call failed, S sandbox failed" in note
+    assert "N no answer found, E empty answer, R reply cut off, C call failed, S sandbox failed" in note
 
 
 def test_seeds_are_taken_together(write_cell: WriteCell) -> None:

@@ -13,8 +13,10 @@ from baselines.aflow import interpreter
 from baselines.aflow.config import Config
 from baselines.aflow.method import AFlow, build
 from baselines.aflow.optimizer import FAILED
-from harness import checkpoint
+from baselines.aflow.search import Round, candidates, probabilities, scored
+from harness import checkpoint, draws
 from harness.checkpoint import Checkpoint
+from harness.choosing import sample
 from harness.errors import UserError
 from harness.items import Status, Verdict
 from harness.llm.request import Reply, Request
@@ -196,6 +198,28 @@ async def test_seeds_search_differently(tmp_path: Path) -> None:
         await searched(tmp_path / str(seed), searching(*same), seed=seed, max_rounds=4)
         parents.add(tuple(one["parent"] for one in facts(tmp_path / str(seed))["search"]))
     assert len(parents) > 1
+
+
+async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds_before(tmp_path: Path) -> None:
+    """As in the released search: after a repetition or an unreadable reply, the draw and so the parent are new."""
+    proposals = [*levels(3), "Hm.", *levels(4, 4, 4), *levels(4, 5), "Hm.", told("draw 6"), "Hm.", "Hm."]
+    others = 0
+    for seed in range(3):
+        model = searching(*proposals)
+        await searched(tmp_path / str(seed), model, max_rounds=7, seed=seed, patience=20)
+        kept = [Round.from_facts(one) for one in facts(tmp_path / str(seed))["search"]]
+        asked = [text_of(request) for request in model.requests if is_proposal(request)]
+        for one in kept[1:]:
+            drawn_from = candidates(kept[: one.number - 1], 4)
+            shares = probabilities([score for score, _ in scored(drawn_from)], 0.3, 0.2)
+            numbers = [draws.uniform("parent", str(seed), str(one.number), str(at)) for at in range(one.proposals)]
+            parents = [drawn_from[sample(shares, number)] for number in numbers]
+            for parent in parents:
+                assert f"with a score of {parent.score:.2f} %:" in asked.pop(0)
+            assert one.parent == parents[-1].number
+            others += len(set(parents)) > 1
+        assert asked == []
+    assert others > 1
 
 
 # What goes wrong

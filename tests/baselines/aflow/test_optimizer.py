@@ -42,7 +42,7 @@ async def propose(
     left = list(replies)
     model = Model(lambda request: left.pop(0))
     its = training(folder, model, questions(2), seed)
-    found = await Optimizer("large", "Math").propose(5, Situation(PARENT, children, failures), its)
+    found = await Optimizer("large", "Math").propose(5, lambda attempt: Situation(PARENT, children, failures), its)
     assert not left
     assert len(found.replies) == len(model.asked)
     return found, model
@@ -66,6 +66,17 @@ async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> N
     ):
         assert operator in system
     assert "Test(" not in system
+    # What the released prompt recommends.
+    for word in (
+        "review",
+        "revise",
+        "ensemble",
+        "self-ask",
+        "condition",
+        "more complex workflow may well score higher",
+    ):
+        assert word in system
+    assert "mall steps" not in system
     assert system.endswith(RULES)
     assert (
         f"score of 62.50 %:\n```json\n{orjson.dumps(start('Math').to_json(), option=orjson.OPT_INDENT_2).decode()}"
@@ -226,7 +237,7 @@ async def test_the_second_call_is_the_last_of_its_attempt(tmp_path: Path) -> Non
             return await work(desk)
 
     its: Any = Consulting()
-    await Optimizer("large", "Math").propose(5, Situation(PARENT, (), ()), its)
+    await Optimizer("large", "Math").propose(5, lambda attempt: Situation(PARENT, (), ()), its)
     assert [call.error is None for call in desk.close("").calls] == [False, True]
 
 
@@ -259,6 +270,27 @@ async def test_three_asks_are_all_there_are(tmp_path: Path) -> None:
     assert len({request.draw for request in model.requests}) == 3
     found, _ = await propose(tmp_path, told("be brief"), "Hm.", PROGRAM, children=[child(3, "Tell it to be brief")])
     assert found.modification == "Compute it."
+
+
+async def test_every_attempt_edits_a_parent_of_its_own_and_hears_what_was_refused_of_it(tmp_path: Path) -> None:
+    other = Round(2, 1, "scored", workflow=flow(node("a", "Custom", instruction="Add.")), score=50.0)
+    tried = child(4, "Tell it to be brief")
+    drawn = [Situation(PARENT, (tried,), ()), Situation(other, (), ()), Situation(PARENT, (tried,), ())]
+    replies = [told("be brief"), "Hm.", PROGRAM]
+    model = Model(lambda request: replies.pop(0))
+    its = training(tmp_path, model, questions(2))
+    found = await Optimizer("large", "Math").propose(5, drawn.__getitem__, its)
+    first, second, third = map(text_of, model.requests)
+    assert [text.partition(" with a score of ")[2][:5] for text in (first, second, third)] == [
+        "62.50",
+        "50.00",
+        "62.50",
+    ]
+    assert json.loads(model.requests[1].response_format or "")["json_schema"]["schema"] == schema(other.tried, "Math")
+    refusals = [text.count("A proposal of this round was refused") for text in (first, second, third)]
+    assert refusals == [0, 0, 1]
+    assert "refused: round 4 tried an edit of this description" in third
+    assert (found.parent, found.workflow) == (PARENT, flow(node("node_1", "Programmer")))
 
 
 async def test_draws_follow_from_seed_round_and_attempt(tmp_path: Path) -> None:

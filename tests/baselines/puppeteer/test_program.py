@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from baselines.puppeteer.agents import program_of
-from baselines.puppeteer.prompts import AGAIN, COMPUTE, IMPLEMENT, PROGRAM_HEADER, STATE, fenced, stated
+from baselines.puppeteer.prompts import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, fenced, stated
 from harness.benchmarks import benchmark
 from harness.items import CodeTask, Item
 from harness.llm.request import Message, Reply
 from harness.prompts import RECORDS_HEADER
 from harness.sandbox import Limits, Sandbox
 from harness.workbench import NO_PROGRAM, Value, Workbench
-from tests.baselines.puppeteer.world import CODE, MATHS, Client, planned
+from tests.baselines.puppeteer.world import CODE, MATHS, RULES, Client, planned
 
 PROGRAM = "```python\nanswer = 6 * 7\n```"
 RIGHT, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x\n"
@@ -146,20 +146,19 @@ async def test_a_failed_first_call_runs_nothing() -> None:
 # Questions that ask for a program
 
 
-async def test_the_current_program_stands_in_prompts_and_is_the_answer_without_a_final_call(
-    workbench: Workbench,
-) -> None:
-    client = replying("A plan.", f"First.\n{fenced(WRONG)}", "It does not double.", f"So:\n{fenced(RIGHT)}")
+async def test_every_agent_sees_what_all_have_said_and_the_latest_program_is_the_answer(workbench: Workbench) -> None:
+    texts = ("A plan.", f"First.\n{fenced(WRONG)}", "It does not double.", f"So:\n{fenced(RIGHT)}")
+    client = replying(*texts)
     keys = ["planning", "reasoning", "critique", "modify", "terminate"]
     trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
-    question = f"Question:\n{CODE.question}"
-    current = f"{question}\n\n{PROGRAM_HEADER}\n\n[1] Current program:\n```python\n{WRONG}```"
-    assert client.users == [question, question, current, current]
+    names = ("Planner", "Reasoner", "Critic")
+    records = [f"[{place}] {name}:\n{text}" for place, (name, text) in enumerate(zip(names, texts, strict=False), 1)]
+    shown = ["\n\n".join([RECORDS_HEADER, *records[:count]]) if count else "" for count in range(4)]
+    assert client.users == [f"Question:\n{CODE.question}\n\n{history}".strip() for history in shown]
     assert trajectory.answer == f"```python\n{RIGHT}```"
     assert benchmark("humaneval").extract(CODE, trajectory.answer) == RIGHT
     assert [call.purpose for call in trajectory.calls] == ["act"] * 4
     assert all(call.is_step for call in trajectory.calls)
-    # What was said is not in the prompts of others, but the policy has seen it.
     assert trajectory.embedded == 5
 
 
@@ -169,16 +168,11 @@ async def test_the_programmer_runs_the_visible_examples_with_one_call(workbench:
     trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
     assert [call.purpose for call in trajectory.calls] == ["act"] * 4
     assert client.users[0] == f"Question:\n{CODE.question}\n\n{IMPLEMENT}"
-    assert client.users[1].endswith(f"[1] Current program:\n```python\n{WRONG}```\n\n[2] Latest execution:\n{FAILED}")
-    assert client.users[2].startswith(f"{AGAIN}\n\n{IMPLEMENT}\n\n{PROGRAM_HEADER}")
-    assert client.users[3].endswith(f"[1] Current program:\n```python\n{RIGHT}```\n\n[2] Latest execution:\n{PASSED}")
+    first = f"[1] Programmer:\n```python\n{WRONG}```\n\n{FAILED}"
+    assert client.users[1].endswith(f"{RECORDS_HEADER}\n\n{first}")
+    assert client.users[2] == f"{AGAIN}\n\n{IMPLEMENT}\n\n{RECORDS_HEADER}\n\n{first}\n\n[2] Critic:\nHm."
+    assert client.users[3].endswith(f"{first}\n\n[2] Critic:\nHm.\n\n[3] Programmer:\n{fenced(RIGHT)}\n\n{PASSED}")
     assert "hidden" not in "".join(client.users)
-
-
-async def test_a_new_program_takes_the_outcome_of_the_old_one_away(workbench: Workbench) -> None:
-    client = replying(fenced(WRONG), fenced(RIGHT), "Fine.")
-    await planned("python", "modify", "critique", "terminate", client=client, item=CODE, workbench=workbench)
-    assert client.users[2].endswith(f"[1] Current program:\n```python\n{RIGHT}```")
 
 
 async def test_a_turn_without_a_program_keeps_the_last_valid_one(workbench: Workbench) -> None:
@@ -188,27 +182,58 @@ async def test_a_turn_without_a_program_keeps_the_last_valid_one(workbench: Work
     keys = ["reasoning", "modify", "conclude", "python", "terminate"]
     trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
     assert trajectory.answer == fenced(RIGHT)
-    assert client.users[-1].endswith(f"[1] Current program:\n{fenced(RIGHT)}")
+    assert len(trajectory.calls) == 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        ("planning", ["Planner"]),
+        ("planning critique", ["Planner", "Critic"]),
+        ("critique planning critique", ["Critic", "Planner", "Critic"]),
+        ("python critique", ["Programmer", "Critic"]),
+    ],
+)
+async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(
+    workbench: Workbench, keys: str, names: list[str]
+) -> None:
+    count = len(names)
+    client = replying(*(f"Words {place}." for place in range(count)), fenced(RIGHT))
+    trajectory = await planned(*keys.split(), "terminate", client=client, item=CODE, workbench=workbench)
+    assert trajectory.answer == fenced(RIGHT)
+    *steps, last = trajectory.calls
+    assert [call.purpose for call in steps] == ["act"] * count
+    assert (last.step, last.slot, last.purpose, last.role, last.is_step) == (count + 1, 0, "aggregate", "", False)
+    assert last.backbone == steps[0].backbone
+    assert last.cost > 0
+    assert trajectory.cost_total == pytest.approx(sum(call.cost for call in trajectory.calls))
+    said = [
+        f"[{place}] {name}:\nWords {place - 1}." + (f"\n\n{NO_PROGRAM}" if name == "Programmer" else "")
+        for place, name in enumerate(names, 1)
+    ]
+    assert client.conversations[-1] == (
+        Message("system", f"{WRITE}\n\n{RULES}"),
+        Message("user", "\n\n".join([f"Question:\n{CODE.question}", RECORDS_HEADER, *said])),
+    )
+
+
+async def test_a_last_call_without_a_program_is_the_answer_as_it_is(workbench: Workbench) -> None:
+    client = replying("A plan.", "I would rather not.")
+    trajectory = await planned("planning", "terminate", client=client, item=CODE, workbench=workbench)
+    assert trajectory.answer == "I would rather not."
 
 
 async def test_a_programmer_without_a_program_says_so(workbench: Workbench) -> None:
     client = replying("Nothing to run.", "Nor here.")
-    trajectory = await planned("python", "critique", "terminate", client=client, item=CODE, workbench=workbench)
-    assert client.users[1].endswith(f"{PROGRAM_HEADER}\n\n[1] Latest execution:\n{NO_PROGRAM}")
-    assert trajectory.answer == ""
-
-
-async def test_an_attempt_without_a_program_is_not_shown_beside_the_program_of_another(workbench: Workbench) -> None:
-    client = replying(fenced(RIGHT), "Nothing to run.", "Fine.")
-    await planned("reasoning", "python", "critique", "terminate", client=client, item=CODE, workbench=workbench)
-    assert client.users[2].endswith(f"[1] Current program:\n{fenced(RIGHT)}")
+    await planned("python", "critique", "terminate", client=client, item=CODE, workbench=workbench)
+    assert client.users[1].endswith(f"{RECORDS_HEADER}\n\n[1] Programmer:\nNothing to run.\n\n{NO_PROGRAM}")
 
 
 async def test_where_the_question_states_no_example_nothing_is_told(workbench: Workbench) -> None:
     item = Item("c1", "toy", "Write double(x), please.", "", code=CodeTask("double", "", "", ()))
     client = replying(fenced(RIGHT), "Fine.")
     await planned("python", "critique", "terminate", client=client, item=item, workbench=workbench)
-    assert client.users[1].endswith(f"[1] Current program:\n{fenced(RIGHT)}")
+    assert client.users[1].endswith(f"[1] Programmer:\n{fenced(RIGHT)}")
 
 
 def test_a_valid_program_parses_and_defines_the_function() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -58,6 +59,19 @@ async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_
     ]
     assert third not in client.users[-1]
     assert trajectory.answer == "Text 4. The answer is 4"
+
+
+async def test_a_gsm_hard_question_is_posed_as_its_released_task_poses_it() -> None:
+    item = dataclasses.replace(MATHS, benchmark="gsm_hard")
+    client, policy = Client(), Certain("reasoning", "critique", "terminate")
+    await walk(policy, client, item, greedy=True)
+    line = "The following mathematical problem is to be solved by writing a Python program:"
+    assert [user.count(f"Question:\n{line}\n{item.question}") for user in client.users] == [1, 1, 0]
+    assert client.users[2].startswith(f"{QUESTION}\n\n{CANDIDATES_HEADER}")
+    np.testing.assert_allclose(policy.states[0][:384], embedding(f"{line}\n{item.question}"), atol=1e-12)
+    others = Client()
+    await planned("reasoning", "terminate", client=others)
+    assert others.users[0] == QUESTION
 
 
 async def test_calls_and_decisions_are_recorded_in_order() -> None:

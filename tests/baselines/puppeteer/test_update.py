@@ -13,7 +13,8 @@ import torch
 from baselines.puppeteer.actions import KEYS
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.rewards import returns, utility
-from baselines.puppeteer.trace import Trace
+from baselines.puppeteer.state import STATE
+from baselines.puppeteer.trace import Choice, Trace
 from baselines.puppeteer.update import learn, loss
 from harness.items import Status, Verdict
 from harness.learning import Learning, seeded
@@ -41,21 +42,27 @@ async def walked(made: Learning[Policy], epoch: int = 1, **changes: Any) -> tupl
     return answered, traces
 
 
-@pytest.mark.parametrize("paths", [1, 3])
-async def test_the_loss_is_that_of_plain_numpy(paths: int) -> None:
-    made = learning()
-    answered, traces = await walked(made, paths=paths)
+@pytest.mark.parametrize(("paths", "limit"), [(1, 6), (3, 6), (1, 2)])
+async def test_the_loss_is_that_of_plain_numpy(paths: int, limit: int) -> None:
+    made, settings = learning(), config(lr=1e-3, max_steps=limit)
+    answered, traces = await walked(made, paths=paths, max_steps=limit)
+    assert (limit == 2) <= any(choice.step == limit for trace in traces for choice in trace)
     expected = 0.0
     for one, trace in zip(answered, traces, strict=True):
-        gains = returns(trace, one.verdict.correct, N, SETTINGS)
+        gains = returns(trace, one.verdict.correct, N, settings)
         entropies = []
         for choice, gain in zip(trace, gains, strict=True):
             log_probs = plain(made.network, choice.state, choice.barred)
             possible = log_probs[np.isfinite(log_probs)]
-            entropies.append(-(np.exp(possible) * possible).sum())
+            if choice.step < limit:
+                entropies.append(-(np.exp(possible) * possible).sum())
             expected -= log_probs[choice.action] * gain
         expected -= 1.0 * np.mean(entropies)
-    assert learn(made, answered, traces, N, SETTINGS)["loss"] == pytest.approx(expected, abs=1e-9)
+    assert learn(made, answered, traces, N, settings)["loss"] == pytest.approx(expected, abs=1e-9)
+
+
+def drawn(step: int) -> Choice:
+    return Choice(None, step, np.zeros(STATE), (), 0, -1.0)
 
 
 def test_the_loss_of_two_questions_worked_out_by_hand() -> None:
@@ -63,10 +70,13 @@ def test_the_loss_of_two_questions_worked_out_by_hand() -> None:
     log_prob = torch.tensor([-1.0, -2.0, -0.5], dtype=torch.float64)
     entropy = torch.tensor([2.0, 1.0, 0.4], dtype=torch.float64)
     gains = [np.array([0.9, 1.0]), np.array([-1.0])]
+    traces = [(drawn(0), drawn(1)), (drawn(0),)]
     evaluation: Any = type("Evaluation", (), {"log_prob": log_prob, "entropy": entropy})
     # 1 * 0.9 + 2 * 1.0 - 0.5 * 1.0 = 2.4; (2 + 1) / 2 + 0.4 = 1.9
-    assert loss(evaluation, gains, config()).item() == pytest.approx(2.4 - 1.9)
-    assert loss(evaluation, gains, config(entropy_weight=0.5)).item() == pytest.approx(2.4 - 0.95)
+    assert loss(evaluation, traces, gains, config()).item() == pytest.approx(2.4 - 1.9)
+    assert loss(evaluation, traces, gains, config(entropy_weight=0.5)).item() == pytest.approx(2.4 - 0.95)
+    # At a limit of one step nobody drew the second choice: 2 + 0.4, and its log-probability counts all the same.
+    assert loss(evaluation, traces, gains, config(max_steps=1)).item() == pytest.approx(2.4 - 2.4)
 
 
 async def test_gradients_of_a_batch_are_the_sum_of_those_of_its_questions() -> None:
@@ -77,7 +87,7 @@ async def test_gradients_of_a_batch_are_the_sum_of_those_of_its_questions() -> N
         made.network.zero_grad()
         choices = [choice for place in places for choice in traces[place]]
         gains = [returns(traces[place], answered[place].verdict.correct, N, SETTINGS) for place in places]
-        loss(made.network.evaluate(choices), gains, SETTINGS).backward()
+        loss(made.network.evaluate(choices), [traces[place] for place in places], gains, SETTINGS).backward()
         grads = [parameter.grad for parameter in made.network.parameters()]
         return np.concatenate([grad.numpy().ravel() for grad in grads if grad is not None])
 

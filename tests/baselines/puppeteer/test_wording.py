@@ -8,7 +8,7 @@ import pytest
 
 from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE, Action, to_facts
 from baselines.puppeteer.path import Contribution, Path
-from baselines.puppeteer.prompts import STATE, fenced, final, stated, turn
+from baselines.puppeteer.prompts import STATE, fenced, final, posed, stated, turn
 from harness.benchmarks import benchmark
 from harness.items import CodeTask, Item
 from harness.llm.request import Message
@@ -57,8 +57,7 @@ def test_every_first_and_every_repeated_turn_is_read_as_what_it_is(action: Actio
     )
     later = turn(action, item, rules, path_of((other, "Some words. The answer is 7", ()), item=item))
     again = turn(action, item, rules, path)
-    shown = {True: 1, False: 2}[item.code is not None]
-    for messages, colleagues, own in ((opening, 0, 0), (later, 1, 0), (again, shown, 1)):
+    for messages, colleagues, own in ((opening, 0, 0), (later, 1, 0), (again, 2, 1)):
         reading = read(item, messages)
         assert (reading.item, reading.kind, reading.program, reading.role) == (item, expected, program, None)
         assert [one.own for one in reading.contributions].count(False) == colleagues
@@ -97,13 +96,30 @@ def test_the_final_call_is_an_aggregation_with_or_without_candidates(key: str) -
         assert [one.text for one in reading.contributions] == texts
 
 
+@pytest.mark.parametrize("key", ["mbpp", "humaneval"])
+def test_the_call_that_writes_a_missing_program_is_a_solution_from_what_was_said(key: str) -> None:
+    item = item_of(key)
+    path = path_of((ACTIONS[KEYS.index("planning")], "First this, then that.", ()), item=item)
+    reading = read(item, final(item, benchmark(key).output_rules, path))
+    assert (reading.item, reading.kind, reading.program, reading.role) == (item, "solve", False, None)
+    assert [one.text for one in reading.contributions] == ["First this, then that."]
+
+
+@pytest.mark.parametrize("key", BENCHMARKS)
+def test_a_question_is_found_behind_what_its_task_puts_before_it(key: str) -> None:
+    item, rules = item_of(key), benchmark(key).output_rules
+    for action in SPEAKING:
+        plain, told = (read(item, turn(action, one, rules, Path())) for one in (item, posed(item)))
+        assert told == plain
+
+
 def test_outcomes_of_examples_are_noticed() -> None:
     item = item_of("mbpp")
-    one = Contribution("Text", None, (), 10, "def double(x): ...", "- example passed: assert double(2) == 4")
-    path = Path().after(ACTIONS[KEYS.index("python")], one, embedding("Text"))
+    text = f"{fenced('def double(x): ...')}\n\n- example passed: assert double(2) == 4"
+    path = path_of((ACTIONS[KEYS.index("python")], text, ()), item=item)
     reading = read(item, turn(ACTIONS[KEYS.index("critique")], item, "", path))
     assert reading.feedback
-    assert [contribution.text for contribution in reading.contributions] == [fenced("def double(x): ..."), one.outcome]
+    assert [contribution.text for contribution in reading.contributions] == [text]
 
 
 def test_only_agents_that_commit_to_an_answer_are_told_the_output_rules() -> None:
