@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -173,9 +172,7 @@ async def test_closing_does_not_wait_for_work_nobody_gets(tmp_path: Path) -> Non
     embeddings = Embeddings(encoder, tmp_path, "cell")
     waiting = [asyncio.create_task(embeddings.embed(str(index))) for index in range(10)]
     await asyncio.sleep(0.01)
-    before = time.monotonic()
-    await embeddings.close()
-    assert time.monotonic() - before < 5
+    await asyncio.wait_for(embeddings.close(), 60)
     outcomes = await asyncio.gather(*waiting, return_exceptions=True)
     assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
     encoder.released.set()
