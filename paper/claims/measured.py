@@ -51,6 +51,7 @@ class Measured(Vocabulary):
         used: Whatever was read, in order.
         missing: What was not run, in words.
         unknown: What was run and yet says nothing, such as a gate at a step that no trajectory reaches.
+        charged: Whether a cost was read.
         fixed: Whether a number was read that no item stands behind, so that a bootstrap cannot tell how sure it is.
     """
 
@@ -61,6 +62,8 @@ class Measured(Vocabulary):
         timings: Mapping[Key, Timed],
         seeds: Seeds,
         replicates: Replicates | None = None,
+        *,
+        all_calls: bool = False,
     ) -> None:
         """Read measured cells.
 
@@ -70,13 +73,16 @@ class Measured(Vocabulary):
             timings: Seconds of a question, where they were measured.
             seeds: Those that a row ought to have: a mean over fewer is none, and over more is another one.
             replicates: What a bootstrap drew.
+            all_calls: Whether a cost is that of all calls, whichever its published counterpart counts.
         """
         super().__init__(published)
         self._readings, self._timings, self._seeds = readings, timings, seeds
         self._drawn = replicates or Replicates()
+        self._all_calls = all_calls
         self.used: dict[Trainings, Readings] = {}
         self.missing: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
+        self.charged = False
         self.fixed = False
 
     def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
@@ -97,7 +103,9 @@ class Measured(Vocabulary):
 
     def cost(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
         """Mean of a test question over seeds and items."""
-        return self._mean(method, benchmark, backbone, lambda one: one.cost)
+        self.charged = True
+        whole = self._all_calls
+        return self._mean(method, benchmark, backbone, lambda one: one.cost_of_all_calls if whole else one.cost)
 
     def strongest_cost(self, benchmark: str) -> Value:
         """The cost of the row that was measured best."""

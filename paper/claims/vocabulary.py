@@ -1,7 +1,8 @@
 """The functions an expression can call, whichever side they look at: the print or a run.
 
 Accuracies, rates and fractions are in percent on both sides. A cost is what the side has: in print the total over a
-test set, in a run the mean of a test question. Claims therefore compare costs as ratios only.
+test set, in a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims
+therefore compare costs as ratios only.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def test_methods_share_the_items_that_are_drawn(write_cell: Any, judged: Judge) 
     """Paired: a constant lead has no spread, however much the accuracies themselves vary."""
     right = draws(0.5, 100)
     costs = RNG.random(100) + 0.1
-    ours = edit(write_cell("gmr", "pool", "mbpp", correct=right), cost_total=costs.tolist())
+    ours = edit(write_cell("gmr", "pool", "mbpp", correct=right), cost_steps=costs.tolist())
     theirs = edit(write_cell("masrouter", "pool", "mbpp", correct=right), cost_total=(2 * costs).tolist())
     alone = finding(judged("accuracy('gmr', 'mbpp')", [ours, theirs]))
     assert alone.interval is not None
@@ -275,7 +275,8 @@ def test_the_rival_is_the_best_other_row(full_run: list[Path], judged: Judge) ->
 
 def test_rows_by_place_against_brute_force(full_run: list[Path], judged: Judge) -> None:
     for place, folder in enumerate(full_run):
-        edit(folder, cost_total=[1e-4 * (place + 1)] * pq.read_metadata(folder / "items.parquet").num_rows)
+        costs = [1e-4 * (place + 1)] * pq.read_metadata(folder / "items.parquet").num_rows
+        edit(folder, cost_steps=costs, cost_total=costs)
     cells = [cell for cell in read_comparable(full_run) if cell.run.benchmark == "humaneval"]
     by_row = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items.correct) for cell in cells}
     spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items.cost_total) for cell in cells}
