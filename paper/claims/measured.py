@@ -124,6 +124,20 @@ class Measured(Vocabulary):
         """Mean over seeds and items."""
         return self._mean(method, benchmark, POOL, lambda one: 100.0 * (one.depth == steps))
 
+    def depth_by_difficulty(self, benchmark: str) -> Value:
+        """Of the drawn items for each seed, then the mean over the drawn seeds."""
+        found = self._find(OWN, benchmark, POOL)
+        singles = [self._find(row, benchmark, its) for row, its in self._single_calls()]
+        present = [one for one in singles if one is not None]
+        if found is None or len(present) < len(singles):
+            return np.nan
+        wrong = 100 - np.mean([one.accuracy.mean(axis=0) for one in present], axis=0)
+        items = self._drawn.items.get(benchmark, np.arange(found.n))
+        by_seed = np.stack([_rank_correlation(depth[items], wrong[items]) for depth in found.depth], axis=-1)
+        drawn = self._drawn.seeds.get(found.trainings)
+        value: Value = (by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)).mean(axis=-1)
+        return value
+
     def write_rate(self, benchmark: str) -> Value:
         """Written over executed steps of all test questions, in percent."""
         return 100 * self._ratio(OWN, benchmark, "write_rate")
@@ -292,6 +306,17 @@ class Measured(Vocabulary):
     def _none(self, what: str) -> float:
         self.missing[what] = None
         return np.nan
+
+
+def _rank_correlation(first: Array, second: Array) -> Array:
+    """Spearman's, along the last axis; 0 where a side does not vary."""
+    from scipy.stats import rankdata
+
+    own, other = (
+        ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (rankdata(first, axis=-1), rankdata(second, axis=-1))
+    )
+    spread = np.sqrt((own**2).sum(axis=-1) * (other**2).sum(axis=-1))
+    return np.divide((own * other).sum(axis=-1), spread, out=np.zeros_like(spread), where=spread > 0)
 
 
 def _named(key: Key) -> str:
