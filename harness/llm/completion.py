@@ -21,6 +21,8 @@ from harness.llm.request import Reply, Request
 # Time-out at a proxy, conflict, too early: nothing the request could do about it.
 _TRANSIENT_STATUS = frozenset({408, 409, 425})
 _HEADERS = {"Content-Type": "application/json"}
+# Of a generation that came to its end. For others engines have words of their own, such as `abort`, or none.
+_FINISHED = ("stop", "length", "content_filter", "tool_calls")
 
 
 class Kind(Enum):
@@ -113,11 +115,13 @@ def _reply(content: bytes, model: str, names: Sequence[str]) -> Reply:
         # A lone surrogate cannot be stored; the server meant no more by it than a damaged character.
         text = content_of.encode("utf-8", "replace").decode()
         sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        reason, answering = str(choice.get("finish_reason")), completion.get("model")
+        reason, answering = choice.get("finish_reason"), completion.get("model")
     except (AttributeError, LookupError, TypeError) as error:
         raise AttemptError(Kind.DAMAGED, f"not a chat completion: {error!r}") from error
     if not isinstance(sent, int) or not isinstance(written, int):
         raise AttemptError(Kind.DAMAGED, "a chat completion that does not report its usage")
+    if reason not in _FINISHED:
+        raise AttemptError(Kind.DAMAGED, f"a completion that was not finished (finish_reason {reason!r})")
     if answering not in names:
         raise AttemptError(Kind.DAMAGED, f"a completion of the model {answering!r}, while {names[0]!r} was asked")
     return Reply(text, sent, written, reason, model)

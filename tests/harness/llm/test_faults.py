@@ -46,6 +46,12 @@ def matches(error: str | None, part: str | None) -> bool:
     return error is None if part is None else error is not None and part in error
 
 
+def finished(reason: Any) -> dict[str, Any]:
+    """A completion that ended for this reason."""
+    message = {"role": "assistant", "content": "Half an ans"}
+    return completion(choices=[{"index": 0, "message": message, "finish_reason": reason}])
+
+
 TRANSIENT: dict[str, tuple[tuple[int, dict[str, Any]], str]] = {
     "error 500": ((500, ERROR), "busy"),
     "gateway 502": ((502, {}), "502"),
@@ -59,6 +65,10 @@ TRANSIENT: dict[str, tuple[tuple[int, dict[str, Any]], str]] = {
     "no usage": ((200, completion(usage=None)), "does not report its usage"),
     "empty usage": ((200, completion(usage={})), "does not report its usage"),
     "half a usage": ((200, completion(usage={"prompt_tokens": 3})), "does not report its usage"),
+    "aborted": ((200, finished("abort")), "not finished (finish_reason 'abort')"),
+    "failed in the engine": ((200, finished("error")), "not finished (finish_reason 'error')"),
+    "no finish reason": ((200, finished(None)), "not finished (finish_reason None)"),
+    "an odd finish reason": ((200, finished(["stop"])), "not finished"),
     "another model": ((200, completion(model="b")), "a completion of the model 'b', while 'some/model' was asked"),
     "no model": ((200, completion(model=None)), "a completion of the model None"),
 }
@@ -163,18 +173,18 @@ async def test_a_reply_that_drips_meets_the_limit_of_the_whole_attempt(make: Mak
 
 
 async def test_an_empty_reply_and_a_cut_one_are_answers(make: Make, kept: Kept) -> None:
-    choice = {"index": 0, "message": {"role": "assistant", "content": "The answer"}, "finish_reason": "length"}
     silent = {"index": 0, "message": {"role": "assistant", "content": None}, "finish_reason": "stop"}
-    server = Scripted((200, completion("")), (200, completion(choices=[choice])), (200, completion(choices=[silent])))
+    reasons = ["length", "content_filter", "tool_calls"]
+    bodies = [completion(""), completion(choices=[silent]), *map(finished, reasons)]
+    server = Scripted(*((200, body) for body in bodies))
     client = make(server)
-    replies = [await client.complete("m", request(text)) for text in "abc"]
+    replies = [await client.complete("m", request(text)) for text in "abcde"]
     assert replies == [
-        Reply("", 7, 2, "stop", MODEL),
-        Reply("The answer", 7, 2, "length", MODEL),
-        Reply("", 7, 2, "stop", MODEL),
+        *[Reply("", 7, 2, "stop", MODEL)] * 2,
+        *(Reply("Half an ans", 7, 2, reason, MODEL) for reason in reasons),
     ]
-    assert [await client.complete("m", request(text)) for text in "abc"] == replies == kept.replies
-    assert len(server.asked) == 3
+    assert [await client.complete("m", request(text)) for text in "abcde"] == replies == kept.replies
+    assert len(server.asked) == 5
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
