@@ -134,7 +134,7 @@ async def _at(server: Server, backbone: str, model: str, name: str) -> Served:
         raise _SilentError(*unreachable(backbone, server.url, error).args) from error
     except openai.APIError as error:
         raise unreachable(backbone, server.url, error) from error
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UserError(
             f"{server.url} of {backbone} does not answer like an OpenAI-compatible server; "
             f"does its url in {their_file()} end in /v1?"
