@@ -24,8 +24,6 @@ LIMIT_S = 60.0
 # Where the weights lie on the server's host is no property of the model.
 _PLACES = frozenset({"root"})
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# For the question whether a server is alive, which costs it nothing.
-SOON_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +32,13 @@ class Served:
 
     Attributes:
         model: Its name on the hub, or where else it comes from.
-        owned_by: Who serves it, such as ``vllm``.
+        owned_by: Who serves it, such as ``vllm``; ``None`` where the server leaves it out, as many do.
         details: What else is said of it and may be part of a result's identity.
         root: What the server was told to load, a name on the hub or a folder; no part of any identity.
     """
 
     model: str
-    owned_by: str
+    owned_by: str | None
     details: Mapping[str, Any] = field(default_factory=dict)
     root: str | None = field(default=None, compare=False)
 
@@ -102,23 +100,6 @@ async def find_served(
     return first, silent
 
 
-async def is_there(servers: Sequence[Server]) -> bool:
-    """Whether any of some servers answers at all."""
-
-    async def answers(server: Server) -> bool:
-        try:
-            async with asyncio.timeout(SOON_S):
-                await server.client.models.list()
-        except (openai.APIConnectionError, TimeoutError):
-            return False
-        except (openai.APIError, ValueError):
-            # An error is an answer too.
-            return True
-        return True
-
-    return any(await together(map(answers, servers)))
-
-
 async def _heard(server: Server, backbone: str, model: str, name: str) -> Served | _SilentError:
     try:
         return await _at(server, backbone, model, name)
@@ -134,7 +115,7 @@ async def _at(server: Server, backbone: str, model: str, name: str) -> Served:
         raise _SilentError(*unreachable(backbone, server.url, error).args) from error
     except openai.APIError as error:
         raise unreachable(backbone, server.url, error) from error
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UserError(
             f"{server.url} of {backbone} does not answer like an OpenAI-compatible server; "
             f"does its url in {their_file()} end in /v1?"
@@ -160,6 +141,8 @@ async def _at(server: Server, backbone: str, model: str, name: str) -> Served:
 
 def _described(entry: Model, model: str) -> Served:
     extra = entry.model_extra or {}
+    # The library gives what the server said without a look at the types it declares.
+    owner: object = getattr(entry, "owned_by", None)
     root = extra.get("root")
     details = {key: value for key, value in extra.items() if isinstance(value, (int, str)) and key not in _PLACES}
-    return Served(model, entry.owned_by, details, root if isinstance(root, str) else None)
+    return Served(model, owner if isinstance(owner, str) else None, details, root if isinstance(root, str) else None)

@@ -74,6 +74,13 @@ class Scripted:
         return models()
 
 
+class Selective(Scripted):
+    """Has its script for calls alone; who only asks whether it is there, is answered."""
+
+    def chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        return (200, completion()) if body["max_tokens"] == 1 else super().chat(body)
+
+
 @asynccontextmanager
 async def served_at(port: int = 0, **answers: Answer) -> AsyncIterator[str]:
     """An HTTP server with the given answers to ``models`` and ``chat``; gives its URL.
@@ -128,6 +135,10 @@ async def wired_at(*scripts: bytes | None) -> AsyncIterator[tuple[str, list[byte
 
 def http(body: dict[str, Any], status: str = "200 OK") -> bytes:
     """An HTTP response as it goes over the wire."""
-    content = orjson.dumps(body)
+    return raw(orjson.dumps(body), status)
+
+
+def raw(content: bytes, status: str = "200 OK") -> bytes:
+    """An HTTP response with a body that need not be JSON."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     return head.encode() + content
