@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from baselines.masrouter.final import INSTRUCTIONS, LAST_OUTPUTS, NOTHING_CAME_BACK
+from baselines.masrouter.formats import TEXTS
 from baselines.masrouter.modes import MODES
 from baselines.masrouter.team import PREVIOUS_ROUND, THIS_ROUND, with_all_tests
 from harness.benchmarks import benchmark
@@ -100,7 +101,7 @@ async def test_what_every_agent_is_told_and_sees(mode: str, agents: int) -> None
     for slot, (name, requests) in enumerate(rounds.items()):
         assert len(requests) == (2 if mode == "Debate" else 1)
         its = profile(name)
-        blocks = [its.description, its.instruction, BY_NAME[mode].note, RULES]
+        blocks = [its.description, its.instruction, BY_NAME[mode].note, TEXTS[its.output]]
         assert {request.messages[0].content for request in requests} == {"\n\n".join(filter(None, blocks))}
         earlier = SEES.get(mode, [[]] * 6)[slot]
         lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text(mode, ROLES[at])) for at in earlier]
@@ -129,7 +130,8 @@ async def test_reflection_asks_once_more_and_roles_with_a_second_call_use_their_
     assert set(second) == set(ROLES[:3])
     for name, (own, instruction) in second.items():
         assert (own.role, own.content) == ("assistant", f"{name} first")
-        assert instruction.content == (profile(name).second_call or BY_NAME["Reflection"].second_call)
+        its = profile(name).second_call or BY_NAME["Reflection"].second_call
+        assert instruction.content == f"{its}\n\n{TEXTS['answer']}"
 
 
 async def test_the_same_role_twice_is_two_agents() -> None:
