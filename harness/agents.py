@@ -50,6 +50,7 @@ async def act(
     header: str = RECORDS_HEADER,
     second_call: str | None = None,
     formats: Formats | None = None,
+    temperature: float | None = 0.0,
 ) -> str:
     """Let an agent contribute once.
 
@@ -69,6 +70,7 @@ async def act(
         header: What stands above the records.
         second_call: What a role without a second call of its own is asked to do in one; ``None`` for no such call.
         formats: What it is told of the form of its replies instead of the benchmark's output rules.
+        temperature: Of both calls, as the desk takes it.
 
     Returns:
         The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
@@ -84,7 +86,7 @@ async def act(
         hints = await candidates(records, desk.workbench)
     formats = formats or Formats(desk.rules)
     prompt = agent_prompt(role, formats.first, item, records, hints, note=note, header=header)
-    ask = functools.partial(desk.ask, backbone, step=step, slot=slot, role=role.key)
+    ask = functools.partial(desk.ask, backbone, step=step, slot=slot, role=role.key, temperature=temperature)
     first = await ask(prompt, purpose="act")
     if first.error is not None:
         return ""
