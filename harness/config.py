@@ -79,6 +79,7 @@ class Preset:
     length_scale: float = 1.0
     limit: Limit = field(default_factory=Limit)
     share_logs: bool = True
+    decoding: str = "released"
     max_error_share: float = 0.05
     in_flight: int | None = None
     budget: Budget | None = None
@@ -88,6 +89,11 @@ class Preset:
     def simulated(self) -> bool:
         """Whether the backbones are simulated in process."""
         return self.endpoints == "simulated"
+
+    @property
+    def greedy(self) -> bool:
+        """Whether every call is sent temperature 0, whatever a method's released code sends."""
+        return self.decoding == "greedy"
 
 
 @dataclass(frozen=True, slots=True)

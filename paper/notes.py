@@ -167,7 +167,7 @@ def _listed(found: tuple[int, ...]) -> str:
 def protocol(grid: Grid) -> Iterator[str]:
     """The question format moves accuracies by many points, so a table must name it."""
     asserts = "; MBPP questions show one assert" if "mbpp" in grid.benchmarks else ""
-    yield f"Prompts: zero-shot; temperature 0 unless a method prescribes another{asserts}."
+    yield f"Prompts: zero-shot; temperature 0 unless a method's released code samples{asserts}."
     other = [
         f"{title} for {grid.published.benchmarks[key]}"
         for key, title in grid.benchmarks.items()

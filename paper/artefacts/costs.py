@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from paper import beside, tables, tidy
+from paper import beside, copies, tables, tidy
 from paper.costs import ALL_CALLS, COUNTED, FAR, Cost, published_questions, published_total
 from paper.grid import Grid, Line, build_grid
 from paper.measures import Key, Measurement
@@ -86,7 +86,8 @@ def _is_fitted(cost: Cost) -> bool:
 
 def _used(measured: Measurement) -> list[Entry]:
     tokens = f"{measured.prompt_tokens / measured.n:.0f} + {measured.completion_tokens / measured.n:.0f}"
-    return [Entry(f"{measured.calls / measured.n:.1f}"), Entry(tokens)]
+    share = copies.share(measured)
+    return [Entry(f"{measured.calls / measured.n:.1f}", below=f"{share:.0%} copies" if share else ""), Entry(tokens)]
 
 
 def _notes(grid: Grid, found: _Costs) -> Iterator[str]:
@@ -100,6 +101,10 @@ def _notes(grid: Grid, found: _Costs) -> Iterator[str]:
     if any(cost.is_far for cost in found.values()):
         yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
     yield "Training and search are not in here: the paper charges the test questions alone."
+    yield (
+        "Copies: the share of the calls that repeat an earlier one of their question, with the same prompt, backbone "
+        "and draw, and so get its reply; each is charged. None where nothing is said."
+    )
     if any(map(_is_fitted, found.values())):
         yield (
             f"{tables.DAGGER}: the lengths of simulated replies were fitted to these published costs, before any "
@@ -124,6 +129,7 @@ def _record(key: Key, measured: Measurement | None, cost: Cost) -> dict[str, str
     return {
         **record,
         "n": str(measured.n),
+        "copies": "" if (share := copies.share(measured)) is None else tidy.in_percent(share),
         **{name: tidy.exact(value / measured.n) for name, value in values.items()},
         **tidy.costs(cost),
         "calibrated": str(measured.calibrated).lower(),

@@ -186,7 +186,13 @@ def test_logs_are_shared_only_where_method_and_preset_say_so(checkout: Path) -> 
 def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> None:
     cell = Cell("cot", "math", "qwen-2.5-14B", 0)
     base = identities.of_cell(config.preset("embedded"), cell)
-    for overrides in ({"limit": {"test": 3}}, {"length_scale": 0.5}, {"data": "real"}, {"splits": "published"}):
+    for overrides in (
+        {"limit": {"test": 3}},
+        {"length_scale": 0.5},
+        {"data": "real"},
+        {"splits": "published"},
+        {"decoding": "greedy"},
+    ):
         assert identities.of_cell(config.preset("embedded", overrides), cell) != base
     for overrides in (
         {"limit": {"train": 3}},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +39,18 @@ def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: WriteCell) 
     assert float(cost.beside.removeprefix("×")) == pytest.approx(0.25 / (0.629 / 1056), rel=1e-3)
     assert cost.below == "2500.00–2500.00"
     assert cost.sign == FAR
+
+
+def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell: WriteCell) -> None:
+    """The third and the fourth of five calls repeat earlier ones of their question; the fifth is another question's."""
+    folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
+    calls = {"item_id": ["a", "a", "a", "a", "b"], "key": ["x", "y", "x", "x", "x"]}
+    pq.write_table(pa.table(calls), folders[0] / "calls.parquet")
+    table = cost_table.build(Source.of([*folders, write_cell("macnet_chain")]))
+    assert [entries(folders, "gmr")[0].below, record_of(table, method="gmr")["copies"]] == ["20% copies", "20.00"]
+    assert record_of(table, method="macnet_chain")["copies"] == "0.00"
+    assert any(note.startswith("Copies: ") for note in table.notes)
+    assert entries([write_cell("macnet_tree")], "macnet_tree")[0].below == ""
 
 
 def test_the_mean_is_over_the_seeds_too(write_cell: WriteCell) -> None:
