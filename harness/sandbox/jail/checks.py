@@ -58,6 +58,9 @@ def prepare(setup: str, checks: str, entry_point: str) -> Checks:
     candidates = (free & sys.stdlib_module_names) - {entry_point}
     modules = candidates & _attribute_bases(tree) if candidates else set()
     names = (free - _BUILT_IN - modules) | ({entry_point} & free)
+    if not names and not entry_point:
+        # Then they judge nothing of the program, unless it is a function with the name of a built-in one.
+        names = free & _first_called(tree)
     asserts = _count_assertions(tree.body)
     return Checks(
         setup=compile(setup, f"<{SETUP}>", "exec", dont_inherit=True),
@@ -93,6 +96,16 @@ def _attribute_bases(tree: ast.Module) -> set[str]:
     dotted = [base for base in bases if isinstance(base, ast.Name)]
     others = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in dotted}
     return {base.id for base in dotted} - others
+
+
+def _first_called(tree: ast.Module) -> set[str]:
+    """The name that the first assertion calls before any other: ``f`` in ``abs(f(1) - 2) < len("abc")``."""
+    asserted = next((node for node in ast.walk(tree) if isinstance(node, ast.Assert)), tree)
+    calls = [node for node in ast.walk(asserted) if isinstance(node, ast.Call)]
+    # Its arguments call nothing, and it ends before the others of that kind do.
+    innermost = [call for call in calls if sum(isinstance(node, ast.Call) for node in ast.walk(call)) == 1]
+    first = min(innermost, key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0), default=None)
+    return {first.func.id} if first is not None and isinstance(first.func, ast.Name) else set()
 
 
 def _count_assertions(body: list[ast.stmt]) -> int:

@@ -144,6 +144,12 @@ def test_modules_are_names_of_the_library_that_a_dot_follows(source: str, module
         ("def sum(a): return a\nassert sum(1)", "sum", [], ""),
         ("assert g(1)", "f", ["g"], ""),
         ("assert g(1)", "", ["g"], ""),
+        ("assert sum(1, 2) == abs(3)", "", ["sum"], ""),
+        ("assert set(sum(1, 2)) == set([3])", "", ["sum"], ""),
+        ("x = len('ab')\nassert abs(sum(x, 2) - 3) < 1", "", ["sum"], ""),
+        ("assert abs(f(1) - 3) < 1", "", ["f"], ""),
+        ("assert abs(sum(1, 2) - 3) < 1", "f", [], ""),
+        ("assert True", "", [], ""),
     ],
 )
 def test_the_entry_point_is_the_programs_even_where_a_built_in_has_its_name(
