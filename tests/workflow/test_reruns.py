@@ -35,6 +35,8 @@ case "$3" in
 esac
 for file in $make; do mkdir -p "$(dirname "$file")"; echo made > "$file"; done
 """
+# A line of code more.
+CODE = ("from __future__ import annotations", "from __future__ import annotations\n\nLATER = True")
 SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
 
 
@@ -107,8 +109,15 @@ def test_a_changed_ablation_reruns_itself_and_what_shows_it(house: Path) -> None
         }
 
 
+@pytest.mark.parametrize("file", ["gmr/gates.py", "harness/agents.py", "paper/artefacts/pareto.py"])
+def test_a_comment_reruns_nothing(house: Path, file: str) -> None:
+    old = "from __future__ import annotations"
+    with changed(house / file, old, f"{old}  # All of them.\n\n# Nothing else has changed."):
+        assert reruns(house) == set()
+
+
 def test_the_style_of_a_plot_reruns_the_plot_alone(house: Path) -> None:
-    with changed(house / "paper" / "artefacts" / "pareto.py", '"""', '"""Coloured. '):
+    with changed(house / "paper" / "artefacts" / "pareto.py", *CODE):
         assert reruns(house) == {"figure name=pareto_he"}
 
 
@@ -130,7 +139,7 @@ def test_another_title_reruns_what_shows_it_and_no_cell(house: Path) -> None:
 def test_a_cell_graded_again_by_new_rules_reruns_what_shows_it_and_no_cell_when_asked_so(house: Path) -> None:
     cell = house / "results/smoke/cells/single/humaneval/qwen-2.5-14B/seed0"
     with (
-        changed(house / "harness" / "benchmarks" / "humaneval.py", '"""', '"""Graded otherwise. '),
+        changed(house / "harness" / "benchmarks" / "humaneval.py", *CODE),
         changed(cell / "items.parquet", "made", "graded"),
         changed(cell / "run.json", "made", "graded"),
     ):
