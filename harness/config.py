@@ -257,10 +257,18 @@ def check_cell(chosen: Preset, cell: Cell, root: Path = ROOT) -> None:
         UserError: Names the first part that is unknown.
     """
     entries = methods(root)
-    where = f"preset {chosen.name}"
     _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)
-    _check_names("backbone", [cell.backbone], _rows(chosen, entries[cell.method]), f"{where}, rows of {cell.method}")
+    entry = entries[cell.method]
+    if cell.backbone not in (*parse(root / "config" / "backbones.yaml"), POOL):
+        raise unknown("backbone", cell.backbone, _rows(chosen, entry), "config/backbones.yaml")
+    if cell.backbone not in entry.rows:
+        raise UserError(
+            f"{cell.method} has no row for {cell.backbone}, only for {', '.join(entry.rows)}; for a new one, add it to "
+            f"the rows of {cell.method} in config/methods.yaml"
+        )
+    if cell.backbone not in _rows(chosen, entry):
+        raise UserError(f"preset {chosen.name} has no backbone {cell.backbone}; add it to the preset's backbones")
 
 
 def backbones_of(chosen: Preset, cell: Cell, root: Path = ROOT) -> tuple[str, ...]:

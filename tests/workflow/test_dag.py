@@ -133,6 +133,12 @@ def test_real_backbones_need_no_simulated_world(checkout: Path) -> None:
         (["reports/nope/main_table.tex"], "error: unknown preset 'nope'; known: cpu_server, embedded, "),
         (["--config", "preset=embeded"], "error: unknown preset 'embeded'; did you mean 'embedded'?"),
         (["--config", "limits={test: 3}"], "did you mean 'limit'?"),
+        (["--config", "seeds=0"], "config/presets/embedded.yaml with seeds overridden: at seeds: 0"),
+        (
+            ["reports/smoke/costs.md", "--config", "seeds=0"],
+            "config/presets/smoke.yaml with seeds overridden: at seeds: 0",
+        ),
+        (["--cores", "0"], "error: no job can run on 0 cores; give --cores 1 or more, or all"),
         (["--config", "backbones=[qwen-2.5-14b]"], "error: unknown backbone 'qwen-2.5-14b'; did you mean"),
         (["--config", "methods=[cto]"], "error: unknown method 'cto'; did you mean 'cot'?"),
         (["--config", "benchmarks=[maths]"], "error: unknown benchmark 'maths'; did you mean 'math'?"),
@@ -143,6 +149,11 @@ def test_a_mistake_is_one_line_before_anything_runs(words: list[str], message: s
     assert ended.returncode != 0
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_what_one_preset_cannot_have_is_no_mistake_in_another(checkout: Path) -> None:
+    planned = snakemake("-n", "reports/paper/errors.md", "--config", "weights=awq", "methods=[single]", folder=checkout)
+    assert planned.returncode == 0, planned.stderr
 
 
 # What the simulator imports that cannot change a world or a reply: paths, errors, reading of YAML.

@@ -45,30 +45,39 @@ OVERRIDES = yaml_files.typed(
 jobs.prepare(OVERRIDES)
 
 
+if 0 in (workflow.resource_settings.cores, workflow.resource_settings.nodes):
+    sys.exit("error: no job can run on 0 cores; give --cores 1 or more, or all")
+
+
 class Presets(dict):
-    """Presets by name; one that changes a parameter of a simulated world is made when it is asked for."""
+    """Presets by name with the overrides applied, each made when it is asked for: what one cannot have, another may."""
 
     def __missing__(self, name):
         self[name] = suite.preset(name, OVERRIDES)
         return self[name]
 
 
-def presets():
-    """Every preset with the overrides applied; where a run is replayed, its own."""
+PRESETS = Presets()
+NAMES = [layout.base(config["preset"])] if IS_REPLAY else suite.preset_names()
+
+
+def check_presets():
+    """Refuse mistakes in the presets that this run is about, before anything else is said of them."""
     targets = [
         word.split("/")
         for word in sys.argv
         if word.startswith(("reports/", "results/"))
     ]
     asked = [
-        parts[1] for parts in targets if len(parts) > 2 and parts[1] not in FOLDERS
-    ]
+        (parts[1] if len(parts) > 2 and parts[1] not in FOLDERS else config["preset"])
+        for parts in targets
+    ] or [config["preset"]]
     suite.check_presets([config["preset"], *asked])
-    names = [layout.base(config["preset"])] if IS_REPLAY else suite.preset_names()
-    return Presets({name: suite.preset(name, OVERRIDES) for name in names})
+    for name in asked:
+        PRESETS[name]
 
 
-PRESETS = or_one_line(presets)
+or_one_line(check_presets)
 METHODS = suite.methods()
 
 
@@ -78,7 +87,7 @@ def one_of(names):
 
 
 wildcard_constraints:
-    preset=rf"({one_of(PRESETS)})(@\w+=[\d.]+)?",
+    preset=rf"({one_of(NAMES)})(@\w+=[\d.]+)?",
     benchmark="[^/]+",
     method="[^/]+",
     backbone="[^/]+",
@@ -124,6 +133,15 @@ def health_of(chosen, benchmark):
     if chosen.simulated or recording.FOLDER.exists():
         return []
     return [ancient(str(layout.served(chosen.name, benchmark)))]
+
+
+def health_inputs(wildcards):
+    """The questions of a benchmark, whose length servers must be able to take."""
+    if PRESETS[wildcards.preset].simulated:
+        raise WorkflowError(
+            f"preset {wildcards.preset} is simulated and has no servers"
+        )
+    return data_of(wildcards.preset, [wildcards.benchmark])
 
 
 def flips_inputs(wildcards):
@@ -182,6 +200,12 @@ def claims_choice(wildcards):
     """What of the configuration decides, besides the inputs, what is said of the claims."""
     chosen = PRESETS[wildcards.preset]
     return as_text([one.choice(chosen) for one in for_claims(wildcards)])
+
+
+def everything_asked(wildcards):
+    """Every report of the preset whose artefacts are copied to reports/NAME, as the copies, and the front page."""
+    chosen = PRESETS[config["preset"]]
+    return [*(f"reports/{name}" for name in everything(chosen)), "reports/index.html"]
 
 
 def everything(chosen):

@@ -16,7 +16,9 @@ rule data:
 # All questions of the preset, for what is done before its first cell.
 rule questions:
     input:
-        data_of(config["preset"], PRESETS[config["preset"]].benchmarks),
+        lambda wildcards: data_of(
+            config["preset"], PRESETS[config["preset"]].benchmarks
+        ),
 
 
 rule world:
