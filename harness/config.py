@@ -198,6 +198,15 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None, root: Path = R
     return dataclasses.replace(found, simulator=_changed_world(found, change)) if change else found
 
 
+def settings(chosen: Preset) -> dict[str, Any]:
+    """Every key of a preset with its value, as :func:`preset` takes overrides.
+
+    The name, and the change of a simulated world that stands in the name, are no keys.
+    """
+    found = {key: value for key, value in dataclasses.asdict(chosen).items() if key not in ("name", "simulator")}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+
+
 def _check_weights(entry: Mapping[str, Any], name: str, root: Path) -> None:
     """Refuse weights that are not declared of every backbone, or that nobody would load."""
     if entry.get("weights") is None:

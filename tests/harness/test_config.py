@@ -143,6 +143,12 @@ def test_an_empty_preset_is_one_line(checkout: Path) -> None:
         config.preset("empty", root=checkout)
 
 
+@pytest.mark.parametrize("name", [*config.preset_names(), "smoke@slope=4.0"])
+def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
+    found = config.preset(name)
+    assert config.preset(name, yaml.safe_load(yaml.safe_dump(config.settings(found)))) == found
+
+
 def test_a_cell_that_the_preset_does_not_have_is_refused() -> None:
     chosen = config.preset("smoke")
     with pytest.raises(UserError, match="unknown benchmark 'math'"):

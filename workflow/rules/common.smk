@@ -42,11 +42,13 @@ SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
 OVERRIDES = yaml_files.typed(
     {key: value for key, value in config.items() if key != "preset"}
 )
-jobs.prepare(OVERRIDES)
+jobs.prepare()
 
 
 if 0 in (workflow.resource_settings.cores, workflow.resource_settings.nodes):
     sys.exit("error: no job can run on 0 cores; give --cores 1 or more, or all")
+if "--no-hooks" in sys.argv and workflow.is_main_process:
+    sys.exit("error: with --no-hooks no job would learn its settings; leave it out")
 
 
 class Presets(dict):
@@ -78,6 +80,18 @@ def check_presets():
 
 
 or_one_line(check_presets)
+SETTLED = []
+
+
+onstart:
+    # Not before: a dry run writes nothing, and the settings of a run that is under way stay as they are.
+    for name in sorted(
+        {job.wildcards.get("preset") for job in workflow.dag.needrun_jobs()}
+        - {None}
+    ):
+        SETTLED.append(or_one_line(lambda: jobs.settle(PRESETS[name])))
+
+
 METHODS = suite.methods()
 
 

@@ -11,6 +11,7 @@ rule data:
         code=code("harness/benchmarks", "config/benchmarks.yaml"),
     shell:
         "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 # All questions of the preset, for what is done before its first cell.
@@ -45,3 +46,4 @@ rule world:
         ),
     shell:
         "gmr --log {log} world --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"

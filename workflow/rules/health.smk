@@ -11,3 +11,4 @@ rule health:
     shell:
         "gmr --log {log} health --preset {wildcards.preset}"
         " --benchmark {wildcards.benchmark}"
+        " --set @results/{wildcards.preset}/config.yaml"

@@ -16,6 +16,7 @@ rule table:
         code=lambda wildcards: ARTEFACTS[wildcards.name].code(),
     shell:
         "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 use rule table as figure with:
@@ -47,7 +48,8 @@ rule claims:
             "paper/schemas",
         ),
     shell:
-        "gmr --log {log} claims --preset {wildcards.preset} > /dev/null"
+        "gmr --log {log} claims --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml > /dev/null"
 
 
 rule pdf:

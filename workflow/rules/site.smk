@@ -29,6 +29,7 @@ rule site:
         ),
     shell:
         "gmr --log {log} site --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 localrules:

@@ -21,3 +21,4 @@ rule timing:
         "gmr --log {log} time --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
         " --seed {wildcards.seed}"
+        " --set @results/{wildcards.preset}/config.yaml"
