@@ -33,7 +33,7 @@ case "$3" in
     for name in items calls decisions training training_calls training_decisions; do
       make="$make $folder/$name.parquet"
     done
-    make="$make $folder/trained.safetensors" ;;
+    make="$make $folder/trained.safetensors $folder/embedded.sha256 $folder/timing.json" ;;
 esac
 for file in $make; do mkdir -p "$(dirname "$file")"; echo made > "$file"; done
 [ "$3" = "$(cat killed_by)" ] && rm killed_by && kill -9 "${GMR_PARENT##*:}"
@@ -154,6 +154,37 @@ def test_a_cell_graded_again_by_new_rules_reruns_what_shows_it_and_no_cell_when_
     ):
         assert reruns(house, "--rerun-triggers", "mtime") == {"figure name=pareto_he"}
         assert "cell method=single, benchmark=humaneval" in reruns(house)
+
+
+@contextmanager
+def gone(path: Path) -> Iterator[None]:
+    """A file or folder that is not there until the end of the block."""
+    path.rename(path.with_name("elsewhere"))
+    try:
+        yield
+    finally:
+        path.with_name("elsewhere").rename(path)
+
+
+def test_the_results_of_a_method_that_are_gone_are_made_again_with_what_shows_them(house: Path) -> None:
+    with gone(house / "results/smoke/cells/gmr_no_halting"):
+        assert reruns(house) == {
+            "learned_cell method=gmr_no_halting, benchmark=gsm_hard",
+            "learned_cell method=gmr_no_halting, benchmark=humaneval",
+            "table name=ablation/no_halting",
+        }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["run.json", "items.parquet", "training_calls.parquet", "trained.safetensors", "calls.seal.json", "timing.json"],
+)
+def test_a_file_of_a_cell_that_is_gone_is_made_again_with_what_shows_the_cell(house: Path, name: str) -> None:
+    with gone(house / "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0" / name):
+        assert reruns(house) == {
+            "learned_cell method=gmr_no_halting, benchmark=gsm_hard",
+            "table name=ablation/no_halting",
+        }
 
 
 def test_a_run_killed_before_a_health_check_is_noted_goes_on_to_its_end_with_one_command(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 import functools
 import json
+import os
 import re
 import sys
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import IOFile
 
 from harness import config as suite
 from harness import identities, layout, recording, yaml_files
@@ -131,6 +133,9 @@ def cell_inputs(wildcards):
         suite.check_cell(chosen, cell)
     except UserError as error:
         raise WorkflowError(str(error)) from None
+    folder = layout.cell(chosen.name, cell)
+    files = [*ANSWERED, *(LEARNED if METHODS[cell.method].trained else [])]
+    make_again(folder / name for name in files)
     seals = [layout.seal(chosen.name, other) for other in suite.sharing(chosen, cell)]
     # The simulated world is made from all questions of the preset, so it stands for those of the other benchmarks.
     world = [layout.world(chosen.name)] if chosen.simulated else []
@@ -140,6 +145,22 @@ def cell_inputs(wildcards):
         *health_of(chosen, cell.benchmark),
         *seals,
     ]
+
+
+def timing_inputs(wildcards):
+    """The finished cell that is timed."""
+    chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
+    make_again([layout.timing(chosen.name, cell) / "timing.json"])
+    return layout.cell(chosen.name, cell) / "run.json"
+
+
+def make_again(files):
+    """Let Snakemake make files that it has made before and that are gone.
+
+    Of itself it leaves them alone while all that was made from them is there and newer than their inputs.
+    """
+    gone = [IOFile(file) for file in map(str, files) if not os.path.exists(file)]
+    workflow.dag.forcefiles.update(filter(workflow.persistence.metadata, gone))
 
 
 def health_of(chosen, benchmark):

@@ -1,6 +1,6 @@
 rule timing:
     input:
-        run="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/run.json",
+        timing_inputs,
     output:
         "results/{preset}/timings/{method}/{benchmark}/{backbone}/seed{seed}/timing.json",
     log:
