@@ -48,4 +48,4 @@ rule front_page:
     conda:
         "../../environment.yml"
     shell:
-        "cp {input.page} {output} 2> {log}"
+        "(cp {input.page} {output}; sha256sum {output} >> reports/.copies) 2> {log}"
