@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# No source text can hold this name.
-PASSED = "@passed"
+# No source text can hold these names.
+PASSED, IN_PLACE = "@passed", "@in_place"
 _BUILT_IN = frozenset(dir(builtins))
 _BODIES = ("body", "orelse", "finalbody")
 
@@ -26,7 +26,8 @@ class Checks:
 
     Attributes:
         setup: What runs before them.
-        code: The checks, with a call of :data:`PASSED` after every assertion that held.
+        code: The checks, with a call of :data:`PASSED` after every assertion that held. What is called only for what
+            it does, as a statement or in ``assert f(x) is None``, is first handed to :data:`IN_PLACE`.
         asserts: Whether they hold an assertion at all.
         modules: Names of the standard library they use without importing them.
         names: What comes from the program, unless the setup defines it.
@@ -61,7 +62,7 @@ def prepare(setup: str, checks: str, entry_point: str) -> Checks:
     if not names and not entry_point:
         # Then they judge nothing of the program, unless it is a function with the name of a built-in one.
         names = free & _first_called(tree)
-    asserts = _count_assertions(tree.body)
+    asserts = _instrument(tree.body)
     return Checks(
         setup=compile(setup, f"<{SETUP}>", "exec", dont_inherit=True),
         code=compile(tree, f"<{CHECKS}>", "exec", dont_inherit=True),
@@ -108,22 +109,27 @@ def _first_called(tree: ast.Module) -> set[str]:
     return {first.func.id} if first is not None and isinstance(first.func, ast.Name) else set()
 
 
-def _count_assertions(body: list[ast.stmt]) -> int:
-    """Puts a call behind every assertion, in place; returns how many there are."""
+def _instrument(body: list[ast.stmt]) -> int:
+    """Puts a call behind every assertion and around what is called in place; returns how many assertions there are."""
     found = 0
     for place in reversed(range(len(body))):
         statement = body[place]
+        match statement:
+            case ast.Expr(ast.Call() as call) | ast.Assert(
+                ast.Compare(ast.Call() as call, [ast.Is() | ast.Eq()], [ast.Constant(None)])
+            ):
+                call.func = _called(IN_PLACE, call.func, call.func)
         if isinstance(statement, ast.Assert):
-            body.insert(place + 1, _passed(statement))
+            body.insert(place + 1, ast.copy_location(ast.Expr(_called(PASSED, statement)), statement))
             found += 1
             continue
         for part in _BODIES:
-            found += _count_assertions(getattr(statement, part, None) or [])
+            found += _instrument(getattr(statement, part, None) or [])
         for branch in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            found += _count_assertions(branch.body)
+            found += _instrument(branch.body)
     return found
 
 
-def _passed(statement: ast.Assert) -> ast.Expr:
-    place = {"lineno": statement.lineno, "col_offset": statement.col_offset}
-    return ast.Expr(ast.Call(ast.Name(PASSED, ast.Load(), **place), [], [], **place), **place)
+def _called(name: str, place: ast.expr | ast.stmt, *arguments: ast.expr) -> ast.Call:
+    function = ast.copy_location(ast.Name(name, ast.Load()), place)
+    return ast.copy_location(ast.Call(function, list(arguments), []), place)
