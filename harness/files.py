@@ -81,7 +81,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """SHA-256 over the content of source files and of every ``.py``, ``.yaml`` and ``.j2`` file below folders.
+    """SHA-256 over source files and over every ``.py``, ``.yaml``, ``.j2`` and ``.jsonl`` file below folders.
 
     Args:
         paths: Files or folders; their order does not matter.
@@ -112,4 +112,4 @@ def source_of(module: str) -> Path | None:
 
 
 def _sources(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.suffix in {".py", ".yaml", ".j2"}]
+    return [file for file in folder.rglob("*") if file.suffix in {".py", ".yaml", ".j2", ".jsonl"}]
