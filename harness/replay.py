@@ -167,7 +167,7 @@ async def _open(
     stack.callback(attempts.close)
     client = await stack.enter_async_context(RecordedClient({}, log, attempts))
     sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
-    served = {key: Served(one["model"], one["served_by"]) for key, one in recorded["backbones"].items()}
+    served = {key: Served(one["model"], one.get("served_by")) for key, one in recorded["backbones"].items()}
     check_confinement(sandbox.level, served)
     encoder = RecordedEncoder(recorded.get("encoder"), str(plan.cell))
     folder = layout.embeddings(encoder.identity, plan.cell.benchmark)

@@ -31,8 +31,14 @@ def answered(backbone: Mapping[str, Any]) -> str:
 
 
 def served(backbone: Mapping[str, Any]) -> str:
-    """The same with the server; a revision that the configuration states and no server confirmed says so."""
+    """The same with the server, if it is known; a revision that the configuration states and none confirmed says so."""
     return f"{backbone['model']}{_served(backbone)}"
+
+
+def by_server(backbone: Mapping[str, Any]) -> str:
+    """What is said of the server behind the name of a backbone; nothing where it did not introduce itself."""
+    server = backbone.get("served_by")
+    return f" by {server}" if server else ""
 
 
 def table_run_id(cells: Iterable[Cell]) -> str:
@@ -69,7 +75,7 @@ def _revision(backbone: Mapping[str, Any]) -> str:
 def _served(backbone: Mapping[str, Any]) -> str:
     revision = _revision(backbone)
     doubt = " (not confirmed)" if revision and not backbone.get("revision_confirmed") else ""
-    return f"{revision}{doubt} by {backbone['served_by']}"
+    return f"{revision}{doubt}{by_server(backbone)}"
 
 
 def _backbones(cells: Iterable[Cell]) -> str:

@@ -67,7 +67,7 @@ class Run:
         calibrated: The accuracy of this cell was fitted to the paper, so agreeing with the paper is no finding.
         notes: What a reader of a table must know, such as a reduced number of questions, or a training that was
             rewarded by other rules than those that graded the test.
-        backbones: Identity of each backbone: ``"model"`` and ``"served_by"``, and where known ``"revision"`` with
+        backbones: Identity of each backbone: ``"model"``, and where known ``"served_by"``, ``"revision"`` with
             ``"revision_confirmed"``, of a simulated one ``"world"``, of other weights than the original ``"weights"``.
     """
 

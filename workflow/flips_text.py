@@ -130,11 +130,13 @@ def _rate(number: int, of: int) -> tuple[str, str]:
 
 
 def _facts(one: Passes) -> str:
-    facts = {"served by": one.served.owned_by, **one.served.details}
+    facts = dict(one.served.details)
+    if one.served.owned_by is not None:
+        facts["served by"] = one.served.owned_by
     if one.weights is not None:
         facts["weights"] = one.weights
     said = ", ".join(f"{name} {value}" for name, value in sorted(facts.items()))
-    return f"- {one.backbone}: `{one.served.model}` ({said})"
+    return f"- {one.backbone}: `{one.served.model}`{f' ({said})' if said else ''}"
 
 
 def _warning(found: Sequence[Passes]) -> str:

@@ -21,6 +21,10 @@ from harness.llm.request import Reply, Request
 # Time-out at a proxy, conflict, too early: nothing the request could do about it.
 _TRANSIENT_STATUS = frozenset({408, 409, 425})
 _HEADERS = {"Content-Type": "application/json"}
+# Of a generation that came to its end. For others engines have words of their own, such as `abort`, or none.
+_FINISHED = ("stop", "length", "content_filter", "tool_calls")
+# Tokens that no text accounts for: a chat template with a system prompt of its own, what an engine writes ahead.
+_UNSEEN_TOKENS = 4096
 
 
 class Kind(Enum):
@@ -79,7 +83,10 @@ async def attempt(client: openai.AsyncOpenAI, request: Request, endpoint: Endpoi
         raise AttemptError(Kind.SILENT, "no whole reply in time") from error
     except (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
         raise AttemptError(Kind.SILENT, "no connection, or one that broke off") from error
-    return _reply(response.content, request.model, names)
+    try:
+        return _reply(response.content, request, names)
+    except RecursionError as error:
+        raise AttemptError(Kind.DAMAGED, "a body that is nested too deeply") from error
 
 
 def _refusal(error: openai.APIStatusError) -> AttemptError:
@@ -105,7 +112,7 @@ def _retry_after(value: str | None) -> float:
         return 0.0
 
 
-def _reply(content: bytes, model: str, names: Sequence[str]) -> Reply:
+def _reply(content: bytes, request: Request, names: Sequence[str]) -> Reply:
     completion = _parsed(content)
     try:
         choice, usage = completion["choices"][0], completion.get("usage") or {}
@@ -113,14 +120,28 @@ def _reply(content: bytes, model: str, names: Sequence[str]) -> Reply:
         # A lone surrogate cannot be stored; the server meant no more by it than a damaged character.
         text = content_of.encode("utf-8", "replace").decode()
         sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        reason, answering = str(choice.get("finish_reason")), completion.get("model")
+        reason, answering = choice.get("finish_reason"), completion.get("model")
     except (AttributeError, LookupError, TypeError) as error:
         raise AttemptError(Kind.DAMAGED, f"not a chat completion: {error!r}") from error
-    if not isinstance(sent, int) or not isinstance(written, int):
+    if sent is None or written is None:
         raise AttemptError(Kind.DAMAGED, "a chat completion that does not report its usage")
+    # No tokenizer makes more tokens than bytes of a text.
+    most_sent = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
+    most_written = request.max_tokens + _UNSEEN_TOKENS
+    if not _is_count(sent, 1, most_sent) or not _is_count(written, 1 if text else 0, most_written):
+        raise AttemptError(
+            Kind.DAMAGED, f"a chat completion with an impossible usage ({sent!r} and {written!r} tokens)"
+        )
+    if reason not in _FINISHED:
+        raise AttemptError(Kind.DAMAGED, f"a completion that was not finished (finish_reason {reason!r})")
     if answering not in names:
         raise AttemptError(Kind.DAMAGED, f"a completion of the model {answering!r}, while {names[0]!r} was asked")
-    return Reply(text, sent, written, reason, model)
+    return Reply(text, sent, written, reason, request.model)
+
+
+def _is_count(value: Any, least: int, most: int) -> bool:
+    """Whether a value is a whole number within bounds; ``True`` is none, though Python calls it an ``int``."""
+    return type(value) is int and least <= value <= most
 
 
 def _parsed(content: bytes) -> Any:

@@ -94,7 +94,7 @@ class Reply:
         text: The completion; empty where the call failed.
         prompt_tokens: As the server reports, chat template included.
         completion_tokens: As the server reports.
-        finish_reason: ``stop``, ``length`` or the server's word; ``error`` where the call failed.
+        finish_reason: ``stop``, ``length``, ``content_filter`` or ``tool_calls``; ``error`` where the call failed.
         model: The model that answered, by the name in the request.
         error: ``None``, or why the call failed for good: the refusal, or what the last of all attempts ended with.
     """

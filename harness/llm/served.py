@@ -34,13 +34,13 @@ class Served:
 
     Attributes:
         model: Its name on the hub, or where else it comes from.
-        owned_by: Who serves it, such as ``vllm``.
+        owned_by: Who serves it, such as ``vllm``; ``None`` where the server leaves it out, as many do.
         details: What else is said of it and may be part of a result's identity.
         root: What the server was told to load, a name on the hub or a folder; no part of any identity.
     """
 
     model: str
-    owned_by: str
+    owned_by: str | None
     details: Mapping[str, Any] = field(default_factory=dict)
     root: str | None = field(default=None, compare=False)
 
@@ -134,7 +134,7 @@ async def _at(server: Server, backbone: str, model: str, name: str) -> Served:
         raise _SilentError(*unreachable(backbone, server.url, error).args) from error
     except openai.APIError as error:
         raise unreachable(backbone, server.url, error) from error
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UserError(
             f"{server.url} of {backbone} does not answer like an OpenAI-compatible server; "
             f"does its url in {their_file()} end in /v1?"
@@ -160,6 +160,8 @@ async def _at(server: Server, backbone: str, model: str, name: str) -> Served:
 
 def _described(entry: Model, model: str) -> Served:
     extra = entry.model_extra or {}
+    # The library gives what the server said without a look at the types it declares.
+    owner: object = getattr(entry, "owned_by", None)
     root = extra.get("root")
     details = {key: value for key, value in extra.items() if isinstance(value, (int, str)) and key not in _PLACES}
-    return Served(model, entry.owned_by, details, root if isinstance(root, str) else None)
+    return Served(model, owner if isinstance(owner, str) else None, details, root if isinstance(root, str) else None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from paper.claims.judge import Finding, Judged, Part
-from paper.provenance import short, table_run_id
+from paper.provenance import by_server, short, table_run_id
 from paper.results import Cell, Run
 
 # How keys of benchmarks, methods and backbones read.
@@ -85,7 +85,7 @@ def _identity(finding: Finding) -> dict[str, str]:
 
 def _backbones(cells: Iterable[Cell]) -> set[str]:
     return {
-        f"{key}={identity['model']} by {identity['served_by']}"
+        f"{key}={identity['model']}{by_server(identity)}"
         for cell in cells
         for key, identity in cell.run.backbones.items()
     }

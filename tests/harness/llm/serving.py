@@ -128,6 +128,10 @@ async def wired_at(*scripts: bytes | None) -> AsyncIterator[tuple[str, list[byte
 
 def http(body: dict[str, Any], status: str = "200 OK") -> bytes:
     """An HTTP response as it goes over the wire."""
-    content = orjson.dumps(body)
+    return raw(orjson.dumps(body), status)
+
+
+def raw(content: bytes, status: str = "200 OK") -> bytes:
+    """An HTTP response with a body that need not be JSON."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     return head.encode() + content

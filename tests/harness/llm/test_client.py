@@ -102,7 +102,12 @@ async def test_a_call_whose_first_asker_gave_up_goes_on_for_the_others(make: Mak
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"), [("<html>hello</html>", "text/html"), ('{"models": []}', "application/json")]
+    ("text", "kind"),
+    [
+        ("<html>hello</html>", "text/html"),
+        ('{"models": []}', "application/json"),
+        ("[" * 100_000, "application/json"),
+    ],
 )
 async def test_a_server_of_another_kind_is_one_line(make: Make, text: str, kind: str) -> None:
     async def page(http: web.Request) -> web.Response:

@@ -8,13 +8,20 @@ from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any
 
+import orjson
 import pytest
 from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai import AsyncOpenAI
 
 from harness.errors import UserError
 from harness.llm import client as client_module
+from harness.llm.completion import AttemptError, attempt
+from harness.llm.endpoints import simulated
 from harness.llm.request import Reply
 from harness.llm.retries import MAX_ATTEMPTS
+from harness.llm.transport import http_client
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import (
     ANSWER,
@@ -25,6 +32,7 @@ from tests.harness.llm.serving import (
     completion,
     http,
     models,
+    raw,
     request,
     served_at,
     wired_at,
@@ -32,6 +40,8 @@ from tests.harness.llm.serving import (
 
 GOOD = http(completion())
 HALF = GOOD[: len(GOOD) - 40]
+# No parser of JSON takes offence at it, but Python cannot show it.
+DEEP = b"[" * 1010 + b"]" * 1010
 NO_CONNECTION = "no connection, or one that broke off"
 
 
@@ -44,6 +54,17 @@ def failed(tried: Tried) -> list[str | None]:
 
 def matches(error: str | None, part: str | None) -> bool:
     return error is None if part is None else error is not None and part in error
+
+
+def finished(reason: Any) -> dict[str, Any]:
+    """A completion that ended for this reason."""
+    message = {"role": "assistant", "content": "Half an ans"}
+    return completion(choices=[{"index": 0, "message": message, "finish_reason": reason}])
+
+
+def using(prompt_tokens: Any, completion_tokens: Any) -> dict[str, Any]:
+    """A completion that cost so much."""
+    return completion(usage={"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens})
 
 
 TRANSIENT: dict[str, tuple[tuple[int, dict[str, Any]], str]] = {
@@ -59,6 +80,18 @@ TRANSIENT: dict[str, tuple[tuple[int, dict[str, Any]], str]] = {
     "no usage": ((200, completion(usage=None)), "does not report its usage"),
     "empty usage": ((200, completion(usage={})), "does not report its usage"),
     "half a usage": ((200, completion(usage={"prompt_tokens": 3})), "does not report its usage"),
+    "a cost of billions": ((200, using(10**17, 2)), "impossible usage (100000000000000000 and 2 tokens)"),
+    "endless writing": ((200, using(7, 2**63)), "impossible usage"),
+    "tokens owed": ((200, using(7, -2)), "impossible usage (7 and -2 tokens)"),
+    "no prompt": ((200, using(0, 2)), "impossible usage"),
+    "a text of no tokens": ((200, using(7, 0)), "impossible usage"),
+    "truth for a number": ((200, using(True, True)), "impossible usage (True and True tokens)"),
+    "halves of tokens": ((200, using(7.5, 2)), "impossible usage"),
+    "words for a number": ((200, using("7", 2)), "impossible usage"),
+    "aborted": ((200, finished("abort")), "not finished (finish_reason 'abort')"),
+    "failed in the engine": ((200, finished("error")), "not finished (finish_reason 'error')"),
+    "no finish reason": ((200, finished(None)), "not finished (finish_reason None)"),
+    "an odd finish reason": ((200, finished(["stop"])), "not finished"),
     "another model": ((200, completion(model="b")), "a completion of the model 'b', while 'some/model' was asked"),
     "no model": ((200, completion(model=None)), "a completion of the model None"),
 }
@@ -105,6 +138,9 @@ WIRE: dict[str, tuple[bytes | None, str]] = {
     ),
     "half a JSON text": (b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"id"', "not JSON"),
     "a page": (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "not JSON"),
+    "a deep body": (raw(b"[" * 100_000), "nested too deeply"),
+    "a deep usage": (raw(orjson.dumps(using(0, 2)).replace(b":0,", b":" + DEEP + b",")), "nested too deeply"),
+    "a deep choice": (raw(orjson.dumps(finished(0)).replace(b":0}", b":" + DEEP + b"}")), "nested too deeply"),
     "nothing": (b"HTTP/1.1 204 No Content\r\n\r\n", "not JSON"),
     "silence": (None, "no whole reply in time"),
 }
@@ -163,18 +199,36 @@ async def test_a_reply_that_drips_meets_the_limit_of_the_whole_attempt(make: Mak
 
 
 async def test_an_empty_reply_and_a_cut_one_are_answers(make: Make, kept: Kept) -> None:
-    choice = {"index": 0, "message": {"role": "assistant", "content": "The answer"}, "finish_reason": "length"}
     silent = {"index": 0, "message": {"role": "assistant", "content": None}, "finish_reason": "stop"}
-    server = Scripted((200, completion("")), (200, completion(choices=[choice])), (200, completion(choices=[silent])))
+    reasons = ["length", "content_filter", "tool_calls"]
+    bodies = [completion(""), completion(choices=[silent]), *map(finished, reasons)]
+    server = Scripted(*((200, body) for body in bodies))
     client = make(server)
-    replies = [await client.complete("m", request(text)) for text in "abc"]
+    replies = [await client.complete("m", request(text)) for text in "abcde"]
     assert replies == [
-        Reply("", 7, 2, "stop", MODEL),
-        Reply("The answer", 7, 2, "length", MODEL),
-        Reply("", 7, 2, "stop", MODEL),
+        *[Reply("", 7, 2, "stop", MODEL)] * 2,
+        *(Reply("Half an ans", 7, 2, reason, MODEL) for reason in reasons),
     ]
-    assert [await client.complete("m", request(text)) for text in "abc"] == replies == kept.replies
-    assert len(server.asked) == 3
+    assert [await client.complete("m", request(text)) for text in "abcde"] == replies == kept.replies
+    assert len(server.asked) == 5
+
+
+@settings(deadline=None)
+@given(st.text(), st.integers(1, 10_000), st.text(), st.integers(1, 200_000), st.integers(0, 20_000))
+async def test_usage_counts_where_a_tokenizer_could_have_made_it(
+    asked: str, max_tokens: int, said: str, sent: int, written: int
+) -> None:
+    """A token is a byte or more; 4,096 are allowed for what is in no text."""
+    body = {**completion(said), "usage": {"prompt_tokens": sent, "completion_tokens": written}}
+    possible = sent <= len(asked.encode()) + 4096 and bool(said) <= written <= max_tokens + 4096
+    client = AsyncOpenAI(api_key="none", http_client=http_client(Scripted((200, body)), 1))
+    asking = attempt(client, request(asked, max_tokens=max_tokens), simulated())
+    if possible:
+        reply = await asking
+        assert (reply.prompt_tokens, reply.completion_tokens) == (sent, written)
+    else:
+        with pytest.raises(AttemptError, match="impossible usage"):
+            await asking
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
