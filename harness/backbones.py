@@ -96,13 +96,11 @@ class Weights:
     Attributes:
         key: Name in presets.
         description: What is different, in the words of captions.
-        bits: Bits of a stored weight, scales included, outside of embeddings and output layer.
         models: Model and revision of each backbone there is with such weights.
     """
 
     key: str
     description: str
-    bits: float
     models: Mapping[str, Mapping[str, str | None]]
 
     def __str__(self) -> str:
@@ -129,7 +127,6 @@ _WEIGHTS_SCHEMA = {
         "type": "object",
         "properties": {
             "description": _FIELDS["description"],
-            "bits": {"type": "number", "exclusiveMinimum": 0},
             "backbones": {
                 "type": "object",
                 "minProperties": 1,
@@ -141,7 +138,7 @@ _WEIGHTS_SCHEMA = {
                 },
             },
         },
-        "required": ["description", "bits", "backbones"],
+        "required": ["description", "backbones"],
         "additionalProperties": False,
     },
 }
@@ -194,4 +191,4 @@ def load_weights(path: Path, name: str) -> Weights:
     if name not in entries:
         raise unknown("weight set", name, entries, str(path))
     entry = entries[name]
-    return Weights(name, entry["description"], entry["bits"], entry["backbones"])
+    return Weights(name, entry["description"], entry["backbones"])
