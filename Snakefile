@@ -5,4 +5,4 @@ include: "workflow/Snakefile"
 rule default:
     default_target: True
     input:
-        rules.all.input,
+        everything_asked,

@@ -123,7 +123,7 @@ class GMR:
 
     def _warn_of_collapse(self, measures: Mapping[str, float], place: Place) -> None:
         entropy = measures.get("entropy_backbone", math.inf)
-        if not self._warned and entropy < COLLAPSED_ENTROPY and place.update <= place.of / 2:
+        if not self._warned and entropy < COLLAPSED_ENTROPY:
             self._warned = True
             logger.warning(
                 "%s, seed %d: the entropy of the backbone choice is %.3f nats after %d of %d updates: the router "

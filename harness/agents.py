@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from harness.benchmarks.extraction import fenced_blocks
 from harness.hints import candidates
@@ -24,6 +25,18 @@ from harness.workbench import NO_EXAMPLE, NO_PROGRAM, Value, programs
 NO_ENTRY = "The encyclopedia has no result for these keywords."
 
 
+class Formats(NamedTuple):
+    """What an agent is told of the form of its replies; empty for nothing.
+
+    Attributes:
+        first: Of the first call, in the system text.
+        second: Of the second one, behind its instruction; empty also where that shares the rules of the first.
+    """
+
+    first: str
+    second: str = ""
+
+
 async def act(
     role: Role,
     backbone: str,
@@ -36,12 +49,14 @@ async def act(
     note: str = "",
     header: str = RECORDS_HEADER,
     second_call: str | None = None,
+    formats: Formats | None = None,
+    temperature: float | None = 0.0,
 ) -> str:
     """Let an agent contribute once.
 
     The backbone is asked once, or twice where there is a second call: that one continues the conversation, sees the
-    first reply with what the tool added to it, and its own reply replaces the first. The output rules stand in the
-    system text, which both calls share.
+    first reply with what the tool added to it, and its own reply replaces the first. Unless an agent has formats of its
+    own, the output rules of the benchmark stand in the system text, which both calls share.
 
     Args:
         role: Who acts.
@@ -54,6 +69,8 @@ async def act(
         note: What the agent is told beyond its role.
         header: What stands above the records.
         second_call: What a role without a second call of its own is asked to do in one; ``None`` for no such call.
+        formats: What it is told of the form of its replies instead of the benchmark's output rules.
+        temperature: Of both calls, as the desk takes it.
 
     Returns:
         The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
@@ -67,8 +84,9 @@ async def act(
         records = await together(_with_feedback(record, item, desk) for record in records)
     elif role.sees == "numeric_hints":
         hints = await candidates(records, desk.workbench)
-    prompt = agent_prompt(role, desk.rules, item, records, hints, note=note, header=header)
-    ask = functools.partial(desk.ask, backbone, step=step, slot=slot, role=role.key)
+    formats = formats or Formats(desk.rules)
+    prompt = agent_prompt(role, formats.first, item, records, hints, note=note, header=header)
+    ask = functools.partial(desk.ask, backbone, step=step, slot=slot, role=role.key, temperature=temperature)
     first = await ask(prompt, purpose="act")
     if first.error is not None:
         return ""
@@ -76,7 +94,8 @@ async def act(
     second_call = role.second_call or second_call
     if second_call is None:
         return text
-    conversation = (*prompt, Message("assistant", text), Message("user", second_call))
+    asked = "\n\n".join(filter(None, (second_call, formats.second)))
+    conversation = (*prompt, Message("assistant", text), Message("user", asked))
     return (await ask(conversation, purpose="second_call")).text
 
 

@@ -117,6 +117,7 @@ async def open_anew(
         embeddings=embeddings,
         seed=plan.seed,
         errors=ErrorShare(plan.preset.max_error_share, places_of(servers.endpoints)),
+        greedy=plan.preset.greedy,
     )
     return workplace, served
 

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError, unknown
+from harness.llm.request import Sampling
 from harness.yaml_files import changed_at, read_yaml
 
 PRICE_IN_PER_B = 0.003
 PRICE_OUT_PER_B = 0.010
 _WEIGHTS = "weights.yaml"
+# How servers sample where neither the request nor the model says anything.
+UNSTATED = Sampling(temperature=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Backbone:
         parameters_b: Nominal parameter count N, in billions.
         context_length: Longest prompt plus completion, in tokens.
         description: Capabilities, in words.
+        generation: How its publisher has it sample, for requests of a method that says nothing of it.
         weights: Which other weights than the original these are, in words; ``None`` for the original.
     """
 
@@ -40,6 +44,7 @@ class Backbone:
     parameters_b: float
     context_length: int
     description: str
+    generation: Sampling = UNSTATED
     weights: str | None = None
 
     @property
@@ -75,6 +80,17 @@ _FIELDS = {
     "parameters_b": {"type": "number", "exclusiveMinimum": 0},
     "context_length": {"type": "integer", "minimum": 1},
     "description": {"type": "string", "pattern": r"\A\S[^\n]*\S\Z"},
+    "generation": {
+        "type": "object",
+        "properties": {
+            "temperature": {"type": "number", "exclusiveMinimum": 0},
+            "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+            "top_k": {"type": "integer", "minimum": 1},
+            "repetition_penalty": {"type": "number", "exclusiveMinimum": 0},
+        },
+        "required": ["temperature"],
+        "additionalProperties": False,
+    },
 }
 _SCHEMA = {
     "type": "object",
@@ -158,7 +174,11 @@ def load(path: Path, weights: str | None = None) -> dict[str, Backbone]:
         UserError: A file is unreadable or repeats a key, or a field is missing, unknown or invalid; or there are no
             such weights.
     """
-    return {key: Backbone(key=key, **fields) for key, fields in declared(path, weights).items()}
+    return {key: _backbone(key, **fields) for key, fields in declared(path, weights).items()}
+
+
+def _backbone(key: str, *, generation: Mapping[str, Any], **fields: Any) -> Backbone:
+    return Backbone(key=key, generation=Sampling(**generation), **fields)
 
 
 def declared(path: Path, weights: str | None = None) -> dict[str, dict[str, Any]]:

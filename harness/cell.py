@@ -192,4 +192,10 @@ def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
         if bound is not None
     ]
     weights = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
-    return [*weights, *(f"length_scale {scale}" for scale in scales), *([f"limit: {', '.join(kept)}"] if kept else [])]
+    decoding = ["greedy decoding everywhere"] if plan.preset.greedy else []
+    return [
+        *weights,
+        *decoding,
+        *(f"length_scale {scale}" for scale in scales),
+        *([f"limit: {', '.join(kept)}"] if kept else []),
+    ]

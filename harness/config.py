@@ -79,6 +79,7 @@ class Preset:
     length_scale: float = 1.0
     limit: Limit = field(default_factory=Limit)
     share_logs: bool = True
+    decoding: str = "released"
     max_error_share: float = 0.05
     in_flight: int | None = None
     budget: Budget | None = None
@@ -88,6 +89,11 @@ class Preset:
     def simulated(self) -> bool:
         """Whether the backbones are simulated in process."""
         return self.endpoints == "simulated"
+
+    @property
+    def greedy(self) -> bool:
+        """Whether every call is sent temperature 0, whatever a method's released code sends."""
+        return self.decoding == "greedy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +204,15 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None, root: Path = R
     return dataclasses.replace(found, simulator=_changed_world(found, change)) if change else found
 
 
+def settings(chosen: Preset) -> dict[str, Any]:
+    """Every key of a preset with its value, as :func:`preset` takes overrides.
+
+    The name, and the change of a simulated world that stands in the name, are no keys.
+    """
+    found = {key: value for key, value in dataclasses.asdict(chosen).items() if key not in ("name", "simulator")}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+
+
 def _check_weights(entry: Mapping[str, Any], name: str, root: Path) -> None:
     """Refuse weights that are not declared of every backbone, or that nobody would load."""
     if entry.get("weights") is None:
@@ -257,10 +272,18 @@ def check_cell(chosen: Preset, cell: Cell, root: Path = ROOT) -> None:
         UserError: Names the first part that is unknown.
     """
     entries = methods(root)
-    where = f"preset {chosen.name}"
     _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)
-    _check_names("backbone", [cell.backbone], _rows(chosen, entries[cell.method]), f"{where}, rows of {cell.method}")
+    entry = entries[cell.method]
+    if cell.backbone not in (*parse(root / "config" / "backbones.yaml"), POOL):
+        raise unknown("backbone", cell.backbone, _rows(chosen, entry), "config/backbones.yaml")
+    if cell.backbone not in entry.rows:
+        raise UserError(
+            f"{cell.method} has no row for {cell.backbone}, only for {', '.join(entry.rows)}; for a new one, add it to "
+            f"the rows of {cell.method} in config/methods.yaml"
+        )
+    if cell.backbone not in _rows(chosen, entry):
+        raise UserError(f"preset {chosen.name} has no backbone {cell.backbone}; add it to the preset's backbones")
 
 
 def backbones_of(chosen: Preset, cell: Cell, root: Path = ROOT) -> tuple[str, ...]:

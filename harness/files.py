@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import os
@@ -9,12 +10,14 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from harness.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @contextmanager
@@ -81,7 +84,9 @@ def remove_leftovers(path: Path) -> None:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """SHA-256 over the content of source files and of every ``.py``, ``.yaml`` and ``.j2`` file below folders.
+    """SHA-256 over source files and every ``.py``, ``.yaml`` and ``.j2`` file below folders.
+
+    Of Python the syntax tree without docstrings counts, so that comments and formatting do not; else every byte does.
 
     Args:
         paths: Files or folders; their order does not matter.
@@ -90,7 +95,8 @@ def fingerprint(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in sorted(files):
         name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
-        digest.update(f"{name}\0".encode() + file.read_bytes() + b"\0")
+        content = _syntax(file.read_bytes()) if file.suffix == ".py" else file.read_bytes()
+        digest.update(f"{name}\0".encode() + content + b"\0")
     return digest.hexdigest()
 
 
@@ -109,6 +115,27 @@ def source_of(module: str) -> Path | None:
     if spec is None or spec.origin is None:
         return None
     return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
+
+
+@cache
+def _syntax(source: bytes) -> bytes:
+    """The syntax tree of a module, the same in every version of Python; the source itself where it has no tree."""
+    try:
+        return repr(_plain(ast.parse(source))).encode()
+    except SyntaxError:
+        return source
+
+
+def _plain(node: Any) -> Any:
+    """A tree as tuples without positions, docstrings and empty fields, of which newer versions of Python have more."""
+    if isinstance(node, list):
+        return [_plain(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = dict(ast.iter_fields(node))
+    if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        fields["body"] = node.body[1:]
+    return type(node).__name__, [(name, _plain(value)) for name, value in fields.items() if value not in (None, [])]
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -27,6 +27,7 @@ def of_cell(chosen: config.Preset, cell: config.Cell, root: Path = ROOT) -> dict
     served = {
         "endpoints": chosen.endpoints,
         **({"length_scale": chosen.length_scale} if chosen.simulated else {}),
+        **({"decoding": chosen.decoding} if chosen.greedy else {}),
         **({"simulator": dict(chosen.simulator)} if chosen.simulator else {}),
     }
     return {

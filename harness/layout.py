@@ -18,6 +18,11 @@ def base(preset: str) -> str:
     return preset.partition("@")[0]
 
 
+def settings(preset: str) -> Path:
+    """The settings of a run, which its jobs read."""
+    return RESULTS / preset / "config.yaml"
+
+
 def manifest(preset: str, benchmark: str) -> Path:
     """The small file that identifies a benchmark's data and splits."""
     return RESULTS / base(preset) / "data" / f"{benchmark}.json"

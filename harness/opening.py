@@ -75,6 +75,7 @@ async def open_workplace(
         embeddings=embeddings,
         seed=plan.seed,
         errors=ErrorShare(plan.preset.max_error_share, places_of(endpoints_of(plan))),
+        greedy=plan.preset.greedy,
     )
     return workplace, served
 

@@ -49,7 +49,7 @@ def agent_prompt(
 
     Args:
         role: Who the agent is.
-        rules: The benchmark's output rules.
+        rules: The output rules, of the benchmark or of the role; may be empty.
         item: The question.
         records: Earlier contributions it may see, in memory order.
         hints: Candidate answers found in the records, shown on one line behind them; no line for none.

@@ -181,6 +181,7 @@ async def _open(
         embeddings=await stack.enter_async_context(Embeddings(encoder, folder, name_of(plan))),
         seed=plan.seed,
         errors=ErrorShare(1.0),
+        greedy=plan.preset.greedy,
         desks=functools.partial(RecordedDesk, walk=walk),
     )
 

@@ -12,7 +12,7 @@ from harness.backbones import Backbone
 from harness.choosing import sample
 from harness.items import Item
 from harness.llm.client import ChatClient
-from harness.llm.request import Message, Reply, Request
+from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,6 +133,9 @@ class Desk:
         item: The question.
         rules: The output rules of its benchmark.
         workbench: What the tools of roles may do.
+
+    Args:
+        greedy: Let every call take the most probable tokens, whatever a method asks for (D-GEN-2).
     """
 
     def __init__(
@@ -147,6 +150,7 @@ class Desk:
         extract: Callable[[Item, str], str | None],
         seed: int = 0,
         episode: Episode = TEST,
+        greedy: bool = False,
     ) -> None:
         self.item = item
         self.rules = rules
@@ -155,6 +159,7 @@ class Desk:
         self._backbones = backbones
         self._embeddings = embeddings
         self._extract = extract
+        self._greedy = greedy
         self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
         self._decisions: list[Decision] = []
@@ -171,22 +176,29 @@ class Desk:
         slot: int = 0,
         role: str = "",
         is_step: bool = True,
-        temperature: float = 0.0,
+        temperature: float | None = 0.0,
         max_tokens: int = 2048,
-        draw: int = 0,
+        draw: int | None = None,
         response_format: str | None = None,
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
 
-        The same question asked again is the same call and gets the same reply, though each use is charged. An
-        independent sample of a prompt needs another ``draw``, and a temperature above 0.
+        A temperature comes with neither nucleus nor penalty; ``None`` is what the publisher of the backbone has it
+        sample by (D-GEN-2). At 0 the same prompt is the same call and gets the same reply, though each use is charged.
+        Above 0, unless a ``draw`` is given, every call is a sample of its own, which follows from seed, question,
+        episode, step, purpose and slot.
         """
         model = self._backbones[backbone]
+        sampling = model.generation if temperature is None else Sampling(temperature)
+        if self._greedy:
+            sampling, draw = GREEDY, 0
+        if draw is None:
+            draw = self._own_draw(step, purpose, slot) if sampling.temperature else 0
         request = Request(
             model.model,
             model.revision,
             messages,
-            temperature=temperature,
+            **sampling._asdict(),
             max_tokens=max_tokens,
             draw=draw,
             response_format=response_format,
@@ -208,6 +220,10 @@ class Desk:
         )
         self._calls.append(call)
         return reply
+
+    def _own_draw(self, step: int, purpose: str, slot: int) -> int:
+        """The sample of a call; servers take a seed of 31 bits."""
+        return draws.index(1 << 31, *self._key, str(step), f"sample of {purpose}", str(slot))
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """The sentence embedding of a text, shape (384,), of unit length."""

@@ -36,6 +36,7 @@ class Workplace:
         embeddings: Sentence embeddings.
         seed: Training seed.
         errors: Stops the cell when too many attempts fail.
+        greedy: Whether every call takes the most probable tokens, whatever a method asks for.
         desks: Makes a desk.
     """
 
@@ -47,6 +48,7 @@ class Workplace:
     embeddings: Embeddings
     seed: int
     errors: ErrorShare
+    greedy: bool = False
     desks: Callable[..., Desk] = Desk
 
     def desk(self, item: Item, episode: Episode = TEST) -> Desk:
@@ -61,6 +63,7 @@ class Workplace:
             extract=self.benchmark.extract,
             seed=self.seed,
             episode=episode,
+            greedy=self.greedy,
         )
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode = TEST) -> Answered:

@@ -183,6 +183,7 @@ def _measured(pair: Pair) -> dict[str, str]:
         "detectable_difference": exact(100 * found.detectable),
         **_estimate("cost_difference", found.cost),
         **_estimate("cost_ratio", found.cost_ratio),
+        **_estimate("cost_ratio_all_calls", found.cost_ratio_all_calls),
         "calibrated": str(pair.calibrated).lower(),
         **_identities([pair.row], [pair.reference]),
     }

@@ -90,6 +90,11 @@ def costs(found: Sequence[Cost]) -> list[tuple[Entry, Entry]]:
     return [(Entry("" if cost.printed is None else of_question(cost.printed)), _measured_cost(cost)) for cost in found]
 
 
+def all_calls(found: Sequence[Cost]) -> list[Entry]:
+    """A column of measured costs of one question, of all its calls."""
+    return [Entry(tables.NOT_RUN if cost.all_calls is None else of_question(cost.all_calls)) for cost in found]
+
+
 def totals(found: Sequence[Cost]) -> list[tuple[Entry, Entry]]:
     """A column of costs of the paper's test set: as printed, and the measured mean times its number of questions."""
     return [(Entry(_printed_total(cost.total)), Entry(_scaled_total(cost))) for cost in found]

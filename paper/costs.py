@@ -1,6 +1,7 @@
 """What a question costs, published and measured, so that test sets of different size compare.
 
-Costs are in the paper's unit, a price by the size of the model (methods §1.1).
+Costs are in the paper's unit, a price by the size of the model (methods §1.1). What is measured counts the calls that
+the published cost of the method counts (D-REPORT-2); the cost of all calls stands beside it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from paper.ratios import estimates, mean_of
 from paper.statistics import Estimate
 
 FAR = "‡"
+ALL_CALLS = "All calls"
+# Which calls a measured cost counts, in words.
+COUNTED = (
+    "Measured costs count the calls that the published ones count: of GMR, its variants and Puppeteer those of the "
+    f"steps, of every other method all of them (D-REPORT-2). {ALL_CALLS}: with the final call of the former, too."
+)
 # Half an order of magnitude: beyond it, the nearest power of ten is another one.
 FACTOR = 10**0.5
 # Tables print costs of a question as multiples of 1e-4.
@@ -65,6 +72,7 @@ class Cost:
         total: Printed, over the paper's test set; ``None`` where it prints none.
         questions: Of that test set; ``None`` where the paper does not have the row.
         measured: Of one question; ``None`` where nothing was run.
+        all_calls: Of one question, whichever calls the printed one counts.
         seed_0: Of one question with that seed alone, where it is one of several.
         calibrated: Whether the lengths of replies were fitted to the printed cost.
     """
@@ -72,6 +80,7 @@ class Cost:
     total: float | None
     questions: int | None
     measured: Estimate | None = None
+    all_calls: float | None = None
     seed_0: float | None = None
     calibrated: bool = False
 
@@ -80,7 +89,14 @@ class Cost:
         """The cost of a row, run or not."""
         if measurement is None:
             return cls(total, questions)
-        return cls(total, questions, per_query(measurement), _seed_0(measurement), measurement.calibrated)
+        return cls(
+            total,
+            questions,
+            measured=per_query(measurement),
+            all_calls=measurement.cost_total / measurement.n,
+            seed_0=_seed_0(measurement),
+            calibrated=measurement.calibrated,
+        )
 
     @property
     def printed(self) -> float | None:
@@ -110,9 +126,9 @@ def per_query(measurement: Measurement) -> Estimate:
 
     Costs are skewed and sometimes all but constant, so no distribution is assumed.
     """
-    return estimates([{"cost": mean_of(cell.items.cost_total)} for cell in measurement.cells])["cost"]
+    return estimates([{"cost": mean_of(cell.costs)} for cell in measurement.cells])["cost"]
 
 
 def _seed_0(measurement: Measurement) -> float | None:
-    costs = [cell.items.cost_total for cell in measurement.cells if cell.run.seed == 0]
+    costs = [cell.costs for cell in measurement.cells if cell.run.seed == 0]
     return math.fsum(costs[0]) / len(costs[0]) if costs and len(measurement.cells) > 1 else None

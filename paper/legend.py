@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from paper import tables
-from paper.costs import Cost
+from paper.costs import COUNTED, Cost
 from paper.grid import Grid
 from paper.measures import Measurement
 from paper.notes import protocol
@@ -29,9 +29,9 @@ def _columns(several: bool) -> Iterator[str]:
         f"published in points, below it the 95 % interval ({_accuracy_interval(several)})."
     )
     yield (
-        "Cost of a question: of all calls, the last one included, in 1e-4 of the paper's unit; beside it measured over "
-        f"published, below it the 95 % bootstrap interval over questions{' and seeds' if several else ''}. The "
-        "published one is the printed total over the paper's number of questions."
+        "Cost of a question: in 1e-4 of the paper's unit; beside it measured over published, below it the 95 % "
+        f"bootstrap interval over questions{' and seeds' if several else ''}. The published one is the printed total "
+        f"over the paper's number of questions. {COUNTED}"
     )
     yield "Total: as printed, and the measured cost of a question times the paper's number of questions."
     if several:

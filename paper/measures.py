@@ -32,7 +32,9 @@ class Measurement:
         math_verify: The same by the secondary grader of mathematics, ``None`` where it was never asked.
         shares: Fraction of the answers by status, over all seeds.
         calls: Of models, over the test set; mean over seeds, as are the following.
-        cost_total: Of all calls over the test set, in the paper's unit.
+        cost: By the definition of the published cost (:attr:`paper.results.Cell.costs`), over the test set, in the
+            paper's unit.
+        cost_total: Of all calls over the test set.
         cost_steps: Without the final aggregation calls.
         prompt_tokens: Over the test set.
         completion_tokens: Over the test set.
@@ -43,6 +45,7 @@ class Measurement:
     math_verify: Estimate | None
     shares: Mapping[Status, float]
     calls: float
+    cost: float
     cost_total: float
     cost_steps: float
     prompt_tokens: float
@@ -102,6 +105,7 @@ def _measurement(cells: Sequence[Cell]) -> Measurement:
         math_verify=_math_verify([one.math_verify for one in items]),
         shares=_shares([status for one in items for status in one.status]),
         calls=_mean([sum(one.calls) for one in items]),
+        cost=_mean([sum(cell.costs) for cell in ordered]),
         cost_total=_mean([sum(one.cost_total) for one in items]),
         cost_steps=_mean([sum(one.cost_steps) for one in items]),
         prompt_tokens=_mean([sum(one.prompt_tokens) for one in items]),

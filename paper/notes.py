@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from harness.items import Status
 from paper import tables
 from paper.grid import Grid, Line
+from paper.learned import CHOICES, ENTROPY, budget, choices, is_learner
 from paper.measures import Key, Measurement
 from paper.provenance import answered
 from paper.results import Cell
@@ -32,6 +33,7 @@ def notes(grid: Grid) -> tuple[str, ...]:
         *_without_average(grid),
         *_without_verdict(grid),
         *_math_verify(grid),
+        *_learned(grid),
     )
 
 
@@ -165,7 +167,7 @@ def _listed(found: tuple[int, ...]) -> str:
 def protocol(grid: Grid) -> Iterator[str]:
     """The question format moves accuracies by many points, so a table must name it."""
     asserts = "; MBPP questions show one assert" if "mbpp" in grid.benchmarks else ""
-    yield f"Prompts: zero-shot; temperature 0 unless a method prescribes another{asserts}."
+    yield f"Prompts: zero-shot; temperature 0 unless a method's released code samples{asserts}."
     other = [
         f"{title} for {grid.published.benchmarks[key]}"
         for key, title in grid.benchmarks.items()
@@ -204,6 +206,41 @@ def _math_verify(grid: Grid) -> Iterator[str]:
             low, high = tables.signed(min(changes)), tables.signed(max(changes))
             moved = f"by {low} points" if low == high else f"between {low} and {high} points"
             yield f"{title} graded by Math-Verify instead: {moved} against the measured values above."
+
+
+def _learned(grid: Grid) -> Iterator[str]:
+    """What was learned behind each row that learns, for a training is part of what a row is."""
+    measured = {line.name: [grid.at(line, key) for key in grid.benchmarks] for line in grid.lines}
+    found = {name: [one for one in row if one and is_learner(one)] for name, row in measured.items()}
+    rows = [f"{name}: {_of_training(row)}." for name, row in found.items() if row]
+    if rows:
+        yield (
+            "What the learned rows learned, as ranges over the benchmarks; the table training_budget has each. "
+            f"{ENTROPY} Trajectories: graded attempts of a training. Cost: of all its calls, in the paper's unit."
+        )
+        yield from rows
+
+
+def _of_training(row: Sequence[Measurement]) -> str:
+    budgets, policies = [budget(one) for one in row], [choices(one) for one in row]
+    if not any(one.trajectories for one in budgets):
+        return "left as initialised"
+    cost = _range([one.cost for one in budgets], 3)
+    used = f"{_range([one.trajectories for one in budgets])} trajectories, cost {cost}"
+    by_name = {name: [policy[name] for policy in policies if name in policy] for name in CHOICES}
+    made = {name: found for name, found in by_name.items() if found}
+    if not made:
+        return f"a search, which leaves no policy; {used}"
+    drawn = {name: [one.entropy for one in found if one.entropy is not None] for name, found in made.items()}
+    entropies = ", ".join(f"{name} {_range(values)} %" for name, values in drawn.items() if values)
+    most, found = next(iter(made.items()))
+    share = f"most frequent {most} {_range([one.share for one in found])} %"
+    return "; ".join(part for part in (entropies and f"entropy of {entropies}", share, used) if part)
+
+
+def _range(values: Sequence[float], digits: int = 0) -> str:
+    ends = dict.fromkeys(f"{end:.{digits}f}" for end in (min(values), max(values)))
+    return "–".join(ends)
 
 
 def _column(grid: Grid, benchmark: str) -> list[Measurement]:

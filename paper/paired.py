@@ -60,10 +60,12 @@ class Comparison:
 
     Attributes:
         n: Number of items both answered.
-        accuracy: First minus second, a fraction. Like the next two over all seeds, with a 95 % interval over items and,
-            where a method has several, over its seeds.
-        cost: First minus second, for one question, in the paper's unit.
+        accuracy: First minus second, a fraction. Like the next three over all seeds, with a 95 % interval over items
+            and, where a method has several, over its seeds.
+        cost: First minus second, for one question, in the paper's unit; of the calls that published costs count
+            (:attr:`paper.results.Cell.costs`), as in the next.
         cost_ratio: First over second; infinite where the second cost nothing.
+        cost_ratio_all_calls: The same of all calls.
         discordant: Counted on the first seed of each; the McNemar test and effect sizes are its own.
         detectable: The smallest true difference in accuracy between these trainings, a fraction, that as many items of
             this discordance show with 80 % power at a two-sided 5 %; infinite where they cannot show any.
@@ -73,6 +75,7 @@ class Comparison:
     accuracy: Estimate
     cost: Estimate
     cost_ratio: Estimate
+    cost_ratio_all_calls: Estimate
     discordant: Discordant
     detectable: float
 
@@ -94,13 +97,14 @@ def compare(first: Measurement, second: Measurement) -> Comparison:
         UserError: When they did not answer the same items.
     """
     _check_items(first, second)
-    accuracy, cost, ratio = _estimates(first, second)
+    accuracy, cost, ratio, whole = _estimates(first, second)
     right = _by_item(first) - _by_item(second)
     return Comparison(
         n=len(right),
         accuracy=accuracy if accuracy.high - accuracy.low > _DUST else _without_spread(accuracy.mean, len(right)),
         cost=cost,
         cost_ratio=ratio,
+        cost_ratio_all_calls=whole,
         discordant=_discordant(first.cells[0].items.correct, second.cells[0].items.correct),
         detectable=detectable(right.tolist()),
     )
@@ -163,7 +167,7 @@ def _by_item(measurement: Measurement) -> NDArray[np.float64]:
 
 
 def _estimates(first: Measurement, second: Measurement) -> list[Estimate]:
-    """Differences in accuracy and cost, and the ratio of costs; a single item leaves all of them open."""
+    """Differences in accuracy and cost, and two ratios of costs; a single item leaves all of them open."""
     import numpy as np
 
     n, seeds = len(first.cells[0].items.item_id), [len(one.cells) for one in (first, second) if len(one.cells) > 1]
@@ -171,20 +175,21 @@ def _estimates(first: Measurement, second: Measurement) -> list[Estimate]:
     samples = [np.arange(count) for count in (n, *seeds)]
     if n > 1:
         return bootstrap(samples, statistic)
-    points, ends = statistic(*samples, axis=-1), ((0.0, 0.0), (-math.inf, math.inf), (0.0, math.inf))
+    points, ends = statistic(*samples, axis=-1), ((0.0, 0.0), (-math.inf, math.inf), (0.0, math.inf), (0.0, math.inf))
     return [Estimate(float(point), *end, math.inf) for point, end in zip(points, ends, strict=True)]
 
 
 def _values(measurement: Measurement) -> NDArray[np.float64]:
-    """Verdicts and costs, by seed and item."""
+    """Verdicts, costs, and costs of all calls, by seed and item."""
     import numpy as np
 
-    items = [cell.items for cell in measurement.cells]
-    return np.array([[one.correct for one in items], [one.cost_total for one in items]], dtype=float)
+    cells = measurement.cells
+    right, total = ([getattr(cell.items, name) for cell in cells] for name in ("correct", "cost_total"))
+    return np.array([right, [cell.costs for cell in cells], total], dtype=float)
 
 
 def _statistic(first: NDArray[np.float64], second: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
-    """The three estimates as a function of the items drawn, then of the seeds of each method that has several."""
+    """The four estimates as a function of the items drawn, then of the seeds of each method that has several."""
     import numpy as np
 
     def means(
@@ -196,9 +201,12 @@ def _statistic(first: NDArray[np.float64], second: NDArray[np.float64]) -> Calla
 
     def statistic(items: NDArray[np.int64], *seeds: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
         rest = iter(seeds)
-        (right, cost), (other_right, other_cost) = (means(values, items, rest, axis) for values in (first, second))
-        ratio = np.divide(cost, other_cost, out=np.full_like(cost, math.inf), where=other_cost > 0)
-        return np.stack([right - other_right, cost - other_cost, ratio])
+        own, other = (means(values, items, rest, axis) for values in (first, second))
+        ratios = [
+            np.divide(cost, its, out=np.full_like(cost, math.inf), where=its > 0)
+            for cost, its in zip(own[1:], other[1:], strict=True)
+        ]
+        return np.stack([own[0] - other[0], own[1] - other[1], *ratios])
 
     return statistic
 

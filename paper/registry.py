@@ -107,11 +107,18 @@ class Artefact:
             UserError: Says why.
         """
         if not self.applies_to(preset):
-            lacking = "simulated backbones" if self.worlds and not preset.simulated else "benchmark it is made from"
             raise UserError(
-                f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
+                f"{self.key} cannot be made of preset {preset.name}, which has no {self._lacking(preset)}; "
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"
             )
+
+    def _lacking(self, preset: Preset) -> str:
+        """What a preset would need for it."""
+        if self.worlds and not preset.simulated:
+            return "simulated backbones"
+        if all(set(one.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for one in self.cells):
+            return "benchmark it is made from"
+        return f"backbone in the rows of its methods (config/methods.yaml), but {', '.join(preset.backbones)}"
 
     def choice(self, preset: Preset) -> dict[str, Any]:
         """What of the configuration decides, besides the inputs, what it shows."""

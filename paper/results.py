@@ -38,6 +38,8 @@ _NULLABLE = ("math_verify",)
 # Nothing was found out about the answer: a server or the sandbox failed.
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
 _NEVER_CORRECT = _ERRORS | {Status.UNPARSABLE, Status.EMPTY}
+# Modules of the methods whose published cost is that of the steps alone; of all others it is of all calls (D-REPORT-2).
+_STEPS_ALONE = frozenset({"gmr", "baselines.puppeteer"})
 
 
 def outcome(status: Status, correct: bool) -> str:
@@ -123,6 +125,13 @@ class Cell:
     folder: Path
     run: Run
     items: Items
+
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """Of each item, by the definition of the published cost: of the steps, or of all calls (D-REPORT-2)."""
+        entry = methods().get(self.run.method)
+        steps_alone = entry is not None and entry.module in _STEPS_ALONE
+        return self.items.cost_steps if steps_alone else self.items.cost_total
 
 
 def read(folder: Path) -> Cell:

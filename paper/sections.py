@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "halting_training": "Training with and without halting",
     },
     "Roles": {"roles13": "13 of the 26 roles", "role_pool": "The roles of the benchmark's domain alone"},
+    "Training": {"training_budget": "What every learner learned from"},
     "Seeds": {"seed_variance": "Mean and deviation over three trainings"},
     OTHER: {
         "leak_report": "Near-duplicates between training and test",

@@ -47,7 +47,8 @@ def measured(measurement: Measurement) -> dict[str, str]:
         **without_verdict(measurement),
         "cost_total": exact(measurement.cost_total),
         "cost_steps": exact(measurement.cost_steps),
-        "cost_per_query": exact(measurement.cost_total / measurement.n),
+        "cost_per_query": exact(measurement.cost / measurement.n),
+        "cost_per_query_all_calls": exact(measurement.cost_total / measurement.n),
         "prompt_tokens": exact(measurement.prompt_tokens),
         "completion_tokens": exact(measurement.completion_tokens),
     }

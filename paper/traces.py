@@ -172,6 +172,16 @@ def rollouts(cell: Cell) -> Rollouts:
     return Rollouts(*(int(rows[column].nunique()) for column in ("item_id", "epoch", "rollout")))
 
 
+def attempts_of_a_question(cell: Cell) -> int:
+    """How often a question was tried in an epoch; what else the method asked, such as for edits, is no question.
+
+    Raises:
+        UserError: The table of training calls is missing or damaged.
+    """
+    calls = read_table(cell.folder / "training_calls.parquet", ("epoch", "item_id", "rollout"))
+    return int(calls.groupby(["epoch", "item_id"])["rollout"].nunique().mode().iloc[0])
+
+
 def _counts(decisions: pd.DataFrame, name: str, opened: bool, ids: Sequence[str], deepest: int) -> Counts:
     """Draws of a gate by question and step, all of them or those that opened it; shape (n, deepest)."""
     rows = decisions[(decisions["name"] == name) & ((decisions["choice"] == "yes") | (not opened))]

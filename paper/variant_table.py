@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.config import POOL
 from paper import tables, tidy
-from paper.beside import PAIR, costs, of_measurements, totals
-from paper.costs import QUESTIONS
+from paper.beside import PAIR, all_calls, costs, of_measurements, totals
+from paper.costs import ALL_CALLS, QUESTIONS
 from paper.grid import Grid, build_grid
 from paper.legend import legend
 from paper.notes import conditions, first_seeds
@@ -57,7 +57,7 @@ def _groups(design: Design, grid: Grid, titles: Mapping[str, str]) -> tuple[Grou
     reference = titles.get(design.reference, design.reference)
     return (
         Group("Accuracy (%)", "", PAIR),
-        Group("Cost of a question (1e-4)", "", PAIR),
+        Group("Cost of a question (1e-4)", "", (*PAIR, ALL_CALLS)),
         Group("Total cost", f"scaled to n = {sizes}" if sizes else "", PAIR),
         Group(f"Accuracy against {reference}", "points, paired", (*PAIR, "p")),
         Group(f"{design.change_title} {reference}", "paired", PAIR),
@@ -73,6 +73,7 @@ def _rows(design: Design, grid: Grid, benchmark: str, found: Places, titles: Map
     parts = (
         of_measurements([place.printed for place in column.values()], measured),
         costs(prices),
+        [(entry,) for entry in all_calls(prices)],
         totals(prices),
         [_against(design, place, method == design.reference) for method, place in column.items()],
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.backbones import Backbone
 from harness.items import Item
-from harness.llm.request import Reply, Request
+from harness.llm.request import Reply, Request, Sampling
 from harness.method import Setting
 from harness.trajectory import Desk
 
@@ -24,11 +24,16 @@ class ScriptedClient:
         return reply if isinstance(reply, Reply) else Reply(reply, 100, 10, "stop", request.model)
 
 
+def sampling(request: Request) -> Sampling:
+    """How a request has its tokens drawn."""
+    return Sampling(*(getattr(request, name) for name in Sampling._fields))
+
+
 def backbones() -> dict[str, Backbone]:
     """Two backbones, one dear and one cheap."""
     return {
-        "small": Backbone("small", "org/small", None, 1, 4096, "A small one."),
-        "large": Backbone("large", "org/large", None, 10, 4096, "A large one."),
+        "small": Backbone("small", "org/small", None, 1, 4096, "A small one.", Sampling(0.6, 0.9)),
+        "large": Backbone("large", "org/large", None, 10, 4096, "A large one.", Sampling(0.7, 0.8, 20, 1.05)),
     }
 
 

@@ -12,7 +12,6 @@ from harness import config, layout, yaml_files
 from harness.config import Preset
 from harness.errors import UserError
 from harness.files import ROOT, writing
-from workflow.jobs import inherited_overrides
 from workflow.manual import EPILOG, Manual
 
 app = typer.Typer(
@@ -29,7 +28,12 @@ app = typer.Typer(
 PresetName = Annotated[str, typer.Option("--preset", help="A file of config/presets, without .yaml.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=YAML", help="Override a key of the preset: --set 'limit={test: 32}'."),
+    typer.Option(
+        "--set",
+        metavar="KEY=YAML",
+        help="Override a key of the preset, such as 'limit={test: 32}', or all that a file has: "
+        "@results/PRESET/config.yaml.",
+    ),
 ]
 BenchmarkKey = Annotated[str, typer.Option("--benchmark", help="A key of config/benchmarks.yaml.")]
 MethodKey = Annotated[str, typer.Option("--method", help="A key of config/methods.yaml.")]
@@ -56,25 +60,33 @@ def common(
 
 
 def preset_of(name: str, overrides: list[str] | None) -> Preset:
-    """The preset of a command, with the overrides given with it or inherited from Snakemake.
+    """The preset of a command, with the overrides given with it.
 
     Raises:
-        UserError: An unknown preset or key, or an override that is not KEY=YAML.
+        UserError: An unknown preset or key, or an override that is neither KEY=YAML nor @FILE.
     """
     return config.preset(name, overrides_of(overrides))
 
 
 def overrides_of(overrides: list[str] | None) -> dict[str, Any]:
-    """The overrides given with a command, else those inherited from Snakemake.
+    """The overrides given with a command; of several of a key the last counts.
 
     Raises:
-        UserError: One is not KEY=YAML.
+        UserError: One is neither KEY=YAML nor @FILE.
     """
-    return dict(_override(text) for text in overrides) if overrides else inherited_overrides()
+    found: dict[str, Any] = {}
+    for text in overrides or ():
+        found |= _override(text)
+    return found
 
 
-def _override(text: str) -> tuple[str, Any]:
+def _override(text: str) -> dict[str, Any]:
+    if text.startswith("@"):
+        given = yaml_files.parse(Path(text[1:]))
+        if not isinstance(given, dict):
+            raise UserError(f"{text[1:]} holds no keys of a preset; name the config.yaml of a run")
+        return given
     key, equals, value = text.partition("=")
     if not equals:
-        raise UserError(f"--set {text!r} is not KEY=YAML, such as --set 'limit={{test: 32}}'")
-    return key, yaml_files.from_text(value)
+        raise UserError(f"--set {text!r} is neither KEY=YAML, such as --set 'limit={{test: 32}}', nor @FILE")
+    return {key: yaml_files.from_text(value)}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from pathlib import Path
 
 from harness.budget import BudgetError
 from harness.errors import UserError
+from harness.files import ROOT
 from harness.threads import use_one_thread
 from workflow.app import app
 from workflow.commands import (
@@ -72,12 +75,32 @@ def main() -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # Its retries would be a hundred lines; the one line that counts is ours.
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
-    die_with_parent()
-    stop_cleanly()
     try:
+        stand_here()
+        die_with_parent()
+        stop_cleanly()
         app()
     except UserError as error:
         logging.error("error: %s", error)
         if isinstance(error, BudgetError):
             begin_no_more()
         sys.exit(2)
+
+
+def stand_here() -> None:
+    """Go on with the code and the configuration of the checkout that the user stands in, where this is another's.
+
+    Snakemake reads those of the folder it is started in, so a ``gmr`` of another environment would not go with it.
+
+    Raises:
+        UserError: Python takes the code from elsewhere all the same.
+    """
+    here = Path.cwd().resolve()
+    is_checkout = all((here / name).is_file() for name in ("Snakefile", "workflow/cli.py", "harness/files.py"))
+    if here == ROOT or not is_checkout:
+        return
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(here) in path:
+        raise UserError(f"this is the gmr of {ROOT}, and {here} is a checkout of its own; activate its environment")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(here), *filter(None, path)])
+    os.execv(sys.executable, [sys.executable, "-m", "workflow", *sys.argv[1:]])  # noqa: S606  our own interpreter

@@ -1,39 +1,63 @@
-"""What jobs inherit from the Snakemake that starts them: its Python, its overrides, and its end."""
+"""What jobs have of the Snakemake that starts them: its Python, its settings, and its end."""
 
 from __future__ import annotations
 
-import json
+import fcntl
 import os
 import select
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
+
+import yaml
+
+from harness import config, layout
+from harness.config import Preset
+from harness.errors import UserError
+from harness.files import write_atomically, writing
 
 PARENT = "GMR_PARENT"
-OVERRIDES = "GMR_OVERRIDES"
+HEAD = "# The settings of the last run of this preset, overrides included; its jobs read them.\n"
 
 
-def prepare(overrides: Mapping[str, Any]) -> None:
-    """Set the environment of all jobs; called once, where the DAG is read.
-
-    Overrides travel here because, as a parameter of a rule, any one of them would rerun every job.
-
-    Args:
-        overrides: Preset keys that hold instead of the preset's own values.
-    """
+def prepare() -> None:
+    """Set the environment of all jobs; called once, where the DAG is read."""
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    os.environ[OVERRIDES] = json.dumps(overrides)
     os.environ.setdefault(PARENT, f"{socket.gethostname()}:{os.getpid()}")
 
 
-def inherited_overrides() -> dict[str, Any]:
-    """The overrides of the Snakemake that started this job; none where it was started by hand."""
-    given: dict[str, Any] = json.loads(os.environ.get(OVERRIDES, "{}"))
-    return given
+def settle(preset: Preset) -> BinaryIO:
+    """Write the settings of a run where its jobs read them; a file that says the same already is left as it is.
+
+    As an input or a parameter of a rule, any change of them would rerun every job.
+
+    Returns:
+        What keeps other runs from writing other settings of this preset, until it is closed.
+
+    Raises:
+        UserError: Another run of the preset, with other settings, is under way; or the file cannot be written.
+    """
+    path = layout.settings(preset.name)
+    text = HEAD + yaml.safe_dump(config.settings(preset), sort_keys=False, width=120, allow_unicode=True)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_suffix(".lock").open("ab")
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise UserError(
+                f"a run of preset {preset.name} with other settings is under way, whose jobs read {path}; wait for "
+                "its end, or make a preset of your own (config/presets)"
+            ) from None
+        write_atomically(path, text)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
 
 
 def begin_no_more() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from baselines.masrouter.formats import profile
 from baselines.masrouter.modes import MODES, Mode
 from baselines.masrouter.tasks import profiles
 from harness.backbones import Backbone
@@ -40,7 +41,7 @@ class Pool:
         return {
             "tasks": [[domain, profile] for domain, profile in profiles().items()],
             "modes": [[mode.name, mode.profile] for mode in self.modes],
-            "roles": [[role.key, role.profile] for role in self.roles],
+            "roles": [[role.key, profile(role)] for role in self.roles],
             "backbones": [[backbone.key, backbone.profile] for backbone in self.backbones],
         }
 

@@ -44,7 +44,8 @@ class Rollout:
         backbone = most_frequent([agent.backbone for agent in team.agents])
         prompt = final_prompt(self._pool.domain, desk.rules, item, texts)
         step = team.mode.rounds + 1
-        return (await desk.ask(backbone, prompt, step=step, purpose="aggregate", is_step=False)).text
+        reply = await desk.ask(backbone, prompt, step=step, purpose="aggregate", is_step=False, temperature=None)
+        return reply.text
 
     async def _plan(self, item: Item, desk: Desk) -> Trace:
         pool = self._pool

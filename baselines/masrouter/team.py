@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from baselines.masrouter.formats import formats_of
 from baselines.masrouter.modes import Mode
 from harness.agents import act
 from harness.benchmarks.programs import parse
@@ -112,6 +113,8 @@ class _Round:
             note=mode.note,
             header=THIS_ROUND if self._number == 1 else PREVIOUS_ROUND,
             second_call=mode.second_call,
+            formats=formats_of(role),
+            temperature=None,
         )
 
     def _visible(self, slot: int) -> dict[int, Record]:

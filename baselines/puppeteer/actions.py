@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+# What the released code sends with every call (D-GEN-2).
+TEMPERATURE = 0.1
+
 Kind = Literal["reasoning", "program", "end"]
 
 

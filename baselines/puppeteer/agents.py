@@ -6,7 +6,7 @@ import functools
 from collections.abc import Awaitable, Callable
 
 from baselines.puppeteer import prompts
-from baselines.puppeteer.actions import Action
+from baselines.puppeteer.actions import TEMPERATURE, Action
 from baselines.puppeteer.path import Contribution, Messages, Path
 from harness.agents import appended
 from harness.benchmarks.programs import definitions, parse
@@ -31,7 +31,9 @@ async def act(action: Action, backbone: str, item: Item, path: Path, desk: Desk)
     Raises:
         UserError: The sandbox is broken, or an endpoint is gone.
     """
-    ask: Ask = functools.partial(desk.ask, backbone, step=path.steps + 1, slot=path.slot, role=action.key)
+    ask: Ask = functools.partial(
+        desk.ask, backbone, step=path.steps + 1, slot=path.slot, role=action.key, temperature=TEMPERATURE
+    )
     prompt = prompts.turn(action, item, desk.rules, path)
     reply = await ask(prompt, purpose="act")
     if reply.error is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
 from baselines.puppeteer import prompts
+from baselines.puppeteer.actions import TEMPERATURE
 from baselines.puppeteer.path import Path
 from harness.items import Item
 from harness.together import together
@@ -22,7 +24,8 @@ async def close(paths: Sequence[Path], backbone: str, item: Item, desk: Desk) ->
 
     async def final(path: Path) -> str:
         prompt = prompts.final(item, desk.rules, path)
-        return (await desk.ask(backbone, prompt, step=step, slot=path.slot, purpose="aggregate", is_step=False)).text
+        ask = functools.partial(desk.ask, backbone, prompt, step=step, slot=path.slot, temperature=TEMPERATURE)
+        return (await ask(purpose="aggregate", is_step=False)).text
 
     if item.code is not None:
         written = [path.program for path in paths if path.program is not None]

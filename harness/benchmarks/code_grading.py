@@ -11,6 +11,7 @@ from typing import Any
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.mutants import mutants
+from harness.benchmarks.needed import needed
 from harness.benchmarks.programs import canonical, definitions, parse, salvage
 from harness.items import CodeTask, Item, Status, Verdict
 
@@ -20,7 +21,7 @@ PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
-    rule_version = "2"
+    rule_version = "3"
     role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
@@ -63,11 +64,12 @@ class CodeBenchmark(Benchmark):
         return a == b or canonical(a) == canonical(b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Run the question's tests on the program."""
+        """Run the question's tests on what the function needs of the program."""
         from harness.sandbox import Outcome, Program
 
         task = task_of(item)
-        program = Program(answer, task.setup, task.checks, task.entry_point)
+        source = needed(answer, task.entry_point, task.checks)
+        program = Program(source, task.setup, task.checks, task.entry_point)
         execution = await tools.sandbox.run(program)
         failed_ourselves = execution.outcome is Outcome.SANDBOX_ERROR
         return Verdict(

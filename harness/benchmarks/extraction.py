@@ -20,12 +20,18 @@ _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
 def boxes_from_last(text: str) -> Iterator[str]:
-    r"""Contents of all balanced ``\boxed{...}`` and ``\fbox{...}``, the one that opens last first."""
+    r"""Contents of the balanced ``\boxed{...}`` and ``\fbox{...}`` that hold no other, the last first.
+
+    A box around a box is left out: the contents of all of them would be quadratic in the text.
+    """
     closing = _closing_braces(text)
+    following = len(text)
     for match in reversed(list(_BOX.finditer(text))):
         end = closing.get(match.end() - 1)
         if end is not None:
-            yield text[match.end() : end].strip()
+            if end < following:
+                yield text[match.end() : end].strip()
+            following = match.start()
 
 
 def last_box(text: str) -> str | None:

@@ -14,11 +14,23 @@ from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.splits import Split, share_split, tenth_of_each
 from harness.items import Item, Status, Verdict
 
+_WORDS = r"(?:\\(?:text|mbox)\{\s*)?(?!and\b|or\b)[A-Za-z]{2}[A-Za-z\s,.'-]*\}?"
+# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane".
+_OPTION = re.compile(rf"(\\(?:text|mbox)\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;])+{_WORDS}")
+# "12^{th} grade", "12^{\text{th}} \text{ grade}", "12th grade".
+_ORDINAL = re.compile(
+    rf"(\d+)\^?\{{?(?:\\(?:text|mbox)\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS}"
+)
+# "23, we will see", "7, which is odd": told by the word behind the comma.
+_CLAUSE = re.compile(
+    r",\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)\s+[A-Za-z]"
+)
+
 
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict stands beside as a second column."""
 
-    rule_version = "2"
+    rule_version = "3"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{value}. Inside the box stands the final value "
@@ -52,12 +64,12 @@ class Math(Benchmark):
         return f"The answer is \\boxed{{{answer}}}"
 
     def extract(self, item: Item, text: str) -> str | None:
-        """Content of the last balanced box, else what follows the last "answer is"."""
+        """Content of the last balanced box, else what follows the last "answer is", without words that explain it."""
         box = last_box(text)
-        if box is not None:
-            return box or None
-        lines = [line for line in after_answer_is(text) if line]
-        return (_first_formula(lines[-1]) or None) if lines else None
+        if box is None:
+            lines = [line for line in after_answer_is(text) if line]
+            box = _first_formula(lines[-1]) if lines else ""
+        return _unexplained(box) or None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """The gold answer with one number changed, with its sign changed, and small integers."""
@@ -107,6 +119,19 @@ def _first_formula(line: str) -> str:
     if formula:
         return (formula[1] or formula[2] or formula[3]).strip()
     return re.split(r"\.(?:\s|$)", line, maxsplit=1)[0].strip(" *")
+
+
+def _unexplained(answer: str) -> str:
+    """The answer without what its option says, what its ordinal counts, and without a clause behind it."""
+    option = _OPTION.fullmatch(answer)
+    if option:
+        return f"{option[1]}{option[2]}}}" if option[1] else option[2]
+    ordinal = _ORDINAL.fullmatch(answer)
+    if ordinal:
+        return ordinal[1]
+    value = _CLAUSE.split(answer, maxsplit=1)[0]
+    is_whole = value.count("{") == value.count("}") and re.search(r"[\d\\]", value)
+    return value if is_whole else answer
 
 
 def _nudged_numbers(answer: str) -> list[str]:

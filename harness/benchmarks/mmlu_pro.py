@@ -27,13 +27,19 @@ _ANSWER_LETTER = re.compile(
     rf"(?i:\b(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:))[\s:]*{_NOUN}"
     rf"(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
 )
+# A line that begins another question: "Question: ...", "### Question 2", "Q3. ...", or the next turn of a dialogue.
+_NEXT_QUESTION = re.compile(
+    r"^[ \t>#*_]*(?:(?:next\s+)?(?:question|problem)[ \t]*\d*[*_]*(?:[ \t]*[:.]|[ \t]*$)|q[ \t]*\d*[*_]*[ \t]*[:.]"
+    r"|(?:user|human)[*_]*:|<\|(?:user\b|im_start\|>user\b)|the following (?:is|are) (?:a )?multiple[ -]choice)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _MARKUP = re.compile(r"[*_$`\"“”]|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ]|$)")
 
 
 class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
-    rule_version = "2"
+    rule_version = "3"
     role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "
@@ -71,14 +77,11 @@ class MmluPro(Benchmark):
         return f"The answer is \\boxed{{{answer}}}"
 
     def extract(self, item: Item, text: str) -> str | None:
-        """The last boxed letter, else the letter after the last "answer is"."""
-        readable = _unwrapped(text)
-        for content in boxes_from_last(readable):
-            letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
-            if letter:
-                return letter[1]
-        found = _ANSWER_LETTER.findall(_MARKUP.sub("", readable))
-        return "".join(found[-1]) if found else None
+        """The last boxed letter, else the letter after the last "answer is".
+
+        Nothing counts behind an answer from where the text goes on to another question.
+        """
+        return next(filter(None, map(_stated, _NEXT_QUESTION.split(_unwrapped(text)))), None)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """The other letters, in an order of the question's own."""
@@ -98,6 +101,16 @@ class MmluPro(Benchmark):
 
 
 BENCHMARK = MmluPro
+
+
+def _stated(text: str) -> str | None:
+    """The letter that the text on one question states."""
+    for content in boxes_from_last(text):
+        letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
+        if letter:
+            return letter[1]
+    found = _ANSWER_LETTER.findall(_MARKUP.sub("", text))
+    return "".join(found[-1]) if found else None
 
 
 def _unwrapped(text: str) -> str:

@@ -129,7 +129,8 @@ async def _examples_hold(item: Item, tools: Tools) -> bool | None:
 
     if item.code is None or not item.code.visible:
         return None
-    program = Program(source=item.gold, setup=item.code.setup, checks="\n".join(item.code.visible))
+    task = item.code
+    program = Program(item.gold, task.setup, "\n".join(task.visible), task.entry_point)
     return (await tools.sandbox.run(program)).outcome is Outcome.PASSED
 
 

@@ -13,9 +13,9 @@ from harness.llm.call_log import CallLog
 from harness.llm.completion import AttemptError, Kind, attempt
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
-from harness.llm.retries import LAST_SIGN_OF_LIFE, MAX_ATTEMPTS, delay_s
+from harness.llm.retries import MAX_ATTEMPTS, MAX_ATTEMPTS_IN_OUTAGES, delay_s
 from harness.llm.sealed_log import SealedLog
-from harness.llm.served import Served, find_served, is_there
+from harness.llm.served import Served, find_served
 from harness.llm.servers import pools
 from harness.llm.spending import Spending
 from harness.llm.transport import ChatEndpoint, http_client
@@ -79,6 +79,8 @@ class ChatClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._flight.close()
+        for pool in self._pools.values():
+            await pool.watch.close()
         if self._spending is not None:
             self._spending.close()
         for server in {server for pool in self._pools.values() for server in pool.servers}:
@@ -101,8 +103,8 @@ class ChatClient:
         """The outcome of a call: from the log, from a call in flight, from a sealed log, or from a server.
 
         Raises:
-            UserError: The endpoint is down or refuses the key, or the budget is spent; nothing is recorded for this
-                call then.
+            UserError: The endpoint refuses the key or is down for long, or the budget is spent; nothing is recorded for
+                this call then.
         """
         if (known := self._log.get(request.key)) is not None:
             self.counts.log += 1
@@ -132,32 +134,29 @@ class ChatClient:
 
     async def _with_retries(self, backbone: str, request: Request) -> Reply:
         pool, server = self._pools[backbone], None
-        heard = pool.signs_of_life
-        for number in range(1, MAX_ATTEMPTS + 1):
-            if number == LAST_SIGN_OF_LIFE:
-                heard = pool.signs_of_life
+        for number in range(1, MAX_ATTEMPTS_IN_OUTAGES + 1):
             server = await pool.enter(avoid=server)
             try:
                 with self._attempts.measure(request.key, server.url, number):
                     names = server.names.get(request.model, ())
-                    reply = await attempt(server.client, request, self._endpoints[backbone], names)
-                pool.signs_of_life += 1
-                server.answered()
+                    limit = pool.pace.limited(number)
+                    reply = await attempt(server.client, request, self._endpoints[backbone], limit, names)
+                pool.answered(server, request)
                 return reply
             except AttemptError as error:
-                pool.signs_of_life += error.kind is not Kind.SILENT
-                server.failed(error.kind)
+                pool.failed(server, request, error.kind)
                 failed = error
             finally:
                 # Before the delay: who waits for another attempt keeps nobody else from the server.
                 server.end()
-            if failed.kind is Kind.LOCKED_OUT:
+            if failed.kind is Kind.LOCKED_OUT and not pool.has_answered:
                 raise unreachable(backbone, server.url, failed.__cause__ or failed)
             if failed.kind is Kind.REFUSED:
                 break
-            if number < MAX_ATTEMPTS:
+            # It may be the only call left, and what it met an outage.
+            if number >= MAX_ATTEMPTS and (not failed.kind.is_unanswered or await pool.watch.is_well()):
+                break
+            # In an outage it waits in line, and goes on as soon as that is over.
+            if not pool.watch.is_out:
                 await asyncio.sleep(delay_s(request.key, number, failed.retry_after_s))
-        # A call that never ends may be the only one left, at a server in the best of health.
-        if pool.signs_of_life == heard and not await is_there(pool.servers):
-            raise unreachable(backbone, ", ".join(one.url for one in pool.servers), failed)
         return Reply.failed(request.model, str(failed))

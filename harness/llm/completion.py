@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
@@ -37,6 +37,11 @@ class Kind(Enum):
     REFUSED = "refused for good"
     LOCKED_OUT = "refused whatever is asked"
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it is what every call meets in an outage, be it of the server or behind a proxy that lives."""
+        return self in (Kind.SILENT, Kind.TROUBLED, Kind.LOCKED_OUT)
+
 
 class AttemptError(Exception):
     """An attempt without a usable reply.
@@ -54,13 +59,20 @@ class AttemptError(Exception):
         self.retry_after_s = retry_after_s
 
 
-async def attempt(client: openai.AsyncOpenAI, request: Request, endpoint: Endpoint, names: Sequence[str] = ()) -> Reply:
+async def attempt(
+    client: openai.AsyncOpenAI,
+    request: Request,
+    endpoint: Endpoint,
+    limit: AbstractAsyncContextManager[object],
+    names: Sequence[str] = (),
+) -> Reply:
     """Send a request once.
 
     Args:
         client: Of the server.
         request: What to ask.
-        endpoint: How the server is to be asked, and for how long, from connecting to the last byte.
+        endpoint: How the server is to be asked.
+        limit: Raises a ``TimeoutError`` where it takes too long, from connecting to the last byte.
         names: What the server calls the model, the name to ask by first; without, what the request calls it.
 
     Raises:
@@ -68,7 +80,7 @@ async def attempt(client: openai.AsyncOpenAI, request: Request, endpoint: Endpoi
     """
     names = names or (request.model,)
     try:
-        async with asyncio.timeout(endpoint.timeout_s):
+        async with limit:
             # Not chat.completions.create: validating the arguments and the reply against its types is nearly half of
             # what a call costs here, and _reply checks what counts.
             response = await client.post(

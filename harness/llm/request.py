@@ -19,6 +19,25 @@ class Message(NamedTuple):
     content: str
 
 
+class Sampling(NamedTuple):
+    """How the next token is drawn; as it stands, the most probable one is taken.
+
+    Attributes:
+        temperature: 0 for no chance.
+        top_p: Nucleus mass; 1 for all tokens.
+        top_k: How many of the most probable tokens are kept; -1 for all.
+        repetition_penalty: What logits of tokens that occurred before are divided by; 1 for no penalty.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    repetition_penalty: float = 1.0
+
+
+GREEDY = Sampling()
+
+
 @dataclass(frozen=True)
 class Request:
     """Everything that may change a reply, and nothing else.
@@ -30,8 +49,10 @@ class Request:
         model: Model identifier as the hub names it.
         revision: Revision of the weights, ``None`` where the configuration pins none.
         messages: The conversation.
-        temperature: Sampling temperature.
-        top_p: Nucleus mass; always sent, so that no server default applies.
+        temperature: As in :class:`Sampling`; always sent, like the three after it, so that no server default applies.
+        top_p: Likewise.
+        top_k: Likewise.
+        repetition_penalty: Likewise.
         max_tokens: Upper limit of completion tokens.
         draw: Index of an independent sample of the same prompt; also the sampling seed sent to the server.
         response_format: JSON schema request in OpenAI's form, serialised to JSON text, or ``None``.
@@ -40,8 +61,10 @@ class Request:
     model: str
     revision: str | None
     messages: tuple[Message, ...]
-    temperature: float = 0.0
-    top_p: float = 1.0
+    temperature: float = GREEDY.temperature
+    top_p: float = GREEDY.top_p
+    top_k: int = GREEDY.top_k
+    repetition_penalty: float = GREEDY.repetition_penalty
     max_tokens: int = 2048
     draw: int = 0
     response_format: str | None = None
@@ -54,6 +77,10 @@ class Request:
     def to_record(self) -> dict[str, Any]:
         """The JSON form kept in the call log."""
         record = {name: getattr(self, name) for name in _FIELDS}
+        # Calls that are paid for keep their key: what came in later is said only where it changes something.
+        for name in ("top_k", "repetition_penalty"):
+            if record[name] == getattr(GREEDY, name):
+                del record[name]
         record["messages"] = [message._asdict() for message in self.messages]
         return record
 
@@ -77,7 +104,7 @@ class Request:
             "presence_penalty": 0,
         }
         if extended:
-            body |= {"top_k": -1, "min_p": 0, "repetition_penalty": 1}
+            body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
         if self.response_format is not None:
             body["response_format"] = orjson.loads(self.response_format)
         return body

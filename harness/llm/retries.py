@@ -9,8 +9,8 @@ FIRST_DELAY_S = 0.5
 MAX_DELAY_S = 30.0
 # A server may ask for more patience than an attempt is worth.
 MAX_RETRY_AFTER_S = 120.0
-# A server that has answered nobody since this attempt of a call (minutes ago, by the delays above) is taken for dead.
-LAST_SIGN_OF_LIFE = 6
+# A call that brings its server down at every attempt meets an outage each time; it is recorded as failed in the end.
+MAX_ATTEMPTS_IN_OUTAGES = 2 * MAX_ATTEMPTS
 
 
 def delay_s(key: str, attempt: int, retry_after_s: float = 0.0) -> float:

@@ -24,8 +24,6 @@ LIMIT_S = 60.0
 # Where the weights lie on the server's host is no property of the model.
 _PLACES = frozenset({"root"})
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# For the question whether a server is alive, which costs it nothing.
-SOON_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +98,6 @@ async def find_served(
                 f"{there.get(name)!r} at {server.url}; serve the same model and revision at all its urls"
             )
     return first, silent
-
-
-async def is_there(servers: Sequence[Server]) -> bool:
-    """Whether any of some servers answers at all."""
-
-    async def answers(server: Server) -> bool:
-        try:
-            async with asyncio.timeout(SOON_S):
-                await server.client.models.list()
-        except (openai.APIConnectionError, TimeoutError):
-            return False
-        except (openai.APIError, ValueError):
-            # An error is an answer too.
-            return True
-        return True
-
-    return any(await together(map(answers, servers)))
 
 
 async def _heard(server: Server, backbone: str, model: str, name: str) -> Served | _SilentError:

@@ -9,23 +9,28 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
 import openai
 
-from harness.errors import UserError
-from harness.llm.completion import Kind
+from harness.llm.completion import AttemptError, Kind, attempt
 from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.limiter import Limiter
+from harness.llm.outage import PROBE_EVERY_S, Watch
+from harness.llm.pace import Pace
+from harness.llm.request import Message, Request
 from harness.llm.slots import Slots
+from harness.together import together
 
 logger = logging.getLogger(__name__)
 
 CONNECT_S = 10.0
 # A server with so many attempts in a row unanswered gets no others while another one answers, but one now and then.
 SILENT_AFTER = 3
-PROBE_EVERY_S = 5.0
+# For one token; long enough for a server with much to do.
+_PROBE_S = 30.0
 
 
 class Server:
@@ -91,27 +96,32 @@ class Server:
 
     def answered(self) -> None:
         """Learn from a reply."""
-        self._heard()
+        self.heard()
         self.limiter.succeeded()
 
     def failed(self, kind: Kind) -> None:
         """Learn from an attempt without a reply."""
-        if kind is Kind.SILENT:
+        if kind.is_unanswered:
             self._unanswered += 1
             self._next_probe = time.monotonic() + PROBE_EVERY_S
-            if self._unanswered == SILENT_AFTER:
-                logger.warning("%s does not answer; calls are tried again for some minutes", self.url)
+            if self._unanswered == SILENT_AFTER and self._has_company:
+                logger.warning("%s does not answer; calls go to the others", self.url)
         else:
-            self._heard()
+            self.heard()
         if kind is Kind.BUSY:
             self.limiter.refused()
         elif kind in (Kind.SILENT, Kind.TROUBLED):
             self.limiter.troubled()
 
-    def _heard(self) -> None:
-        if self._unanswered >= SILENT_AFTER:
+    def heard(self) -> None:
+        """Learn that it lives."""
+        if self._unanswered >= SILENT_AFTER and self._has_company:
             logger.warning("%s answers again", self.url)
         self._unanswered = 0
+
+    @property
+    def _has_company(self) -> bool:
+        return any(len(line.servers) > 1 for line in self.waiting_lines)
 
     def let_in(self) -> None:
         """Give free places to calls that wait, the backbones it serves taking turns."""
@@ -119,7 +129,7 @@ class Server:
         for line in self.waiting_lines:
             line.let_in()
 
-    def _turn_away(self, error: UserError) -> None:
+    def _turn_away(self, error: BaseException) -> None:
         for line in self.waiting_lines:
             line.turn_away(error)
 
@@ -138,14 +148,29 @@ class Server:
 class Pool:
     """The servers of one backbone, and the calls that wait for one of them, first come, first served.
 
-    Attributes:
+    Nobody is let in during an outage.
+
+    Args:
+        backbone: Its key.
         servers: All that are asked for the backbone.
-        signs_of_life: Answers so far, refusals included.
+        endpoint: How they are asked.
+
+    Attributes:
+        servers: As long as they are asked.
+        pace: How long an attempt may take.
+        watch: Whether any of them answers.
+        has_answered: Whether a call was ever answered here.
     """
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, backbone: str, servers: Sequence[Server], endpoint: Endpoint) -> None:
         self.servers = servers
-        self.signs_of_life = 0
+        self.pace = Pace(endpoint.timeout_s)
+        urls = ", ".join(server.url for server in servers)
+        after = SILENT_AFTER * len(servers)
+        self.watch = Watch(backbone, urls, after, self._probe, self.let_in, self.turn_away)
+        self.has_answered = False
+        self._endpoint = endpoint
+        self._to_probe: Request | None = None
         self._line: deque[tuple[asyncio.Future[Server], Server | None]] = deque()
         for server in servers:
             server.waiting_lines.append(self)
@@ -155,11 +180,27 @@ class Pool:
         """Calls that wait, spread over the servers."""
         return -(-len(self._line) // len(self.servers))
 
+    def answered(self, server: Server, request: Request) -> None:
+        """Learn from a reply, while the request still counts as in flight."""
+        server.answered()
+        self._to_probe, self.has_answered = request, True
+        self.watch.answered()
+
+    def failed(self, server: Server, request: Request, kind: Kind) -> None:
+        """Learn from an attempt without a reply."""
+        server.failed(kind)
+        if self._to_probe is None:
+            self._to_probe = replace(request, messages=(Message("user", "Hello"),), response_format=None)
+        if kind.is_unanswered:
+            self.watch.unanswered()
+        else:
+            self.watch.answered()
+
     async def enter(self, avoid: Server | None = None) -> Server:
         """Wait for a place at the least loaded server, if possible another than ``avoid``.
 
         Raises:
-            UserError: The limit that processes share cannot be worked with.
+            UserError: The limit that processes share cannot be worked with, or an outage lasts too long.
         """
         future: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
         self._line.append((future, avoid))
@@ -177,7 +218,7 @@ class Pool:
 
     def let_in(self) -> None:
         """Give free places to those who wait."""
-        while self._line and (server := self._best(self._line[0][1])) is not None:
+        while self._line and not self.watch.is_out and (server := self._best(self._line[0][1])) is not None:
             future, _ = self._line.popleft()
             if not future.done():
                 server.begin()
@@ -185,7 +226,7 @@ class Pool:
         for server in self.servers:
             server.want()
 
-    def turn_away(self, error: UserError) -> None:
+    def turn_away(self, error: BaseException) -> None:
         """Tell all who wait that they wait in vain."""
         while self._line:
             future, _ = self._line.popleft()
@@ -197,6 +238,25 @@ class Pool:
         for server in servers:
             server.waiting_lines.remove(self)
         self.servers = [server for server in self.servers if server not in servers]
+
+    async def _probe(self) -> AttemptError | None:
+        """Ask all servers for one token; what one of them said instead, if none gave it."""
+        if self._to_probe is None:
+            raise AssertionError("a call has been answered, or has failed, before anybody wonders why")
+        request = replace(self._to_probe, max_tokens=1)
+
+        async def ask(server: Server) -> AttemptError | None:
+            names = server.names.get(request.model, ())
+            try:
+                await attempt(server.client, request, self._endpoint, asyncio.timeout(_PROBE_S), names)
+            except AttemptError as error:
+                if error.kind.is_unanswered:
+                    return error
+            server.heard()
+            return None
+
+        errors = await together(map(ask, self.servers))
+        return None if None in errors else errors[0]
 
     def _best(self, avoid: Server | None) -> Server | None:
         sure = [server for server in self.servers if not server.in_doubt] or self.servers
@@ -218,4 +278,4 @@ def pools(endpoints: Mapping[str, Endpoint], http: httpx2.AsyncClient, slots: Pa
                     servers[url] = Server(url, endpoint, http, slots)
                     opened.callback(servers[url].close)
         opened.pop_all()
-    return {key: Pool([servers[url] for url in endpoint.urls]) for key, endpoint in endpoints.items()}
+    return {key: Pool(key, [servers[url] for url in one.urls], one) for key, one in endpoints.items()}

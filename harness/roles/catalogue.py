@@ -18,7 +18,7 @@ from harness.yaml_files import read_yaml
 CATALOGUE = Path(__file__).with_name("catalogue.yaml")
 
 Sees = Literal["plain", "test_feedback", "numeric_hints"]
-Output = Literal["text", "code", "formula", "answer", "keywords"]
+Output = Literal["text", "code", "program", "formula", "answer", "keywords"]
 Tool = Literal["none", "run_examples", "execute_answer", "execute_code", "lookup"]
 
 DOMAINS = ("Code", "Commonsense", "Math")
@@ -37,8 +37,9 @@ class Role:
         sees: How records of earlier agents are shown to it. ``plain``: as they are. ``test_feedback``: a
             record that holds a program is followed by the outcome of the visible examples.
             ``numeric_hints``: a line of candidate answers found in the records is added.
-        output: What the first reply consists of. ``text``: prose. ``code``: a program. ``formula``: a derivation
-            and an answer line. ``answer``: prose and an answer line. ``keywords``: a list of search terms.
+        output: What the first reply consists of. ``text``: prose. ``code``: the function asked for. ``program``:
+            one that computes the answer. ``formula``: a derivation and an answer line. ``answer``: prose and an answer
+            line. ``keywords``: a list of search terms.
         tool: What is done with the first reply. ``run_examples``: run its program on the visible examples.
             ``execute_answer``: run its program and read the variable ``answer``. ``execute_code``: the same,
             but only where the reply holds a program. ``lookup``: look its keywords up in an encyclopedia.

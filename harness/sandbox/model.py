@@ -43,7 +43,7 @@ class Limits:
         cpu_s: Processor time in whole seconds (methods.md 1.5), all threads together.
         wall_s: Seconds from start to forced end; keep it a generous multiple of ``cpu_s``.
         memory_mib: Address space in MiB.
-        output_kib: Standard output in KiB.
+        output_kib: Standard output that is kept, in KiB.
         file_mib: Size of the largest file in MiB.
         open_files: Descriptors open at once.
         threads: Threads alive at once; new processes are never allowed. Level ``full`` enforces the number,
@@ -88,7 +88,7 @@ class Execution:
         outcome: How it ended.
         detail: One line for people, such as the exception and the line that raised it.
         stdout: What the program printed (invalid UTF-8 replaced). Empty where the moment of a forced end would
-            decide how much there is; cut at the limit for :attr:`Outcome.OUTPUT_LIMIT`.
+            decide how much there is; cut at the limit.
         shown: Text of the variable that :attr:`Program.show` names, its first 4096 characters; ``None`` without one.
         assertions: How many assertions of the checks held.
         first: How the first execution ended, where a time limit made a second one necessary.

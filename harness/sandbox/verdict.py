@@ -8,6 +8,7 @@ import signal
 from typing import Any
 
 from harness.sandbox.jail import grader, nursery
+from harness.sandbox.jail.channel import LONGEST_ORDER
 from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.orders import BOX_BYTES, BOX_ENTRIES
 
@@ -56,8 +57,6 @@ def _ended(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
             return Outcome.SANDBOX_ERROR, found["detail"]
         case grader.GONE:
             return _program_ended(found["status"], found["cpu_s"], limits)
-        case grader.OUTPUT_LIMIT:
-            return Outcome.OUTPUT_LIMIT, found["detail"] or f"more than {limits.output_kib} KiB of output"
         case outcome:
             return Outcome(outcome), found["detail"]
 
@@ -69,7 +68,8 @@ def out_of_time(limits: Limits) -> Execution:
 
 def too_long(program: Program) -> Execution:
     """The execution of a text that no worker takes."""
-    return Execution(Outcome.NOT_EXECUTABLE, f"a program of {len(program.source)} characters", "")
+    told = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
+    return Execution(Outcome.NOT_EXECUTABLE, told, "")
 
 
 def _program_ended(status: int, cpu_s: float, limits: Limits) -> tuple[Outcome, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.sandbox.interpreter import ENVIRONMENT, OPTIONS, interpreter
-from harness.sandbox.jail.channel import LONGEST
+from harness.sandbox.jail.channel import LONGEST_ORDER
 from harness.sandbox.model import Execution, Limits, Program
 from harness.sandbox.orders import Box, order, policy
 from harness.sandbox.verdict import judge, out_of_time, too_long
@@ -84,7 +84,7 @@ class Worker:
     def ask(self, program: Program) -> Execution:
         """Executes a program, and blocks meanwhile; as :meth:`run`."""
         sent = _framed(order(program))
-        if len(sent) > LONGEST:
+        if len(sent) > LONGEST_ORDER:
             return too_long(program)
         self._connection.settimeout(self._deadline_s)
         self._connection.sendall(sent)
@@ -97,7 +97,7 @@ class Worker:
             OSError: The worker has failed.
         """
         sent = _framed(order(program))
-        if len(sent) > LONGEST:
+        if len(sent) > LONGEST_ORDER:
             return too_long(program)
         self.is_spent = True
         loop = asyncio.get_running_loop()

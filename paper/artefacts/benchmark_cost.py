@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from harness.errors import UserError
 from paper import tidy
-from paper.beside import PAIR, costs, of_measurements, totals
-from paper.costs import FAR, Cost, published_questions, published_total
+from paper.beside import PAIR, all_calls, costs, of_measurements, totals
+from paper.costs import ALL_CALLS, FAR, Cost, published_questions, published_total
 from paper.grid import Grid, Line, build_grid
 from paper.legend import legend
 from paper.measures import Measurement
@@ -56,16 +56,21 @@ def _groups(measured: Sequence[Measurement | None], found: Sequence[Cost]) -> tu
     paper = " or ".join(map(str, sorted({cost.questions for cost in found if cost.questions})))
     return (
         Group("Accuracy (%)", f"n = {n}", PAIR),
-        Group("Cost of a question (1e-4)", f"n = {n}", PAIR),
+        Group("Cost of a question (1e-4)", f"n = {n}", (*PAIR, ALL_CALLS)),
         Group("Total cost", f"scaled to n = {paper}", PAIR),
     )
 
 
 def _rows(grid: Grid, benchmark: str, measured: Sequence[Measurement | None], found: Sequence[Cost]) -> tuple[Row, ...]:
-    columns = (_accuracies(grid, benchmark, measured), _far(found, costs(found)), totals(found))
+    columns = (
+        _accuracies(grid, benchmark, measured),
+        _far(found, costs(found)),
+        [(entry,) for entry in all_calls(found)],
+        totals(found),
+    )
     return tuple(
-        Row(line.family, (line.method_title, line.backbone_title), tuple(entry for pair in pairs for entry in pair))
-        for line, *pairs in zip(grid.lines, *columns, strict=True)
+        Row(line.family, (line.method_title, line.backbone_title), tuple(entry for part in parts for entry in part))
+        for line, *parts in zip(grid.lines, *columns, strict=True)
     )
 
 

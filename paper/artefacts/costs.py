@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from paper import beside, tables, tidy
-from paper.costs import FAR, Cost, published_questions, published_total
+from paper import beside, copies, tables, tidy
+from paper.costs import ALL_CALLS, COUNTED, FAR, Cost, published_questions, published_total
 from paper.grid import Grid, Line, build_grid
 from paper.measures import Key, Measurement
 from paper.notes import conditions
@@ -55,7 +55,7 @@ def _cost(grid: Grid, line: Line, benchmark: str) -> Cost:
 def _group(grid: Grid, benchmark: str) -> Group:
     n = next(measured.n for key, measured in grid.measurements.items() if key.benchmark == benchmark)
     costs = beside.PAIR if benchmark in grid.published.costs else (_COST,)
-    return Group(grid.benchmarks[benchmark], f"n = {n}", (*_OWN, *costs))
+    return Group(grid.benchmarks[benchmark], f"n = {n}", (*_OWN, *costs, ALL_CALLS))
 
 
 def _row(grid: Grid, line: Line, found: _Costs) -> Row:
@@ -69,7 +69,8 @@ def _entries(grid: Grid, key: Key, cost: Cost) -> list[Entry]:
     used = [Entry(tables.NOT_RUN)] * len(_OWN) if measured is None else _used(measured)
     [(printed, own)] = beside.costs([cost])
     own = replace(own, sign=_sign(cost))
-    return [*used, printed, own] if key.benchmark in grid.published.costs else [*used, own]
+    found = [own, *beside.all_calls([cost])]
+    return [*used, printed, *found] if key.benchmark in grid.published.costs else [*used, *found]
 
 
 def _sign(cost: Cost) -> str:
@@ -85,20 +86,25 @@ def _is_fitted(cost: Cost) -> bool:
 
 def _used(measured: Measurement) -> list[Entry]:
     tokens = f"{measured.prompt_tokens / measured.n:.0f} + {measured.completion_tokens / measured.n:.0f}"
-    return [Entry(f"{measured.calls / measured.n:.1f}"), Entry(tokens)]
+    share = copies.share(measured)
+    return [Entry(f"{measured.calls / measured.n:.1f}", below=f"{share:.0%} copies" if share else ""), Entry(tokens)]
 
 
 def _notes(grid: Grid, found: _Costs) -> Iterator[str]:
     several = any(len(measured.seeds) > 1 for measured in grid.measurements.values())
     yield (
-        "Calls: of models, the final one included. Tokens: prompt + completion, as the servers report. Meas. and "
-        "Publ.: cost of all calls of a question in 1e-4 of the paper's unit; the paper's is its total over the number "
-        "of questions that its accuracy implies. Beside the measured cost it over the published one, below it the 95 % "
-        f"bootstrap interval over questions{' and seeds, then seed 0 alone' if several else ''}."
+        "Calls: of models, the final one included. Tokens: prompt + completion of all calls, as the servers report. "
+        "Meas. and Publ.: cost of a question in 1e-4 of the paper's unit; the paper's is its total over the number of "
+        "questions that its accuracy implies. Beside the measured cost it over the published one, below it the 95 % "
+        f"bootstrap interval over questions{' and seeds, then seed 0 alone' if several else ''}. {COUNTED}"
     )
     if any(cost.is_far for cost in found.values()):
         yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
     yield "Training and search are not in here: the paper charges the test questions alone."
+    yield (
+        "Copies: the share of the calls that repeat an earlier one of their question, with the same prompt, backbone "
+        "and draw, and so get its reply; each is charged. None where nothing is said."
+    )
     if any(map(_is_fitted, found.values())):
         yield (
             f"{tables.DAGGER}: the lengths of simulated replies were fitted to these published costs, before any "
@@ -117,11 +123,13 @@ def _record(key: Key, measured: Measurement | None, cost: Cost) -> dict[str, str
         "calls": measured.calls,
         "prompt_tokens": measured.prompt_tokens,
         "completion_tokens": measured.completion_tokens,
-        "cost_per_query": measured.cost_total,
+        "cost_per_query": measured.cost,
+        "cost_per_query_all_calls": measured.cost_total,
     }
     return {
         **record,
         "n": str(measured.n),
+        "copies": "" if (share := copies.share(measured)) is None else tidy.in_percent(share),
         **{name: tidy.exact(value / measured.n) for name, value in values.items()},
         **tidy.costs(cost),
         "calibrated": str(measured.calibrated).lower(),

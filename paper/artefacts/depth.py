@@ -37,10 +37,10 @@ _COST: Mapping[str, Any] = {
 # The two lines stand a little apart, so that no bar hides another.
 _APART = 0.08
 _CAPTION = (
-    "Accuracy (left) and cost of a question in 1e-4 of the paper's unit (right) by the maximum depth φ; bars: 95 % "
-    "intervals; crosses: seed 0, where there are several; in brackets the mean depth that was reached. The paper draws "
-    "this figure without printing its points; it says that from φ = 6 to 10 accuracy gains less than a point while "
-    "cost rises."
+    "Accuracy (left) and cost of a question in 1e-4 of the paper's unit, without the aggregation (right), by the "
+    "maximum depth φ; bars: 95 % intervals; crosses: seed 0, where there are several; in brackets the mean depth that "
+    "was reached. The paper draws this figure without printing its points; it says that from φ = 6 to 10 "
+    "accuracy gains less than a point while cost rises."
 )
 
 
@@ -128,11 +128,11 @@ def _line(axes: Axes, at: Sequence[float], values: Sequence[Estimate], style: Ma
 def _first_seeds(left: Axes, right: Axes, points: Sequence[_Point]) -> None:
     """The first training alone, where it is one of several: the paper has one."""
     for point in points:
-        firsts = [cell.items for cell in point.measurement.cells if cell.run.seed == 0]
+        firsts = [cell for cell in point.measurement.cells if cell.run.seed == 0]
         if firsts and len(point.measurement.cells) > 1:
             cross: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4}
-            left.plot(point.phi - _APART, 100 * fmean(firsts[0].correct), **cross, color=_ACCURACY["color"])
-            right.plot(point.phi + _APART, UNIT * fmean(firsts[0].cost_total), **cross, color=_COST["color"])
+            left.plot(point.phi - _APART, 100 * fmean(firsts[0].items.correct), **cross, color=_ACCURACY["color"])
+            right.plot(point.phi + _APART, UNIT * fmean(firsts[0].costs), **cross, color=_COST["color"])
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:

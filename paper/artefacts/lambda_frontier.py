@@ -34,9 +34,9 @@ _LOOKS: Sequence[Mapping[str, Any]] = (
 _PANEL_INCHES = (3.3, 2.6)
 _AROUND_INCHES = 1.3
 _CAPTION = (
-    "Accuracy and cost of a question (in 1e-4 of the paper's unit, all calls) with the cost weights that the paper "
-    "names; bars: 95 % intervals. Grey line: the most accuracy that a cost buys. The paper prints no result of this "
-    "sweep, nor which weight its tables have."
+    "Accuracy and cost of a question (in 1e-4 of the paper's unit, without the aggregation) with the cost weights "
+    "that the paper names; bars: 95 % intervals. Grey line: the most accuracy that a cost buys. The paper prints no "
+    "result of this sweep, nor which weight its tables have."
 )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from harness.config import POOL
 from paper import sweeps, tables, tidy, traces
-from paper.beside import costs, of_measurements, totals
-from paper.costs import QUESTIONS, Cost
+from paper.beside import all_calls, costs, of_measurements, totals
+from paper.costs import ALL_CALLS, QUESTIONS, Cost
 from paper.frontier import Point, frontier
 from paper.grid import Grid, build_grid
 from paper.measures import TRAINING, Key, Measurement
@@ -69,7 +69,7 @@ def _column(grid: Grid, benchmark: str) -> list[_Place]:
         if Key(method, POOL, benchmark) in grid.measurements
     }
     prices = {method: Cost.of(one, None, QUESTIONS.get(benchmark)) for method, one in found.items()}
-    best = frontier([Point(one.cost_total / one.n, one.accuracy.mean) for one in found.values()])
+    best = frontier([Point(one.cost / one.n, one.accuracy.mean) for one in found.values()])
     return [
         _Place(method, weights[method], one, prices[method], _depth(one), _utility(one), place in best)
         for place, (method, one) in enumerate(found.items())
@@ -92,7 +92,7 @@ def _utility(measurement: Measurement) -> float | None:
 def _groups(grid: Grid) -> tuple[Group, ...]:
     sizes = " or ".join(str(QUESTIONS[key]) for key in grid.benchmarks if key in QUESTIONS)
     return (
-        Group("Test questions", "", ("Accuracy (%)", "Cost (1e-4)", "Steps", "Frontier")),
+        Group("Test questions", "", ("Accuracy (%)", "Cost (1e-4)", ALL_CALLS, "Steps", "Frontier")),
         Group("Total cost", f"scaled to n = {sizes}" if sizes else "", ("",)),
         Group("Training", "last epoch", ("Utility",)),
     )
@@ -102,8 +102,8 @@ def _rows(grid: Grid, benchmark: str, column: Sequence[_Place]) -> Iterator[Row]
     accuracies = of_measurements([None] * len(column), [place.measurement for place in column])
     prices = [place.cost for place in column]
     utilities = tables.marks([None if place.utility is None else round(place.utility, 4) for place in column])
-    for place, (_, accuracy), (_, cost), (_, total), mark in zip(
-        column, accuracies, costs(prices), totals(prices), utilities, strict=True
+    for place, (_, accuracy), (_, cost), whole, (_, total), mark in zip(
+        column, accuracies, costs(prices), all_calls(prices), totals(prices), utilities, strict=True
     ):
         labels = (
             f"{grid.benchmarks[benchmark]}, n = {place.measurement.n}",
@@ -113,7 +113,7 @@ def _rows(grid: Grid, benchmark: str, column: Sequence[_Place]) -> Iterator[Row]
         depth = Entry(f"{place.depth.mean:.2f}", below=f"{place.depth.low:.2f}–{place.depth.high:.2f}")
         on = Entry(tables.YES if place.on_frontier else tables.NO)
         utility = Entry(tables.NOT_RUN) if place.utility is None else Entry(f"{place.utility:.4f}", mark)
-        yield Row(benchmark, labels, (accuracy, cost, depth, on, total, utility))
+        yield Row(benchmark, labels, (accuracy, cost, whole, depth, on, total, utility))
 
 
 def _notes(grid: Grid, places: Sequence[_Place]) -> Iterator[str]:
@@ -123,7 +123,8 @@ def _notes(grid: Grid, places: Sequence[_Place]) -> Iterator[str]:
         "so nothing stands beside the measured values."
     )
     yield (
-        "Cost of a question in 1e-4 of the paper's unit; steps: mean depth of a trajectory. Below a value its 95 % "
+        "Cost of a question in 1e-4 of the paper's unit, of its steps and with the aggregation (all calls); steps: "
+        "mean depth of a trajectory. Below a value its 95 % "
         f"interval: accuracy {'over questions and seeds' if several else 'Wilson'}, cost and steps by a bootstrap over "
         f"questions{' and seeds' if several else ''}."
     )

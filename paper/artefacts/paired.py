@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from paper import tables
 from paper.against import Against, Pair
+from paper.costs import COUNTED
 from paper.grid import Line, build_grid
 from paper.notes import conditions, first_seeds, seeds
 from paper.paired import ALPHA
@@ -20,6 +21,7 @@ REFERENCE = "gmr"
 _HEADS = ("Against", "LLM")
 _ACCURACY = ("Publ.", "Diff.", "p")
 _COST = "Cost ×"
+_WHOLE = "All calls ×"
 _AVERAGE = Group("Avg.", "", ("Publ.", "Diff."))
 
 
@@ -48,18 +50,18 @@ def _group(against: Against, benchmark: str) -> Group:
     grid = against.grid
     n = next(measured.n for key, measured in grid.measurements.items() if key.benchmark == benchmark)
     costs = ("Publ.", _COST) if benchmark in grid.published.costs else (_COST,)
-    return Group(grid.benchmarks[benchmark], f"n = {n}", (*_ACCURACY, *costs))
+    return Group(grid.benchmarks[benchmark], f"n = {n}", (*_ACCURACY, *costs, _WHOLE))
 
 
 def _row(against: Against, line: Line) -> Row:
     entries: list[Entry] = []
     for key in against.grid.benchmarks:
         printed = against.published_difference(line, key)
-        difference, p, ratio = _measured(against.at(line, key))
+        difference, p, *ratios = _measured(against.at(line, key))
         entries += [Entry("" if printed is None else tables.signed(printed)), difference, p]
         if key in against.grid.published.costs:
             entries.append(Entry(_ratio(against.published_ratio(line, key))))
-        entries.append(ratio)
+        entries += ratios
     if against.grid.has_average:
         entries += _average(against, line)
     return Row(line.family, (line.method_title, line.backbone_title), tuple(entries))
@@ -77,17 +79,20 @@ def _difference(gain: Estimate, sign: str) -> Entry:
     return Entry(tables.signed(100 * gain.mean), sign=sign, below=f"{_points(gain.low)}, {_points(gain.high)}")
 
 
-def _measured(pair: Pair | None) -> tuple[Entry, Entry, Entry]:
-    """Difference, p and ratio of costs; the p is of the first seeds alone, so it and not the difference is marked."""
+def _measured(pair: Pair | None) -> tuple[Entry, ...]:
+    """Difference, p and both ratios of costs; p is of the first seeds alone, so it and not the difference is marked."""
     if pair is None:
-        return Entry(tables.NOT_RUN), Entry(tables.NOT_RUN), Entry(tables.NOT_RUN)
-    gain, ratio = pair.found.accuracy, pair.found.cost_ratio
+        return (Entry(tables.NOT_RUN),) * 4
+    gain = pair.found.accuracy
     sign = tables.DAGGER if pair.calibrated else ""
     clear = Mark.BEST if pair.p < ALPHA else Mark.NONE
     return (
         _difference(gain, sign),
         Entry(_probability(pair.p), clear, below=_probability(pair.found.discordant.p)),
-        Entry(_ratio(ratio.mean), sign=sign, below=f"{_ratio(ratio.low)}–{_ratio(ratio.high)}"),
+        *(
+            Entry(_ratio(ratio.mean), sign=sign, below=f"{_ratio(ratio.low)}–{_ratio(ratio.high)}")
+            for ratio in (pair.found.cost_ratio, pair.found.cost_ratio_all_calls)
+        ),
     )
 
 
@@ -122,7 +127,9 @@ def _notes(against: Against) -> Iterator[str]:
         f"p: exact McNemar test on {first_seeds(grid)} (the CSV has the difference there), adjusted after Holm over "
         f"the benchmarks of a row, below it unadjusted; under {ALPHA} it is bold."
     )
-    yield f"{_COST}: cost of a question over that of the row, below it the 95 % interval (the same bootstrap)."
+    yield (
+        f"{_COST}: cost of a question over that of the row, below it the 95 % interval (the same bootstrap). {COUNTED}"
+    )
     yield "Publ.: the same of the values that the paper prints, costs by question."
     yield from _power(against)
     if None in found:

@@ -21,9 +21,10 @@ from paper.tidy import accuracy_difference, costs, even, identity, measured
 
 _INCHES = (7.4, 5.2)
 _CAPTION = (
-    "Accuracy against cost of a question (log scale, in 1e-4 of the paper's unit, all calls). Hollow: published, its "
-    "total over the number of questions that its accuracy implies; filled: measured; a thin line joins the two of a "
-    "row. Steps: the Pareto frontiers, published dashed, measured solid."
+    "Accuracy against cost of a question (log scale, in 1e-4 of the paper's unit). Hollow: published, its total over "
+    "the number of questions that its accuracy implies; filled: measured, of the calls that the published cost counts "
+    "(D-REPORT-2; that of all calls is in the CSV); a thin line joins the two of a row. Steps: the Pareto frontiers, "
+    "published dashed, measured solid."
 )
 
 

@@ -39,9 +39,11 @@ class Run:
     seeds: Seeds = field(default_factory=Seeds)
     simulated: bool = False
 
-    def measured(self, published: Published, replicates: Replicates | None = None) -> Measured:
+    def measured(
+        self, published: Published, replicates: Replicates | None = None, *, all_calls: bool = False
+    ) -> Measured:
         """The functions over these cells."""
-        return Measured(published, self.readings, self.timings, self.seeds, replicates)
+        return Measured(published, self.readings, self.timings, self.seeds, replicates, all_calls=all_calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Finding:
     Attributes:
         outcome: Whether the part holds there.
         value: As measured; ``None`` where something is missing.
+        all_calls: The same with the costs of all calls; ``None`` where no cost is part of it.
         interval: ``None`` where none could be formed.
         missing: What would have to be run.
         reason: Why there is no interval.
@@ -60,6 +63,7 @@ class Finding:
 
     outcome: Outcome
     value: float | None = None
+    all_calls: float | None = None
     interval: Interval | None = None
     missing: tuple[str, ...] = ()
     reason: str = ""
@@ -179,11 +183,13 @@ def _finding(claim: Claim, variables: Variables, region: Region | None, publishe
     if measured.unknown:
         reason = f"nothing was drawn for {'; '.join(measured.unknown)}"
         return Finding(Outcome.UNDECIDED, reason=reason, cells=cells, calibrated=calibrated)
+    whole = run.measured(published, all_calls=True).evaluate(claim.quantity, variables) if measured.charged else None
     found, reason = _interval(claim, variables, published, run, measured)
     decisive = Interval(value, value) if claim.exact else found
     return Finding(
         outcome=region.decide(decisive),
         value=value,
+        all_calls=None if whole is None else float(whole),
         interval=found,
         reason="" if claim.exact else reason,
         cells=cells,

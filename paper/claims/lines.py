@@ -110,7 +110,8 @@ def _value_in_run(part: Part, claim: Claim) -> str:
         text += f" {_interval(*finding.interval, digits)}"
     if part.covers is not None and part.stated is not None:
         text += f", {part.stated:.6g} {'inside' if part.covers else 'outside'}"
-    return text
+    whole = "" if finding.all_calls is None else number(finding.all_calls, digits)
+    return f"{text}; all calls: {whole}" if whole not in ("", number(finding.value, digits)) else text
 
 
 def _named(part: Part, judged: Judged, report: Report, text: str) -> str:

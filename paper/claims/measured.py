@@ -51,6 +51,7 @@ class Measured(Vocabulary):
         used: Whatever was read, in order.
         missing: What was not run, in words.
         unknown: What was run and yet says nothing, such as a gate at a step that no trajectory reaches.
+        charged: Whether a cost was read.
         fixed: Whether a number was read that no item stands behind, so that a bootstrap cannot tell how sure it is.
     """
 
@@ -61,6 +62,8 @@ class Measured(Vocabulary):
         timings: Mapping[Key, Timed],
         seeds: Seeds,
         replicates: Replicates | None = None,
+        *,
+        all_calls: bool = False,
     ) -> None:
         """Read measured cells.
 
@@ -70,13 +73,16 @@ class Measured(Vocabulary):
             timings: Seconds of a question, where they were measured.
             seeds: Those that a row ought to have: a mean over fewer is none, and over more is another one.
             replicates: What a bootstrap drew.
+            all_calls: Whether a cost is that of all calls, whichever its published counterpart counts.
         """
         super().__init__(published)
         self._readings, self._timings, self._seeds = readings, timings, seeds
         self._drawn = replicates or Replicates()
+        self._all_calls = all_calls
         self.used: dict[Trainings, Readings] = {}
         self.missing: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
+        self.charged = False
         self.fixed = False
 
     def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
@@ -97,7 +103,9 @@ class Measured(Vocabulary):
 
     def cost(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
         """Mean of a test question over seeds and items."""
-        return self._mean(method, benchmark, backbone, lambda one: one.cost)
+        self.charged = True
+        whole = self._all_calls
+        return self._mean(method, benchmark, backbone, lambda one: one.cost_of_all_calls if whole else one.cost)
 
     def strongest_cost(self, benchmark: str) -> Value:
         """The cost of the row that was measured best."""
@@ -115,6 +123,20 @@ class Measured(Vocabulary):
     def steps_share(self, method: str, benchmark: str, steps: int) -> Value:
         """Mean over seeds and items."""
         return self._mean(method, benchmark, POOL, lambda one: 100.0 * (one.depth == steps))
+
+    def depth_by_difficulty(self, benchmark: str) -> Value:
+        """Of the drawn items for each seed, then the mean over the drawn seeds."""
+        found = self._find(OWN, benchmark, POOL)
+        singles = [self._find(row, benchmark, its) for row, its in self._single_calls()]
+        present = [one for one in singles if one is not None]
+        if found is None or len(present) < len(singles):
+            return np.nan
+        wrong = 100 - np.mean([one.accuracy.mean(axis=0) for one in present], axis=0)
+        items = self._drawn.items.get(benchmark, np.arange(found.n))
+        by_seed = np.stack([_rank_correlation(depth[items], wrong[items]) for depth in found.depth], axis=-1)
+        drawn = self._drawn.seeds.get(found.trainings)
+        value: Value = (by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)).mean(axis=-1)
+        return value
 
     def write_rate(self, benchmark: str) -> Value:
         """Written over executed steps of all test questions, in percent."""
@@ -284,6 +306,17 @@ class Measured(Vocabulary):
     def _none(self, what: str) -> float:
         self.missing[what] = None
         return np.nan
+
+
+def _rank_correlation(first: Array, second: Array) -> Array:
+    """Spearman's, along the last axis; 0 where a side does not vary."""
+    from scipy.stats import rankdata
+
+    own, other = (
+        ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (rankdata(first, axis=-1), rankdata(second, axis=-1))
+    )
+    spread = np.sqrt((own**2).sum(axis=-1) * (other**2).sum(axis=-1))
+    return np.divide((own * other).sum(axis=-1), spread, out=np.zeros_like(spread), where=spread > 0)
 
 
 def _named(key: Key) -> str:

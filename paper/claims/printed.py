@@ -111,6 +111,11 @@ class Printed(Vocabulary):
         self._check_names(method, benchmark, POOL)
         raise AbsentError(f"the share of trajectories of {method} on {benchmark} with {steps} steps")
 
+    def depth_by_difficulty(self, benchmark: str) -> Value:
+        """The paper prints nothing of single questions."""
+        self._check_names(OWN, benchmark, POOL)
+        raise AbsentError(f"the depth of {OWN} on {benchmark} question by question")
+
     def write_rate(self, benchmark: str) -> Value:
         """From the table of gate behaviour."""
         return self._further("gate_behaviour", "gmr", benchmark, "write_rate")

@@ -70,7 +70,12 @@ class Readings:
 
     @cached_property
     def cost(self) -> Array:
-        """Of an item, with the final call; shape (seeds, n)."""
+        """Of an item, as its published cost counts the calls; shape (seeds, n)."""
+        return np.array([cell.costs for cell in self.cells])
+
+    @cached_property
+    def cost_of_all_calls(self) -> Array:
+        """Of an item, of all calls; shape (seeds, n)."""
         return np.array([cell.items.cost_total for cell in self.cells])
 
     @cached_property

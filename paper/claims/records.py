@@ -62,6 +62,7 @@ def _measured(part: Part) -> dict[str, str]:
         "measured": "" if finding.value is None else _exact(finding.value),
         "low": "" if interval is None else _exact(interval.low),
         "high": "" if interval is None else _exact(interval.high),
+        "measured_all_calls": "" if finding.all_calls is None else _exact(finding.all_calls),
         "contains_published": "" if covers is None else str(covers).lower(),
         "calibrated": str(finding.calibrated).lower() if finding.cells else "",
         "outcome": finding.outcome,

@@ -1,7 +1,8 @@
 """The functions an expression can call, whichever side they look at: the print or a run.
 
 Accuracies, rates and fractions are in percent on both sides. A cost is what the side has: in print the total over a
-test set, in a run the mean of a test question. Claims therefore compare costs as ratios only.
+test set, in a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims
+therefore compare costs as ratios only.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ FUNCTIONS = (
     "undominated",
     "depth",
     "steps_share",
+    "depth_by_difficulty",
     "write_rate",
     "retrieved",
     "lowest_entropy",
@@ -104,6 +106,15 @@ class Vocabulary(ABC):
     @abstractmethod
     def steps_share(self, method: str, benchmark: str, steps: int) -> Value:
         """Share of the test trajectories that have so many steps, in percent."""
+
+    @abstractmethod
+    def depth_by_difficulty(self, benchmark: str) -> Value:
+        """Rank correlation of the steps of GMR's test trajectories with the difficulty of their questions.
+
+        Spearman's, between -1 and 1. Difficulty is the share of the main table's single-call rows that answer the
+        question wrong; they have no part in GMR's decisions. It is 0 where all trajectories have as many steps, or all
+        questions are as difficult.
+        """
 
     @abstractmethod
     def write_rate(self, benchmark: str) -> Value:
@@ -244,6 +255,10 @@ class Vocabulary(ABC):
     def _multi_agent(self) -> Rows:
         """The multi-agent baselines."""
         return [row for row in self._rows_but((OWN, POOL)) if self._paper.methods[row[0]].multi_agent]
+
+    def _single_calls(self) -> Rows:
+        """The rows that answer a question with a single call."""
+        return [row for row in self._rows_but() if not self._paper.methods[row[0]].multi_agent]
 
     def _price(self, backbone: str) -> Price:
         _check("backbone", backbone, self._paper.prices)

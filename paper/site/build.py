@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from harness.files import write_atomically, writing
@@ -12,6 +11,8 @@ from paper.site.libraries import libraries
 from paper.site.source import Finished
 from paper.training_view import page as training
 
+# The files of the site as it stands; what else lies in its folder is not the suite's.
+_LIST = "files.txt"
 _PAGES = (explorer, training, deviations, index)
 
 
@@ -30,11 +31,14 @@ def build(finished: Finished) -> list[Path]:
     site = finished.folder / frame.FOLDER
     with writing(site):
         (finished.folder / "index.html").unlink(missing_ok=True)
-        shutil.rmtree(site, ignore_errors=True)
+        for name in (site / _LIST).read_text("utf-8").splitlines() if (site / _LIST).exists() else ():
+            (site / name).unlink(missing_ok=True)
     written = [*_assets(site), *_libraries(site / "lib")]
     for page in _PAGES:
         written += page.write(finished)
-    return written
+    names = [path.relative_to(site).as_posix() for path in written if path.is_relative_to(site)]
+    write_atomically(site / _LIST, "".join(f"{name}\n" for name in names))
+    return [*written, site / _LIST]
 
 
 def _assets(site: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from harness.config import POOL
 from paper import search_history
 from paper.provenance import short
 from paper.results import Cell
-from paper.traces import read_table, updates
+from paper.traces import attempts_of_a_question, updates
 from paper.training_view import choices, lines
 from paper.training_view.panels import AFLOW
 
@@ -132,7 +132,7 @@ def extent(row: Row) -> Extent | None:
     if not row.logs:
         return None
     seed, log = next(iter(row.logs.items()))
-    rollouts = _rollouts(row.cells[seed])
+    rollouts = attempts_of_a_question(row.cells[seed])
     attempts = log.groupby("epoch")["trajectories"].sum()
     return Extent(
         updates=tuple(len(one) for one in row.logs.values()),
@@ -159,12 +159,6 @@ def told(row: Row) -> str:
 
 def _counted(number: int, name: str) -> str:
     return f"{number} {name}{'' if number == 1 else 's'}"
-
-
-def _rollouts(cell: Cell) -> int:
-    """How often a question was tried in an epoch; what else the method asked, such as for edits, is no question."""
-    calls = read_table(cell.folder / "training_calls.parquet", ("epoch", "item_id", "rollout"))
-    return int(calls.groupby(["epoch", "item_id"])["rollout"].nunique().mode().iloc[0])
 
 
 def _rounds(cell: Cell) -> dict[str, Any]:

@@ -5,8 +5,8 @@
 Two cells of preset ``cpu_server`` under Snakemake, before a server that is wrong in one way; then the same command once
 more before one that is not. In the end every file must be that of an undisturbed run, no call that a log held may have
 been asked again, and the key must stand nowhere. For the full disk a file system of three megabytes is mounted; where
-that is not allowed, this case is left out and says so. Some ten minutes, most of them spent waiting for a server that
-does not answer.
+that is not allowed, this case is left out and says so. Some twenty minutes, most of them spent waiting for a
+server that does not answer.
 """
 
 from __future__ import annotations

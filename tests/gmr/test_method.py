@@ -143,10 +143,18 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
     assert sum(one.verdict.correct for one in answered) >= len(ITEMS) - 1
 
 
-async def test_a_choice_that_collapses_early_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    client = Client(right_if("small"))
-    await fitted(tmp_path, client, questions=20, epochs=ONCE, group=4, lr=0.1)
-    assert caplog.text.count("toy, seed 0: the entropy of the backbone choice is") == 1
+@pytest.mark.parametrize("first", [1, 5])
+async def test_a_choice_that_collapses_is_said_once_however_late(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    def learned(*given: Any) -> dict[str, float]:
+        (_, update) = given[-1]
+        return {"entropy_backbone": 1.0 if update < first else 0.05}
+
+    monkeypatch.setattr("gmr.method.learn", learned)
+    await fitted(tmp_path, Client(right_if("small")), questions=20, epochs=ONCE, group=4, batch=4)
+    said = [record.getMessage() for record in caplog.records if "entropy of the backbone choice" in record.getMessage()]
+    assert [f"0.050 nats after {first} of 5 updates" in one for one in said] == [True]
 
 
 # Resumption

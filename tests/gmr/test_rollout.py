@@ -9,9 +9,9 @@ import pytest
 
 from gmr.aggregator import NOTHING_STORED
 from gmr.router import Router, Snapshot
-from harness.llm.request import Reply, Request
+from harness.llm.request import GREEDY, Reply, Request
 from harness.prompts import RECORDS_HEADER
-from harness.trajectory import Trajectory
+from harness.trajectory import Episode, Trajectory
 from tests.gmr.made import units
 from tests.gmr.world import (
     CRITIC,
@@ -32,6 +32,7 @@ from tests.gmr.world import (
     embedding,
     walk,
 )
+from tests.scripted import sampling
 
 
 async def scripted(
@@ -102,6 +103,19 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart() -> None:
     assert trajectory.depth == 2
     assert trajectory.cost_steps == sum(call.cost for call in trajectory.calls[:3])
     assert trajectory.cost_total == pytest.approx(trajectory.cost_steps + trajectory.calls[3].cost)
+
+
+async def test_a_reply_depends_on_its_prompt_alone_whatever_the_rollout() -> None:
+    """Same decisions, same calls: temperature 0 and one draw, and every role is told the benchmark's output rules."""
+    plans = Plan(REFLECTOR, LARGE), Plan(CRITIC, SMALL, (True,), halts=True)
+    asked = []
+    for rollout in range(2):
+        client, policy = Client(), Scripted(*plans)
+        await walk(policy, config(), client, seed=rollout, episode=Episode(1, rollout))  # type: ignore[arg-type]
+        asked.append([request for _, request in client.asked])
+    assert asked[0] == asked[1]
+    assert {(sampling(request), request.draw) for request in asked[0]} == {(GREEDY, 0)}
+    assert all(request.messages[0].content.endswith(RULES) for request in asked[0])
 
 
 async def test_the_second_reply_is_what_is_embedded_and_stored() -> None:

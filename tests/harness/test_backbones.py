@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.backbones import Backbone, load
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.llm.request import Sampling
 
 POOL = ROOT / "config" / "backbones.yaml"
 # The paper's table of the pool: billions of parameters, price of a million prompt and completion tokens.
@@ -66,12 +67,19 @@ def test_identity_of_the_weights(backbone: Backbone) -> None:
     assert backbone.context_length == (32768 if owner == "Qwen/" else 131072)
 
 
+def test_generation_is_what_the_publishers_state() -> None:
+    """As their generation_config.json has it; the one of Mistral-Nemo names nothing, its model card a temperature."""
+    llama, qwen = Sampling(0.6, 0.9), Sampling(0.7, 0.8, 20, 1.05)
+    assert [backbone.generation for backbone in load(POOL).values()] == [llama, llama, Sampling(0.3), qwen, qwen]
+
+
 ENTRY = {
     "model": "a/b",
     "revision": None,
     "parameters_b": 1.5,
     "context_length": 4096,
     "description": "small",
+    "generation": {"temperature": 0.5},
 }
 
 
@@ -100,6 +108,9 @@ def test_any_other_pool_loads_in_the_order_of_its_file(tmp_path: Path) -> None:
         ({"context_length": 0}, "small > context_length: 0 is less than the minimum"),
         ({"context_length": 1.5}, "small > context_length: 1.5 is not of type 'integer'"),
         ({"description": ""}, "small > description: '' does not match"),
+        ({"generation": {"top_p": 0.9}}, "small > generation: 'temperature' is a required property"),
+        ({"generation": {"temperature": 0}}, "small > generation > temperature: 0 is less than or equal to"),
+        ({"generation": {"temperature": 1, "top_k": 0}}, "small > generation > top_k: 0 is less than the minimum"),
         ({"price_in": 0.1}, "small: Additional properties are not allowed ('price_in' was unexpected)"),
     ],
 )

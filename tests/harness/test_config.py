@@ -143,16 +143,24 @@ def test_an_empty_preset_is_one_line(checkout: Path) -> None:
         config.preset("empty", root=checkout)
 
 
+@pytest.mark.parametrize("name", [*config.preset_names(), "smoke@slope=4.0"])
+def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
+    found = config.preset(name)
+    assert config.preset(name, yaml.safe_load(yaml.safe_dump(config.settings(found)))) == found
+
+
 def test_a_cell_that_the_preset_does_not_have_is_refused() -> None:
     chosen = config.preset("smoke")
     with pytest.raises(UserError, match="unknown benchmark 'math'"):
         config.check_cell(chosen, Cell("single", "math", "llama-3.2-3B", 0))
-    with pytest.raises(UserError, match="rows of cot"):
+    with pytest.raises(UserError, match=r"cot has no row for llama-3\.2-3B, only for .* add it to the rows of cot"):
         config.check_cell(chosen, Cell("cot", "gsm_hard", "llama-3.2-3B", 0))
     with pytest.raises(UserError, match="unknown method 'gmr_no_gate'"):
         config.check_cell(chosen, Cell("gmr_no_gate", "gsm_hard", "pool", 0))
     narrow = config.preset("smoke", {"backbones": ["qwen-2.5-14B"]})
-    with pytest.raises(UserError, match=r"unknown backbone 'llama-3\.2-3B'"):
+    with pytest.raises(UserError, match=r"unknown backbone 'lama-3\.2-3B'; did you mean 'llama-3\.2-3B'"):
+        config.check_cell(chosen, Cell("single", "gsm_hard", "lama-3.2-3B", 0))
+    with pytest.raises(UserError, match=r"preset smoke has no backbone llama-3\.2-3B; add it"):
         config.check_cell(narrow, Cell("single", "gsm_hard", "llama-3.2-3B", 0))
     config.check_cell(chosen, Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
     config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
@@ -186,7 +194,13 @@ def test_logs_are_shared_only_where_method_and_preset_say_so(checkout: Path) -> 
 def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> None:
     cell = Cell("cot", "math", "qwen-2.5-14B", 0)
     base = identities.of_cell(config.preset("embedded"), cell)
-    for overrides in ({"limit": {"test": 3}}, {"length_scale": 0.5}, {"data": "real"}, {"splits": "published"}):
+    for overrides in (
+        {"limit": {"test": 3}},
+        {"length_scale": 0.5},
+        {"data": "real"},
+        {"splits": "published"},
+        {"decoding": "greedy"},
+    ):
         assert identities.of_cell(config.preset("embedded", overrides), cell) != base
     for overrides in (
         {"limit": {"train": 3}},

@@ -1,12 +1,13 @@
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.embeddings import Embeddings
 from harness.items import Item
-from harness.llm.request import Message, Reply, Request
+from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
 from harness.trajectory import Decision, Episode, Trajectory
 from tests import scripted
 from tests.fake_encoder import FakeEncoder
@@ -65,6 +66,44 @@ async def test_every_use_is_charged_even_where_the_answer_was_known() -> None:
     trajectory = desk.close("x")
     assert len({call.key for call in trajectory.calls}) == 1
     assert trajectory.cost_total == pytest.approx(3 * trajectory.calls[0].cost)
+
+
+async def asked(temperature: float | None, **equipment: Any) -> list[Request]:
+    """Two calls of each of two steps with one prompt, in the order of their places."""
+    client = ScriptedClient("x")
+    desk = scripted.desk(ITEM, client, **equipment)
+    for step in (1, 2):
+        for purpose in ("act", "second_call"):
+            for slot in (0, 1):
+                place: dict[str, Any] = {"step": step, "purpose": purpose, "slot": slot}
+                await desk.ask("large", (Message("user", "same"),), temperature=temperature, **place)
+    return [request for _, request in client.asked]
+
+
+async def test_calls_above_temperature_0_share_no_sample_and_repeat_to_the_byte() -> None:
+    base = await asked(0.1)
+    assert {scripted.sampling(request) for request in base} == {Sampling(0.1)}
+    keys = {request.key for request in base}
+    assert len(keys) == len({request.draw for request in base}) == 8
+    assert await asked(0.1) == base
+    for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(0, 1)}):
+        assert not {request.key for request in await asked(0.1, **other)} & keys
+    assert len({request.key for request in await asked(0.0)}) == 1
+
+
+async def test_where_a_method_says_nothing_the_model_is_sampled_as_its_publisher_has_it() -> None:
+    base = await asked(None)
+    assert {scripted.sampling(request) for request in base} == {scripted.backbones()["large"].generation}
+    assert len({request.draw for request in base}) == 8
+
+
+@pytest.mark.parametrize("temperature", [None, 0.1, 0.0])
+async def test_greedy_decoding_leaves_nothing_to_chance_whatever_a_method_asks_for(temperature: float | None) -> None:
+    base = await asked(temperature, greedy=True)
+    assert {(scripted.sampling(request), request.draw) for request in base} == {(GREEDY, 0)}
+    drawn = scripted.desk(ITEM, client := ScriptedClient("x"), greedy=True)
+    await drawn.ask("small", (Message("user", "same"),), temperature=0.7, draw=5)
+    assert (client.asked[0][1].temperature, client.asked[0][1].draw) == (0.0, 0)
 
 
 def test_a_method_may_answer_without_a_call() -> None:

@@ -127,7 +127,8 @@ def write_cell(tmp_path: Path) -> WriteCell:
         items = item_rows(correct, statuses or ["graded"] * n, math_verify or [None] * n, details or [""] * n)
         pq.write_table(items, folder / "items.parquet")
         for name in ("calls", "decisions"):
-            pq.write_table(pa.table({"item_id": items["item_id"]}), folder / f"{name}.parquet")
+            rows = {"item_id": items["item_id"], "key": items["item_id"]}
+            pq.write_table(pa.table(rows), folder / f"{name}.parquet")
         return folder
 
     return write

@@ -13,11 +13,11 @@ from paper.tables import Entry, Row, Table
 
 
 def spend(folder: Path, costs: Sequence[float], depths: Sequence[int] | None = None) -> Path:
-    """Replace the costs, and the depths, of a cell's questions."""
+    """Replace the costs, and the depths, of a cell's questions, none of which has a final call."""
     path = folder / "items.parquet"
     rows = pq.read_table(path).to_pylist()
     for row, cost, depth in zip(rows, costs, depths or [1] * len(rows), strict=True):
-        row |= {"cost_total": cost, "depth": depth}
+        row |= {"cost_steps": cost, "cost_total": cost, "depth": depth}
     pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
     return folder
 

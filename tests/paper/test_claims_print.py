@@ -70,6 +70,7 @@ FURTHER = {
     "gates_add_up": "partly",
     "seed_overall": "partly",
     "steps_follow_from_depth": "partly",
+    "easy_end_early_hard_run_deep": "not checkable",
     "depth_gain_after_six": "not checkable",
     "depth_gain_until_six": "not checkable",
     "depth_cost": "not checkable",
@@ -203,6 +204,7 @@ def test_functions(text: str, value: float) -> None:
         "lowest_entropy('mbpp', 'write')",
         "retrieved('mbpp', 6)",
         "steps_share('gmr', 'gsm_hard', 6)",
+        "depth_by_difficulty('gsm_hard')",
     ],
 )
 def test_what_is_not_printed(text: str) -> None:

@@ -11,8 +11,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -25,6 +23,7 @@ from paper.claims.report import Report, build
 from paper.published import load as load_published
 from paper.source import Source
 from paper.tables import SIMULATED
+from tests.paper.spending import spend
 
 EMBEDDED = config.preset("embedded")
 VOID = {"meta", "br", "hr", "img", "link"}
@@ -54,12 +53,6 @@ def some(write_cell: Any, tmp_path: Path) -> tuple[list[Path], Path]:
 
 def source(cells: list[Path]) -> Source:
     return Source(tuple(cells), preset=EMBEDDED)
-
-
-def spend(folder: Path, costs: list[float]) -> None:
-    path = folder / "items.parquet"
-    items = pq.read_table(path)
-    pq.write_table(items.set_column(items.schema.get_field_index("cost_total"), "cost_total", pa.array(costs)), path)
 
 
 class _Balanced(HTMLParser):
@@ -138,6 +131,7 @@ def test_records_carry_provenance(some: tuple[list[Path], Path], tmp_path: Path)
             row[name] for name in ("cells", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones")
         )
         assert row["simulated"] == "true"
+        assert bool(row["measured_all_calls"]) == (row["claim"] == "gsm_same_pattern")
         assert float(row["low"]) <= float(row["measured"]) <= float(row["high"])
     pattern = next(row for row in found if row["claim"] == "gsm_same_pattern")
     assert pattern["cells"] == "gmr/gsm_hard/pool/0 puppeteer/gsm_hard/qwen-2.5-32B/0"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from scipy.stats import spearmanr
 
 from harness import config
 from harness.errors import UserError
@@ -117,7 +118,7 @@ def test_methods_share_the_items_that_are_drawn(write_cell: Any, judged: Judge) 
     """Paired: a constant lead has no spread, however much the accuracies themselves vary."""
     right = draws(0.5, 100)
     costs = RNG.random(100) + 0.1
-    ours = edit(write_cell("gmr", "pool", "mbpp", correct=right), cost_total=costs.tolist())
+    ours = edit(write_cell("gmr", "pool", "mbpp", correct=right), cost_steps=costs.tolist())
     theirs = edit(write_cell("masrouter", "pool", "mbpp", correct=right), cost_total=(2 * costs).tolist())
     alone = finding(judged("accuracy('gmr', 'mbpp')", [ours, theirs]))
     assert alone.interval is not None
@@ -275,7 +276,8 @@ def test_the_rival_is_the_best_other_row(full_run: list[Path], judged: Judge) ->
 
 def test_rows_by_place_against_brute_force(full_run: list[Path], judged: Judge) -> None:
     for place, folder in enumerate(full_run):
-        edit(folder, cost_total=[1e-4 * (place + 1)] * pq.read_metadata(folder / "items.parquet").num_rows)
+        costs = [1e-4 * (place + 1)] * pq.read_metadata(folder / "items.parquet").num_rows
+        edit(folder, cost_steps=costs, cost_total=costs)
     cells = [cell for cell in read_comparable(full_run) if cell.run.benchmark == "humaneval"]
     by_row = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items.correct) for cell in cells}
     spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items.cost_total) for cell in cells}
@@ -315,6 +317,58 @@ def test_gates(write_cell: Any, judged: Judge) -> None:
     for quantity, value in expected.items():
         assert finding(judged(quantity, [folder])).value == pytest.approx(value), quantity
     assert judged("retrieved('mbpp', 3)", [folder]).outcome is Outcome.UNDECIDED
+
+
+def routed(folder: Path, depth: Sequence[int]) -> Path:
+    """A cell of GMR with these depths and no gate that decided anything."""
+    pq.write_table(pa.table({name: pa.array([], pa.string()) for name in DECISION}), folder / "decisions.parquet")
+    return edit(folder, depth=depth)
+
+
+def by_difficulty(write_cell: Any, wrong: Sequence[int], depths: Sequence[Sequence[int]]) -> list[Path]:
+    """Each question with as many of the nine single-call rows wrong as given, and GMR with the depths of each seed."""
+    rows = [(row.method, row.backbone) for row in PUBLISHED.rows if row.method in ("single", "cot", "complex_cot")]
+    singles = [write_cell(*row, "mbpp", correct=[place >= one for one in wrong]) for place, row in enumerate(rows)]
+    seeds = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * len(wrong)) for seed in range(len(depths))]
+    return [*singles, *(routed(folder, depth) for folder, depth in zip(seeds, depths, strict=True))]
+
+
+def test_depth_by_difficulty_against_scipy(write_cell: Any, judged: Judge) -> None:
+    wrong = RNG.integers(0, 10, 80)
+    depths = [np.clip(wrong // 2 + RNG.integers(0, 3, 80), 1, 6) for _ in range(3)]
+    found = finding(judged("depth_by_difficulty('mbpp')", by_difficulty(write_cell, wrong, depths), seeds=THREE))
+    expected = [spearmanr(wrong, depth).statistic for depth in depths]
+    assert found.value == pytest.approx(np.mean(expected))
+    chosen = RNG.integers(80, size=(400, 80))
+    by_hand = [np.mean([spearmanr(wrong[one], depth[one]).statistic for depth in depths]) for one in chosen]
+    assert found.interval == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "depth", "value", "holds"),
+    [
+        ([0, 0, 3, 3, 9, 9], [1, 1, 2, 2, 6, 6], 1.0, True),
+        ([0, 0, 3, 3, 9, 9], [6, 6, 2, 2, 1, 1], -1.0, False),
+        ([0, 0, 3, 3, 9, 9], [4, 4, 4, 4, 4, 4], 0.0, False),
+        ([5, 5, 5, 5, 5, 5], [1, 2, 3, 4, 5, 6], 0.0, False),
+    ],
+)
+def test_easy_early_and_hard_deep(
+    write_cell: Any, judged: Judge, wrong: list[int], depth: list[int], value: float, holds: bool
+) -> None:
+    cells = by_difficulty(write_cell, wrong, [depth])
+    limit = next(one.holds for one in load_claims() if one.key == "easy_end_early_hard_run_deep")
+    assert limit is not None
+    one = judged("depth_by_difficulty('mbpp')", cells, holds={"above": limit.low}, exact=True)
+    assert finding(one).value == pytest.approx(value)
+    assert (one.outcome is Outcome.HOLDS) == holds
+
+
+def test_depth_by_difficulty_needs_every_single_call_row(write_cell: Any, judged: Judge) -> None:
+    cells = by_difficulty(write_cell, [0, 1, 2], [[1, 2, 3]])
+    found = judged("depth_by_difficulty('mbpp')", cells[1:])
+    assert found.outcome is Outcome.NOT_RUN
+    assert finding(found).missing == ("single llama-3.2-3B on mbpp, seed 0",)
 
 
 def test_training_logs(write_cell: Any, judged: Judge) -> None:

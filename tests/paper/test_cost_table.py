@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,12 +33,24 @@ def entries(folders: list[Path], method: str) -> list[Entry]:
 
 def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: WriteCell) -> None:
     """The cells of the fixture have 2 calls, prompts of 100 to 103 tokens, 10 tokens of reply and a cost of 0.25."""
-    calls, tokens, published, cost = entries([write_cell("macnet_chain")], "macnet_chain")
+    calls, tokens, published, cost, _ = entries([write_cell("macnet_chain")], "macnet_chain")
     assert (calls.text, tokens.text, cost.text) == ("2.0", "102 + 10", "2500.00")
     assert float(published.text) == pytest.approx(1e4 * 0.629 / 1056, abs=0.005)
     assert float(cost.beside.removeprefix("×")) == pytest.approx(0.25 / (0.629 / 1056), rel=1e-3)
     assert cost.below == "2500.00–2500.00"
     assert cost.sign == FAR
+
+
+def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell: WriteCell) -> None:
+    """The third and the fourth of five calls repeat earlier ones of their question; the fifth is another question's."""
+    folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
+    calls = {"item_id": ["a", "a", "a", "a", "b"], "key": ["x", "y", "x", "x", "x"]}
+    pq.write_table(pa.table(calls), folders[0] / "calls.parquet")
+    table = cost_table.build(Source.of([*folders, write_cell("macnet_chain")]))
+    assert [entries(folders, "gmr")[0].below, record_of(table, method="gmr")["copies"]] == ["20% copies", "20.00"]
+    assert record_of(table, method="macnet_chain")["copies"] == "0.00"
+    assert any(note.startswith("Copies: ") for note in table.notes)
+    assert entries([write_cell("macnet_tree")], "macnet_tree")[0].below == ""
 
 
 def test_the_mean_is_over_the_seeds_too(write_cell: WriteCell) -> None:
@@ -46,7 +60,7 @@ def test_the_mean_is_over_the_seeds_too(write_cell: WriteCell) -> None:
 
 def test_a_fitted_cost_is_marked_and_never_called_far(write_cell: WriteCell) -> None:
     table = cost_table.build(Source.of([write_cell("single", calibrated=True)]))
-    *_, cost = table.rows[0].entries
+    *_, cost, _ = table.rows[0].entries
     assert (cost.sign, cost.beside, table.records[0]["cost_ratio"]) == (tables.DAGGER, "", "")
     assert not any(note.startswith(FAR) for note in table.notes)
     notes = " ".join(cost_table.build(Source.of([write_cell("cot", calibrated=True)])).notes)
@@ -69,10 +83,10 @@ def test_where_nothing_is_printed_or_run_the_place_stays_empty(write_cell: Write
     assert by_method["AFlow"][2] == f"{1e4 * printed / 1056:.2f}", "printed, though not run"
     assert by_method["AFlow"][3] == tables.NOT_RUN
     assert any(note == f"{tables.NOT_RUN}: not run." for note in table.notes)
-    assert (by_method["Full-History"][2], by_method["Full-History"][3]) == ("", "2500.00")
+    assert (by_method["Full-History"][2], by_method["Full-History"][3]) == ("", "1250.00")
     assert {entry.sign for row in table.rows for entry in row.entries} == {"", FAR}, "without a print nothing is fitted"
-    assert [len(group.columns) for group in table.groups] == [4, 3]
-    assert {len(row.entries) for row in table.rows} == {7}
+    assert [len(group.columns) for group in table.groups] == [5, 4]
+    assert {len(row.entries) for row in table.rows} == {9}
     assert len(table.rows) == 3, "rows that were not run are left out"
 
 
@@ -128,4 +142,4 @@ def test_a_record_has_the_interval_seed_0_and_where_it_comes_from(write_cell: Wr
     assert any("seeds, then seed 0 alone" in note for note in table.notes)
     alone = cost_table.build(Source.of(folders[:1]))
     assert not any("seed 0 alone" in note for note in alone.notes)
-    assert "seed 0: 2.00" in entries(folders, "gmr")[-1].below
+    assert "seed 0: 2.00" in entries(folders, "gmr")[-2].below

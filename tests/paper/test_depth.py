@@ -29,7 +29,7 @@ def make(write_cell: WriteCell) -> functools.partial[Path]:
 def sweep(make: Any) -> list[Path]:
     """φ cents of cost a question; 2 of 4 right up to φ = 6, 3 beyond."""
     return [
-        make(method, total=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
+        make(method, steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
         for method, phi in sweeps.values(sweeps.DEPTHS, "max_depth").items()
     ]
 

@@ -28,9 +28,9 @@ def make(write_cell: WriteCell) -> functools.partial[Path]:
 def sweep(make: Any) -> list[Path]:
     """λ_c = 20 costs more than 10 and is right less often."""
     return [
-        make("gmr_lambda_10", total=0.002, correct=[True, True, True, False]),
-        make("gmr", total=0.003, correct=[True, True, False, False]),
-        make("gmr_lambda_50", total=0.001, correct=[True, False, False, False]),
+        make("gmr_lambda_10", steps=0.002, correct=[True, True, True, False]),
+        make("gmr", steps=0.003, correct=[True, True, False, False]),
+        make("gmr_lambda_50", steps=0.001, correct=[True, False, False, False]),
     ]
 
 

@@ -335,8 +335,8 @@ def test_a_prompt_protocol_is_named(write_cell):
         main_table.build(Source.of([write_cell(benchmark="mbpp")])),
         main_table.build(Source.of([write_cell()])),
     )
-    assert any("prescribes another; MBPP" in note for note in with_mbpp.notes)
-    assert any("zero-shot; temperature 0 unless a method prescribes another." in note for note in without.notes)
+    assert any("released code samples; MBPP" in note for note in with_mbpp.notes)
+    assert any("zero-shot; temperature 0 unless a method's released code samples." in note for note in without.notes)
 
 
 def test_incomparable_cells_make_no_table(write_cell):

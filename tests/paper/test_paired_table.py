@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import UserError
@@ -22,6 +18,7 @@ from paper.pdf import compile_fragment
 from paper.published import load
 from paper.source import Source
 from paper.tables import DAGGER, NOT_RUN, Entry, Mark, Table
+from tests.paper.spending import spend
 
 
 def place(table: Table, method: str, backbone: str, group: str) -> dict[str, Entry]:
@@ -51,19 +48,11 @@ def counts(both: int, first: int, second: int, neither: int) -> tuple[list[bool]
     return here, there
 
 
-def charge(folder: Path, costs: Sequence[float]) -> Path:
-    """Give a cell other costs."""
-    items = pq.read_table(folder / "items.parquet")
-    column = items.schema.get_field_index("cost_total")
-    pq.write_table(items.set_column(column, "cost_total", pa.array(costs, pa.float64())), folder / "items.parquet")
-    return folder
-
-
 def test_a_pair(write_cell):
     ours, theirs = counts(60, 15, 5, 20)
     cells = [
-        charge(write_cell("gmr", "pool", correct=ours), [0.3] * 50 + [0.5] * 50),
-        charge(write_cell("masrouter", "pool", correct=theirs), [0.5] * 100),
+        spend(write_cell("gmr", "pool", correct=ours), [0.3] * 50 + [0.5] * 50),
+        spend(write_cell("masrouter", "pool", correct=theirs), [0.5] * 100),
     ]
     table = paired.build(Source.of(cells))
     found = place(table, "MASRouter", "LLM Pool", "GSM-Hard")
@@ -189,7 +178,7 @@ def test_another_reference(write_cell):
 def test_without_the_reference_only_the_paper_speaks(write_cell):
     table = paired.build(Source.of([write_cell("cot")]))
     entries = [entry for row in table.rows for entry in row.entries]
-    assert {entry.text for entry in entries[1::5]} == {NOT_RUN}
+    assert {entry.text for entry in entries[1::6]} == {NOT_RUN}
     assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Publ. 0"].text == "+3.03"
     assert not any("power" in note for note in table.notes)
 

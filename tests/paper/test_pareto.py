@@ -89,10 +89,11 @@ def test_the_published_frontier_is_that_of_the_printed_numbers(make: Any) -> Non
 
 
 def test_costs_are_those_of_one_question(make: Any) -> None:
-    figure = build([make("gmr", total=0.002)])
+    figure = build([make("gmr", steps=0.002, total=0.003)])
     found = record(figure, "gmr")
     assert float(found["published_cost_per_query"]) == pytest.approx(0.587 / 1056)
     assert float(found["cost_per_query"]) == pytest.approx(0.002)
+    assert float(found["cost_per_query_all_calls"]) == pytest.approx(0.003)
     assert found["published"] == "70.55"
     assert found["measured"] == "75.00"
     assert found["difference"] == "+4.45"
@@ -137,7 +138,10 @@ def test_families_differ_in_shape_and_colour() -> None:
 
 def test_numbers_lie_inside_and_off_the_points_of_their_own(make: Any) -> None:
     rows = load().rows
-    folders = [make(row.method, backbone=row.backbone, total=1e-5 * place) for place, row in enumerate(rows, 1)]
+    folders = [
+        make(row.method, backbone=row.backbone, steps=1e-5 * place, total=1e-5 * place)
+        for place, row in enumerate(rows, 1)
+    ]
     picture = traced.picture(build(folders))
     FigureCanvasAgg(picture).draw()
     panel = picture.axes[0]

@@ -85,6 +85,13 @@ def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
     artefact("ablation").check(smoke)
 
 
+def test_a_backbone_without_a_row_is_named_as_the_reason() -> None:
+    alone = config.preset("smoke", {"backbones": ["llama-3.2-3B"], "methods": ["cot"]})
+    reason = r"no backbone in the rows of its methods \(config/methods\.yaml\), but llama-3\.2-3B; choose"
+    with pytest.raises(UserError, match=f"main_table cannot be made of preset smoke, which has {reason}"):
+        artefact("main_table").check(alone)
+
+
 def test_what_is_made_of_a_preset_alone_depends_on_what_the_preset_has() -> None:
     fewer = config.preset("embedded", {"backbones": ["qwen-2.5-32B"]})
     assert artefact("backbones").choice(fewer) != artefact("backbones").choice(EMBEDDED)

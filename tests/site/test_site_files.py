@@ -135,6 +135,8 @@ def test_the_site_is_the_same_bytes_every_time(run_folder: Path, tmp_path: Path)
             (reports / path.name).symlink_to(path)
     (reports / "site").mkdir()
     (reports / "site" / "of-an-older-run.js").write_text("")
+    (reports / "site" / "files.txt").write_text("of-an-older-run.js\n")
+    (reports / "site" / "thesis.tex").write_text("a year's work")
     again = subprocess.run(
         [sys.executable, "-c", "from tests.site.run import site, given; site('smoke', given())"],
         cwd=tmp_path,
@@ -144,6 +146,8 @@ def test_the_site_is_the_same_bytes_every_time(run_folder: Path, tmp_path: Path)
         check=False,
     )
     assert again.returncode == 0, again.stderr
+    assert (reports / "site" / "thesis.tex").read_text() == "a year's work"
+    (reports / "site" / "thesis.tex").unlink()
     assert contents(reports) == contents(run_folder / "reports" / "smoke")
 
 

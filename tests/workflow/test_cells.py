@@ -183,10 +183,11 @@ def test_a_log_that_cannot_be_written_does_not_bury_the_message(place: Path) -> 
     assert ended.stderr.count("\n") == 1
 
 
-def test_overrides_with_spaces_reach_the_jobs(place: Path) -> None:
-    environment = {**os.environ, "GMR_OVERRIDES": '{"benchmarks": ["gsm_hard"], "description": "two: words here"}'}
-    ended = gmr(place, *CELL, env=environment)
+def test_settings_may_stand_in_a_file_and_what_is_set_beside_it_holds(place: Path) -> None:
+    (place / "mine.yaml").write_text("{benchmarks: [gsm_hard], description: 'two: words here', limit: {test: 100}}")
+    ended = gmr(place, *CELL, "--set", "@mine.yaml", "--set", "limit={test: 2}")
     assert ended.returncode == 0, ended.stderr
+    assert orjson.loads((place / FOLDER / "run.json").read_bytes())["data"]["n_test"] == 2
 
 
 def test_an_unknown_preset_is_refused_by_every_command(place: Path) -> None:
@@ -209,7 +210,9 @@ def test_an_unreachable_endpoint_is_one_line(place: Path) -> None:
         (["--method", "cto"], "unknown method 'cto'; did you mean 'cot'?"),
         (["--benchmark", "maths"], "unknown benchmark 'maths'"),
         (["--backbone", "qwen-2.5-14b"], "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
-        (["--set", "limit"], "is not KEY=YAML"),
+        (["--set", "limit"], "is neither KEY=YAML"),
+        (["--set", "@results/smoke/nothing.yaml"], "results/smoke/nothing.yaml: cannot be read"),
+        (["--set", "@/dev/null"], "/dev/null holds no keys of a preset"),
     ],
 )
 def test_a_mistake_is_one_line(place: Path, words: list[str], message: str) -> None:

@@ -133,6 +133,12 @@ def test_real_backbones_need_no_simulated_world(checkout: Path) -> None:
         (["reports/nope/main_table.tex"], "error: unknown preset 'nope'; known: cpu_server, embedded, "),
         (["--config", "preset=embeded"], "error: unknown preset 'embeded'; did you mean 'embedded'?"),
         (["--config", "limits={test: 3}"], "did you mean 'limit'?"),
+        (["--config", "seeds=0"], "config/presets/embedded.yaml with seeds overridden: at seeds: 0"),
+        (
+            ["reports/smoke/costs.md", "--config", "seeds=0"],
+            "config/presets/smoke.yaml with seeds overridden: at seeds: 0",
+        ),
+        (["--cores", "0"], "error: no job can run on 0 cores; give --cores 1 or more, or all"),
         (["--config", "backbones=[qwen-2.5-14b]"], "error: unknown backbone 'qwen-2.5-14b'; did you mean"),
         (["--config", "methods=[cto]"], "error: unknown method 'cto'; did you mean 'cot'?"),
         (["--config", "benchmarks=[maths]"], "error: unknown benchmark 'maths'; did you mean 'math'?"),
@@ -143,6 +149,11 @@ def test_a_mistake_is_one_line_before_anything_runs(words: list[str], message: s
     assert ended.returncode != 0
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_what_one_preset_cannot_have_is_no_mistake_in_another(checkout: Path) -> None:
+    planned = snakemake("-n", "reports/paper/errors.md", "--config", "weights=awq", "methods=[single]", folder=checkout)
+    assert planned.returncode == 0, planned.stderr
 
 
 # What the simulator imports that cannot change a world or a reply: paths, errors, reading of YAML.
@@ -173,19 +184,29 @@ def test_a_change_of_what_a_simulated_reply_is_made_of_makes_a_new_revision() ->
         assert room in _CODE or f"{room}.py" in _CODE, room
 
 
-def test_the_name_of_the_run_is_true_of_every_copy_beside_it(checkout: Path) -> None:
-    (checkout / "reports" / "smoke").mkdir(parents=True)
-    (checkout / "reports" / "embedded").mkdir()
+def test_the_name_of_the_run_is_true_of_every_copy_beside_it_and_nothing_else_is_removed(checkout: Path) -> None:
+    reports = checkout / "reports"
     for preset in ("smoke", "embedded"):
-        for kind in ("csv", "md"):
-            (checkout / "reports" / preset / f"notes.{kind}").write_text(preset)
-    copies = ["reports/notes.csv", "reports/notes.md"]
+        (reports / preset).mkdir(parents=True)
+        for name in ("notes.csv", "notes.md", "edited.md"):
+            (reports / preset / name).write_text(preset)
+    strangers = [reports / folder / "thesis.tex" for folder in ("", "ablation", "smoke", "embedded")]
+    (reports / "ablation").mkdir()
+    for path in strangers:
+        path.write_text("a year's work")
+    copies = ["reports/notes.csv", "reports/notes.md", "reports/edited.md"]
     assert snakemake("--cores", "1", *copies, "--config", "preset=smoke", folder=checkout).returncode == 0
-    assert (checkout / "reports" / "notes.csv").read_text() == "smoke"
+    assert (reports / "notes.csv").read_text() == "smoke"
+    (reports / "edited.md").write_text("with a word of mine")
     assert snakemake("--cores", "1", "reports/notes.md", folder=checkout).returncode == 0
-    assert (checkout / "reports" / "RUN").read_text().startswith("embedded: ")
-    assert (checkout / "reports" / "notes.md").read_text() == "embedded"
-    assert not (checkout / "reports" / "notes.csv").exists()
+    assert (reports / "RUN").read_text().startswith("embedded: ")
+    assert (reports / "notes.md").read_text() == "embedded"
+    assert not (reports / "notes.csv").exists()
+    assert (reports / "edited.md").read_text() == "with a word of mine"
+    assert [path.read_text() for path in strangers] == ["a year's work"] * 4
+    again = ["reports/notes.csv", "reports/notes.md"]
+    assert snakemake("--cores", "1", *again, "--config", "preset=smoke", folder=checkout).returncode == 0
+    assert [(checkout / name).read_text() for name in again] == ["smoke", "smoke"]
 
 
 def test_a_lock_left_behind_is_released_as_the_readme_says(checkout: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,23 +27,28 @@ COMMAND = """#!/bin/sh
 case "$3" in
   data) make="results/$5/data/$7.json results/$5/data/$7.items.jsonl" ;;
   world) make="results/$5/world.json" ;;
+  health) make="results/$5/served/$7.json" ;;
   report) make="" ; for kind in tex csv md html pdf png; do make="$make reports/$6/$4.$kind"; done ;;
   cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json $folder/calls.seal.json"
     for name in items calls decisions training training_calls training_decisions; do
       make="$make $folder/$name.parquet"
     done
-    make="$make $folder/trained.safetensors" ;;
+    make="$make $folder/trained.safetensors $folder/embedded.sha256 $folder/timing.json" ;;
 esac
 for file in $make; do mkdir -p "$(dirname "$file")"; echo made > "$file"; done
+[ "$3" = "$(cat killed_by)" ] && rm killed_by && kill -9 "${GMR_PARENT##*:}"
+true
 """
+# A line of code more.
+CODE = ("from __future__ import annotations", "from __future__ import annotations\n\nLATER = True")
 SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
 
 
-def snakemake(house: Path, *words: str) -> str:
+def snakemake(house: Path, *words: str, status: int = 0) -> str:
     """What Snakemake says in a checkout of its own, whose modules it imports and whose ``gmr`` it calls."""
     given = {key: value for key, value in os.environ.items() if key not in ("PYTHONSAFEPATH", "PYTHONPATH")}
     ended = subprocess.run(
-        [sys.executable, "-c", SNAKEMAKE, str(house / "bin" / "python"), "--cores", "1", *words, *TARGETS, *CONFIG],
+        [sys.executable, "-c", SNAKEMAKE, str(house / "bin" / "python"), "--cores", "1", *TARGETS, *CONFIG, *words],
         cwd=house,
         env={**given, "PYTHONPATH": str(house)},
         capture_output=True,
@@ -50,14 +56,12 @@ def snakemake(house: Path, *words: str) -> str:
         timeout=240,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert ended.returncode == status, ended.stderr[-3000:]
     return ended.stdout + ended.stderr
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which the targets are made, as far as Snakemake can tell."""
-    folder = tmp_path_factory.mktemp("house")
+def copied(folder: Path) -> Path:
+    """A checkout in a folder, whose ``gmr`` only pretends."""
     for part in PARTS:
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -66,6 +70,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "bin").mkdir()
     (folder / "bin" / "gmr").write_text(COMMAND)
     (folder / "bin" / "gmr").chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the targets are made, as far as Snakemake can tell."""
+    folder = copied(tmp_path_factory.mktemp("house"))
     snakemake(folder)
     return folder
 
@@ -107,8 +118,15 @@ def test_a_changed_ablation_reruns_itself_and_what_shows_it(house: Path) -> None
         }
 
 
+@pytest.mark.parametrize("file", ["gmr/gates.py", "harness/agents.py", "paper/artefacts/pareto.py"])
+def test_a_comment_reruns_nothing(house: Path, file: str) -> None:
+    old = "from __future__ import annotations"
+    with changed(house / file, old, f"{old}  # All of them.\n\n# Nothing else has changed."):
+        assert reruns(house) == set()
+
+
 def test_the_style_of_a_plot_reruns_the_plot_alone(house: Path) -> None:
-    with changed(house / "paper" / "artefacts" / "pareto.py", '"""', '"""Coloured. '):
+    with changed(house / "paper" / "artefacts" / "pareto.py", *CODE):
         assert reruns(house) == {"figure name=pareto_he"}
 
 
@@ -130,9 +148,55 @@ def test_another_title_reruns_what_shows_it_and_no_cell(house: Path) -> None:
 def test_a_cell_graded_again_by_new_rules_reruns_what_shows_it_and_no_cell_when_asked_so(house: Path) -> None:
     cell = house / "results/smoke/cells/single/humaneval/qwen-2.5-14B/seed0"
     with (
-        changed(house / "harness" / "benchmarks" / "humaneval.py", '"""', '"""Graded otherwise. '),
+        changed(house / "harness" / "benchmarks" / "humaneval.py", *CODE),
         changed(cell / "items.parquet", "made", "graded"),
         changed(cell / "run.json", "made", "graded"),
     ):
         assert reruns(house, "--rerun-triggers", "mtime") == {"figure name=pareto_he"}
         assert "cell method=single, benchmark=humaneval" in reruns(house)
+
+
+@contextmanager
+def gone(path: Path) -> Iterator[None]:
+    """A file or folder that is not there until the end of the block."""
+    path.rename(path.with_name("elsewhere"))
+    try:
+        yield
+    finally:
+        path.with_name("elsewhere").rename(path)
+
+
+def test_the_results_of_a_method_that_are_gone_are_made_again_with_what_shows_them(house: Path) -> None:
+    with gone(house / "results/smoke/cells/gmr_no_halting"):
+        assert reruns(house) == {
+            "learned_cell method=gmr_no_halting, benchmark=gsm_hard",
+            "learned_cell method=gmr_no_halting, benchmark=humaneval",
+            "table name=ablation/no_halting",
+        }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["run.json", "items.parquet", "training_calls.parquet", "trained.safetensors", "calls.seal.json", "timing.json"],
+)
+def test_a_file_of_a_cell_that_is_gone_is_made_again_with_what_shows_the_cell(house: Path, name: str) -> None:
+    with gone(house / "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0" / name):
+        assert reruns(house) == {
+            "learned_cell method=gmr_no_halting, benchmark=gsm_hard",
+            "table name=ablation/no_halting",
+        }
+
+
+def test_a_run_killed_before_a_health_check_is_noted_goes_on_to_its_end_with_one_command(tmp_path: Path) -> None:
+    house, served = copied(tmp_path), "endpoints=served"
+    (house / "killed_by").write_text("health")
+    snakemake(house, served, status=-signal.SIGKILL)
+    checks = sorted((house / "results/smoke/served").glob("*.json"))
+    assert checks
+    assert not (house / "results/smoke/cells").exists()
+    snakemake(house, served, "--nolock")
+    assert [target for target in TARGETS if not (house / target).exists()] == []
+    # That servers are checked again, by hand, makes no finished cell anew.
+    for file in (house / "results/smoke/served").iterdir():
+        file.touch()
+    assert reruns(house, served, "--nolock") == set()

@@ -62,6 +62,7 @@ def _document(pair: Pair) -> dict[str, Any]:
         "detectable_difference": _finite(found.detectable),
         "cost_difference": _estimate(found.cost),
         "cost_ratio": _estimate(found.cost_ratio),
+        "cost_ratio_all_calls": _estimate(found.cost_ratio_all_calls),
         "right_alone": {"first": first, "second": second},
     }
 
@@ -79,7 +80,7 @@ def _side(compared: Compared, line: Line) -> str:
     measured = [pair.first if line == compared.first else pair.second for pair in compared.pairs.values()]
     title = measured[0].cells[0].run.method_title
     seeds = max((one.seeds for one in measured), key=len)
-    cost = sum(one.cost_total / one.n for one in measured) / len(measured)
+    cost = sum(one.cost / one.n for one in measured) / len(measured)
     seed = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
     return f"{line} ({title}), {seed}, {cost * UNIT:.3g}e-4 a question"
 
@@ -120,7 +121,7 @@ def _notes(compared: Compared) -> list[str]:
         f"In brackets 95 % intervals (bootstrap over questions{' and seeds' if several else ''}).",
         f"A alone, B alone: questions that only this one got right{where}. p: exact McNemar test on these; p Holm:",
         "adjusted over the benchmarks. Shows from: the smallest true difference, in points, that so many questions",
-        "show with 80 % power at an unadjusted 5 %.",
+        "show with 80 % power at an unadjusted 5 %. Cost: of the calls that published costs count (D-REPORT-2).",
         *(["†: the simulation fitted this side to its published value, so it is no result."] if fitted else []),
     ]
 

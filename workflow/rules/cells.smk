@@ -1,13 +1,21 @@
+CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
+ANSWERED = [
+    *("run.json", "items.parquet", "calls.parquet", "decisions.parquet"),
+    "calls.seal.json",
+    # A replay has no texts of its own, and no clock.
+    *([] if IS_REPLAY else [layout.EMBEDDED, "timing.json"]),
+]
+LEARNED = [
+    *("training.parquet", "training_calls.parquet", "training_decisions.parquet"),
+    "trained.safetensors",
+]
+
+
 rule cell:
     input:
         cell_inputs,
     output:
-        run="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/run.json",
-        tables=expand(
-            "results/{{preset}}/cells/{{method}}/{{benchmark}}/{{backbone}}/seed{{seed}}/{table}.parquet",
-            table=["items", "calls", "decisions"],
-        ),
-        seal="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/calls.seal.json",
+        [CELL + name for name in ANSWERED],
     log:
         "results/{preset}/logs/cells/{method}/{benchmark}/{backbone}/seed{seed}.log",
     wildcard_constraints:
@@ -23,24 +31,12 @@ rule cell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
         " --seed {wildcards.seed}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 use rule cell as learned_cell with:
     output:
-        run="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/run.json",
-        tables=expand(
-            "results/{{preset}}/cells/{{method}}/{{benchmark}}/{{backbone}}/seed{{seed}}/{table}.parquet",
-            table=[
-                "items",
-                "calls",
-                "decisions",
-                "training",
-                "training_calls",
-                "training_decisions",
-            ],
-        ),
-        checkpoint="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/trained.safetensors",
-        seal="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/calls.seal.json",
+        [CELL + name for name in [*ANSWERED, *LEARNED]],
     wildcard_constraints:
         method=one_of(key for key, entry in METHODS.items() if entry.trained),
 

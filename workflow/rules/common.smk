@@ -1,9 +1,11 @@
 import functools
 import json
+import os
 import re
 import sys
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import IOFile
 
 from harness import config as suite
 from harness import identities, layout, recording, yaml_files
@@ -42,33 +44,56 @@ SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
 OVERRIDES = yaml_files.typed(
     {key: value for key, value in config.items() if key != "preset"}
 )
-jobs.prepare(OVERRIDES)
+jobs.prepare()
+
+
+if 0 in (workflow.resource_settings.cores, workflow.resource_settings.nodes):
+    sys.exit("error: no job can run on 0 cores; give --cores 1 or more, or all")
+if "--no-hooks" in sys.argv and workflow.is_main_process:
+    sys.exit("error: with --no-hooks no job would learn its settings; leave it out")
 
 
 class Presets(dict):
-    """Presets by name; one that changes a parameter of a simulated world is made when it is asked for."""
+    """Presets by name with the overrides applied, each made when it is asked for: what one cannot have, another may."""
 
     def __missing__(self, name):
         self[name] = suite.preset(name, OVERRIDES)
         return self[name]
 
 
-def presets():
-    """Every preset with the overrides applied; where a run is replayed, its own."""
+PRESETS = Presets()
+NAMES = [layout.base(config["preset"])] if IS_REPLAY else suite.preset_names()
+
+
+def check_presets():
+    """Refuse mistakes in the presets that this run is about, before anything else is said of them."""
     targets = [
         word.split("/")
         for word in sys.argv
         if word.startswith(("reports/", "results/"))
     ]
     asked = [
-        parts[1] for parts in targets if len(parts) > 2 and parts[1] not in FOLDERS
-    ]
+        (parts[1] if len(parts) > 2 and parts[1] not in FOLDERS else config["preset"])
+        for parts in targets
+    ] or [config["preset"]]
     suite.check_presets([config["preset"], *asked])
-    names = [layout.base(config["preset"])] if IS_REPLAY else suite.preset_names()
-    return Presets({name: suite.preset(name, OVERRIDES) for name in names})
+    for name in asked:
+        PRESETS[name]
 
 
-PRESETS = or_one_line(presets)
+or_one_line(check_presets)
+SETTLED = []
+
+
+onstart:
+    # Not before: a dry run writes nothing, and the settings of a run that is under way stay as they are.
+    for name in sorted(
+        {job.wildcards.get("preset") for job in workflow.dag.needrun_jobs()}
+        - {None}
+    ):
+        SETTLED.append(or_one_line(lambda: jobs.settle(PRESETS[name])))
+
+
 METHODS = suite.methods()
 
 
@@ -78,7 +103,7 @@ def one_of(names):
 
 
 wildcard_constraints:
-    preset=rf"({one_of(PRESETS)})(@\w+=[\d.]+)?",
+    preset=rf"({one_of(NAMES)})(@\w+=[\d.]+)?",
     benchmark="[^/]+",
     method="[^/]+",
     backbone="[^/]+",
@@ -108,6 +133,9 @@ def cell_inputs(wildcards):
         suite.check_cell(chosen, cell)
     except UserError as error:
         raise WorkflowError(str(error)) from None
+    folder = layout.cell(chosen.name, cell)
+    files = [*ANSWERED, *(LEARNED if METHODS[cell.method].trained else [])]
+    make_again(folder / name for name in files)
     seals = [layout.seal(chosen.name, other) for other in suite.sharing(chosen, cell)]
     # The simulated world is made from all questions of the preset, so it stands for those of the other benchmarks.
     world = [layout.world(chosen.name)] if chosen.simulated else []
@@ -119,11 +147,36 @@ def cell_inputs(wildcards):
     ]
 
 
+def timing_inputs(wildcards):
+    """The finished cell that is timed."""
+    chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
+    make_again([layout.timing(chosen.name, cell) / "timing.json"])
+    return layout.cell(chosen.name, cell) / "run.json"
+
+
+def make_again(files):
+    """Let Snakemake make files that it has made before and that are gone.
+
+    Of itself it leaves them alone while all that was made from them is there and newer than their inputs.
+    """
+    gone = [IOFile(file) for file in map(str, files) if not os.path.exists(file)]
+    workflow.dag.forcefiles.update(filter(workflow.persistence.metadata, gone))
+
+
 def health_of(chosen, benchmark):
-    """What servers have to say before the first call; that a file is newer makes no cell anew."""
+    """The check of the servers, before the first call."""
     if chosen.simulated or recording.FOLDER.exists():
         return []
-    return [ancient(str(layout.served(chosen.name, benchmark)))]
+    return [layout.served(chosen.name, benchmark).with_suffix(".checked")]
+
+
+def health_inputs(wildcards):
+    """The questions of a benchmark, whose length servers must be able to take."""
+    if PRESETS[wildcards.preset].simulated:
+        raise WorkflowError(
+            f"preset {wildcards.preset} is simulated and has no servers"
+        )
+    return data_of(wildcards.preset, [wildcards.benchmark])
 
 
 def flips_inputs(wildcards):
@@ -182,6 +235,12 @@ def claims_choice(wildcards):
     """What of the configuration decides, besides the inputs, what is said of the claims."""
     chosen = PRESETS[wildcards.preset]
     return as_text([one.choice(chosen) for one in for_claims(wildcards)])
+
+
+def everything_asked(wildcards):
+    """Every report of the preset whose artefacts are copied to reports/NAME, as the copies, and the front page."""
+    chosen = PRESETS[config["preset"]]
+    return [*(f"reports/{name}" for name in everything(chosen)), "reports/index.html"]
 
 
 def everything(chosen):

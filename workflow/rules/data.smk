@@ -11,12 +11,15 @@ rule data:
         code=code("harness/benchmarks", "config/benchmarks.yaml"),
     shell:
         "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 # All questions of the preset, for what is done before its first cell.
 rule questions:
     input:
-        data_of(config["preset"], PRESETS[config["preset"]].benchmarks),
+        lambda wildcards: data_of(
+            config["preset"], PRESETS[config["preset"]].benchmarks
+        ),
 
 
 rule world:
@@ -45,3 +48,4 @@ rule world:
         ),
     shell:
         "gmr --log {log} world --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"

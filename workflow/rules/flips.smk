@@ -10,4 +10,5 @@ rule flip_rate:
     # All cores there are, so that nothing else asks the servers meanwhile.
     threads: 1024
     shell:
-        "gmr --log {log} flips --preset {wildcards.preset} > /dev/null"
+        "gmr --log {log} flips --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml > /dev/null"

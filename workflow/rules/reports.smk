@@ -16,6 +16,7 @@ rule table:
         code=lambda wildcards: ARTEFACTS[wildcards.name].code(),
     shell:
         "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 use rule table as figure with:
@@ -47,7 +48,8 @@ rule claims:
             "paper/schemas",
         ),
     shell:
-        "gmr --log {log} claims --preset {wildcards.preset} > /dev/null"
+        "gmr --log {log} claims --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml > /dev/null"
 
 
 rule pdf:
@@ -72,7 +74,8 @@ localrules:
     published_copy,
 
 
-# Copies of another preset go before RUN names a new one, so that RUN is true of every file beside it.
+# Copies of another preset go before RUN names a new one, so that RUN is true of every copy beside it. What is copied
+# stands in a list by its checksum, and nothing else is ever taken away in reports/.
 rule run_name:
     output:
         "reports/RUN",
@@ -82,11 +85,10 @@ rule run_name:
         "../../environment.yml"
     params:
         text=lambda wildcards: f"{config['preset']}: {PRESETS[config['preset']].description}",
-        folders=[f"reports/{folder}" for folder in FOLDERS],
     shell:
-        "rm -rf {params.folders:q} 2> {log};"
-        " find reports -maxdepth 1 -type f ! -name README.md -delete 2>> {log};"
-        " echo {params.text:q} > {output} 2>> {log}"
+        "(touch reports/.copies;"
+        " (LC_ALL=C sha256sum --check reports/.copies || true) | sed -n 's/: OK$//p' | xargs -r -d '\\n' rm -f;"
+        " rm reports/.copies; echo {params.text:q} > {output}) 2> {log}"
 
 
 rule published_copy:
@@ -102,4 +104,4 @@ rule published_copy:
     conda:
         "../../environment.yml"
     shell:
-        "cp {input.artefact} {output} 2> {log}"
+        "(cp {input.artefact} {output}; sha256sum {output} >> reports/.copies) 2> {log}"

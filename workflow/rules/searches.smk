@@ -17,3 +17,4 @@ rule search_history:
         code=code_of_report(["paper.search_history"], "paper/schemas"),
     shell:
         "gmr --log {log} search-history --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"

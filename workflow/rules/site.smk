@@ -29,6 +29,7 @@ rule site:
         ),
     shell:
         "gmr --log {log} site --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 localrules:
@@ -47,4 +48,4 @@ rule front_page:
     conda:
         "../../environment.yml"
     shell:
-        "cp {input.page} {output} 2> {log}"
+        "(cp {input.page} {output}; sha256sum {output} >> reports/.copies) 2> {log}"

@@ -27,3 +27,4 @@ rule learning:
         ),
     shell:
         "gmr --log {log} learning --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"

@@ -1,6 +1,6 @@
 rule timing:
     input:
-        run="results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/run.json",
+        timing_inputs,
     output:
         "results/{preset}/timings/{method}/{benchmark}/{backbone}/seed{seed}/timing.json",
     log:
@@ -21,3 +21,4 @@ rule timing:
         "gmr --log {log} time --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
         " --seed {wildcards.seed}"
+        " --set @results/{wildcards.preset}/config.yaml"

@@ -16,7 +16,7 @@ import sys
 from types import CodeType, ModuleType
 
 from . import imports, values
-from .channel import Channel
+from .channel import LONGEST_ORDER, Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CONFINED, UNCONFINED = b"+", b"-"
 # How a reply starts.
 VALUE, RAISED, UNREADABLE, ENDED = "value", "raised", "unreadable", "ended"
-REFERENCE, BUILT_IN = "object", "built_in"
+REFERENCE, BUILT_IN, EXCEPTION = "object", "built_in", "exception"
 MODULE = "solution"
 # The parts of an order in their sequence; each is also the name its source has in tracebacks.
 SETUP, PROGRAM, CHECKS = "setup", "program", "checks"
@@ -37,6 +37,8 @@ _REHEARSED = "from typing import List\n\ndef f(x, y):\n    return [x, (y, True),
 _REHEARSALS = 10
 LONGEST_SHOWN = 4096
 _LONGEST_MESSAGE = 300
+# Of a failure; where it is longer, the one line about it has to do.
+_LONGEST_FAILURE = 1 << 16
 
 
 def prepare() -> None:
@@ -70,7 +72,7 @@ def run(channel: Channel) -> NoReturn:
     end, flush, send, receive = os._exit, sys.stdout.flush, channel.send, channel.receive
     try:
         send(CONFINED)
-        setup, source, names, show = marshal.loads(receive())  # noqa: S302  from our own process
+        setup, source, names, show = marshal.loads(receive(LONGEST_ORDER))  # noqa: S302  from our own process
         program = _Program(setup, source, names, show, _MODULE.__dict__)
         reply = program.start()
         while True:
@@ -101,6 +103,10 @@ class _Program:
         self._numbers: dict[int, int] = {}
         self._operations: dict[str, Callable[..., object]] = {
             "call": lambda function, arguments, keywords: function(*arguments, **keywords),
+            "call_in_place": lambda function, arguments, keywords: [
+                function(*arguments, **keywords),
+                [*arguments, *keywords.values()],
+            ],
             "attribute": getattr,
             "set_attribute": setattr,
             "item": operator.getitem,
@@ -110,13 +116,15 @@ class _Program:
             "length": len,
             "truth": bool,
             "text": str,
+            "fields": _fields,
+            "instance": isinstance,
         }
 
     def start(self) -> bytes:
         try:
             setup, program = [_compiled(part, self._sources[part]) for part in (SETUP, PROGRAM)]
         except BaseException as error:
-            return _failure(UNREADABLE, error)
+            return self._failure(UNREADABLE, error)
         gc.enable()
         if "random" in self._sources[PROGRAM]:
             # What is drawn must not differ between two runs; the name itself stays unbound for the program.
@@ -127,16 +135,16 @@ class _Program:
             found = {name: self._namespace[name] for name in self._names if name in self._namespace}
             return values.pack([VALUE, [found, self._shown()]], self._reference)
         except BaseException as error:
-            return _failure(RAISED, error)
+            return self._failure(RAISED, error)
 
     def reply(self, request: bytes) -> bytes:
         operation, *operands = values.unpack(request, self._object)
         try:
             return values.pack([VALUE, self._operations[operation](*operands)], self._reference)
         except StopIteration as error:
-            return _failure(ENDED if operation == "next" else RAISED, error)
+            return self._failure(ENDED if operation == "next" else RAISED, error)
         except BaseException as error:
-            return _failure(RAISED, error)
+            return self._failure(RAISED, error)
 
     def _shown(self) -> str | None:
         if not self._show:
@@ -148,12 +156,37 @@ class _Program:
             raise TypeError(f"{self._show} is a function, not a value")
         return str(value)[:LONGEST_SHOWN]
 
-    def _reference(self, value: object) -> dict[str, Any]:
+    def _reference(self, value: Any) -> dict[str, Any]:
+        kind: Any = type(value)
+        if issubclass(kind, type) and issubclass(value, BaseException) and not _is_built_in(value):
+            bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
+            written = [base.__name__ if _is_built_in(base) else self._reference(base) for base in bases]
+            return {EXCEPTION: [self._number(value), value.__name__, written]}
+        is_record = getattr(getattr(kind, "__dataclass_params__", None), "eq", False)
+        return {REFERENCE: [self._number(value), kind.__name__, *([self._number(kind)] if is_record else [])]}
+
+    def _number(self, value: object) -> int:
         # An object in the list stays alive, so its identity stays its own.
         number = self._numbers.setdefault(id(value), len(self._objects))
         if number == len(self._objects):
             self._objects.append(value)
-        return {REFERENCE: [number, type(value).__name__]}
+        return number
+
+    def _failure(self, kind: str, error: BaseException) -> bytes:
+        """A reply that tells of an exception; describing one runs foreign code (``__str__``) and may fail itself."""
+        try:
+            text, part = describe(error)
+        except BaseException:
+            return json.dumps([kind, "Exception", "", ""]).encode()
+        try:
+            found = type(error).__name__ if _is_built_in(type(error)) else type(error)
+            what = [found, [*error.args], vars(error), str(error)]
+            whole = values.pack([kind, what, text, part], self._reference)
+        except BaseException:
+            whole = b""
+        if 0 < len(whole) <= _LONGEST_FAILURE:
+            return whole
+        return json.dumps([kind, _built_in(type(error)), text, part]).encode()
 
     def _object(self, key: str, content: Any) -> object:
         return getattr(builtins, content) if key == BUILT_IN else {REFERENCE: self._objects}[key][content]
@@ -163,19 +196,19 @@ def _compiled(part: str, source: str) -> CodeType:
     return compile(source, f"<{part}>", "exec", dont_inherit=True)
 
 
-def _failure(kind: str, error: BaseException) -> bytes:
-    """A reply that tells of an exception; describing one runs foreign code (``__str__``) and may fail itself."""
-    try:
-        text, part = describe(error)
-        return json.dumps([kind, _built_in(error), text, part]).encode()
-    except BaseException:
-        return json.dumps([kind, "Exception", "", ""]).encode()
+def _fields(record: Any) -> list[object]:
+    """What decides whether two instances of a dataclass are equal."""
+    fields = __import__("dataclasses").fields(record)
+    return [getattr(record, field.name) for field in fields if field.compare]
 
 
-def _built_in(error: BaseException) -> str:
-    """The name of the nearest built-in class: that is what a check can expect."""
-    names = (kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind)
-    return next(names, "Exception")
+def _built_in(kind: type[BaseException]) -> str:
+    """The name of the nearest built-in class."""
+    return next((base.__name__ for base in kind.__mro__ if _is_built_in(base)), "Exception")
+
+
+def _is_built_in(kind: type) -> bool:
+    return getattr(builtins, kind.__name__, None) is kind
 
 
 def describe(error: BaseException) -> tuple[str, str]:

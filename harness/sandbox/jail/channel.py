@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-# A value longer than this is no answer to any question.
-LONGEST = 16 << 20
+# A value longer than this is no answer to any question; an order also holds sources with their data.
+LONGEST, LONGEST_ORDER = 16 << 20, 64 << 20
 _HEAD = 4
 _PIECE = 1 << 16
 
@@ -41,15 +41,15 @@ class Channel:
         while rest:
             rest = rest[self._write(self._descriptor, rest) :]
 
-    def receive(self) -> bytes:
-        """Waits for a message.
+    def receive(self, longest: int = LONGEST) -> bytes:
+        """Waits for a message of at most that many bytes.
 
         Raises:
             EOFError: The other side is gone.
             TooLongError: The message is longer than allowed.
         """
         length = int.from_bytes(self._take(_HEAD), "little")
-        if length > LONGEST:
+        if length > longest:
             raise TooLongError(length)
         return self._take(length)
 

@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# No source text can hold this name.
-PASSED = "@passed"
+# No source text can hold these names.
+PASSED, IN_PLACE = "@passed", "@in_place"
 _BUILT_IN = frozenset(dir(builtins))
 _BODIES = ("body", "orelse", "finalbody")
 
@@ -26,7 +26,8 @@ class Checks:
 
     Attributes:
         setup: What runs before them.
-        code: The checks, with a call of :data:`PASSED` after every assertion that held.
+        code: The checks, with a call of :data:`PASSED` after every assertion that held. What is called only for what
+            it does, as a statement or in ``assert f(x) is None``, is first handed to :data:`IN_PLACE`.
         asserts: Whether they hold an assertion at all.
         modules: Names of the standard library they use without importing them.
         names: What comes from the program, unless the setup defines it.
@@ -58,7 +59,10 @@ def prepare(setup: str, checks: str, entry_point: str) -> Checks:
     candidates = (free & sys.stdlib_module_names) - {entry_point}
     modules = candidates & _attribute_bases(tree) if candidates else set()
     names = (free - _BUILT_IN - modules) | ({entry_point} & free)
-    asserts = _count_assertions(tree.body)
+    if not names and not entry_point:
+        # Then they judge nothing of the program, unless it is a function with the name of a built-in one.
+        names = free & _first_called(tree)
+    asserts = _instrument(tree.body)
     return Checks(
         setup=compile(setup, f"<{SETUP}>", "exec", dont_inherit=True),
         code=compile(tree, f"<{CHECKS}>", "exec", dont_inherit=True),
@@ -95,22 +99,37 @@ def _attribute_bases(tree: ast.Module) -> set[str]:
     return {base.id for base in dotted} - others
 
 
-def _count_assertions(body: list[ast.stmt]) -> int:
-    """Puts a call behind every assertion, in place; returns how many there are."""
+def _first_called(tree: ast.Module) -> set[str]:
+    """The name that the first assertion calls before any other: ``f`` in ``abs(f(1) - 2) < len("abc")``."""
+    asserted = next((node for node in ast.walk(tree) if isinstance(node, ast.Assert)), tree)
+    calls = [node for node in ast.walk(asserted) if isinstance(node, ast.Call)]
+    # Its arguments call nothing, and it ends before the others of that kind do.
+    innermost = [call for call in calls if sum(isinstance(node, ast.Call) for node in ast.walk(call)) == 1]
+    first = min(innermost, key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0), default=None)
+    return {first.func.id} if first is not None and isinstance(first.func, ast.Name) else set()
+
+
+def _instrument(body: list[ast.stmt]) -> int:
+    """Puts a call behind every assertion and around what is called in place; returns how many assertions there are."""
     found = 0
     for place in reversed(range(len(body))):
         statement = body[place]
+        match statement:
+            case ast.Expr(ast.Call() as call) | ast.Assert(
+                ast.Compare(ast.Call() as call, [ast.Is() | ast.Eq()], [ast.Constant(None)])
+            ):
+                call.func = _called(IN_PLACE, call.func, call.func)
         if isinstance(statement, ast.Assert):
-            body.insert(place + 1, _passed(statement))
+            body.insert(place + 1, ast.copy_location(ast.Expr(_called(PASSED, statement)), statement))
             found += 1
             continue
         for part in _BODIES:
-            found += _count_assertions(getattr(statement, part, None) or [])
+            found += _instrument(getattr(statement, part, None) or [])
         for branch in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            found += _count_assertions(branch.body)
+            found += _instrument(branch.body)
     return found
 
 
-def _passed(statement: ast.Assert) -> ast.Expr:
-    place = {"lineno": statement.lineno, "col_offset": statement.col_offset}
-    return ast.Expr(ast.Call(ast.Name(PASSED, ast.Load(), **place), [], [], **place), **place)
+def _called(name: str, place: ast.expr | ast.stmt, *arguments: ast.expr) -> ast.Call:
+    function = ast.copy_location(ast.Name(name, ast.Load()), place)
+    return ast.copy_location(ast.Call(function, list(arguments), []), place)

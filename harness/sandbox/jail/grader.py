@@ -14,7 +14,7 @@ import sys
 from . import candidate, checks, nursery
 from .channel import Channel, Dismissed, TooLongError
 from .policy import Policy
-from .proxies import Peer, told
+from .proxies import Peer, in_place, told
 from .values import UnreadableError
 
 TYPE_CHECKING = False
@@ -30,10 +30,6 @@ FAILURE = "failure"
 _PIECE = 1 << 16
 _ASKER = 0
 _RECURSION_LIMIT = sys.getrecursionlimit()
-
-
-class OutputLimitError(BaseException):
-    """The program printed more than allowed; no check may catch this."""
 
 
 class Grader:
@@ -87,15 +83,13 @@ class Grader:
         conversation.drain()
         if ended["deserted"]:
             outcome, detail = EXCEPTION, "the connection was closed before the last check"
-        if len(conversation.stdout) > self._policy.output_bytes:
-            outcome, detail = OUTPUT_LIMIT, ""
         return {
             **ended,
             "outcome": outcome,
             "detail": detail,
             "assertions": grading.assertions,
             "shown": grading.shown,
-            "stdout": bytes(conversation.stdout[: self._policy.output_bytes]),
+            "stdout": bytes(conversation.stdout),
         }
 
     def close(self) -> None:
@@ -126,7 +120,7 @@ class _Conversation(Channel):
     """The connection to a program; while it waits, it reads what the program prints.
 
     Attributes:
-        stdout: What was printed so far, little more than allowed.
+        stdout: What was printed so far, up to the limit; what comes after it is read and dropped.
     """
 
     def __init__(self, descriptor: int, output: int, limit: int) -> None:
@@ -142,23 +136,23 @@ class _Conversation(Channel):
         """Reads what is left; who else may hold the other end is not waited for."""
         os.set_blocking(self._output, False)
         with contextlib.suppress(BlockingIOError):
-            while len(self.stdout) <= self._limit and (piece := os.read(self._output, _PIECE)):
-                self.stdout += piece
+            while len(self.stdout) < self._limit and self._read_output():
+                pass
 
     def _fill(self) -> None:
         ready = dict(self._poll.poll())
         if _ASKER in ready:
             # Nothing comes from there before the reply, but its end.
             raise Dismissed
-        if self._output in ready:
-            piece = os.read(self._output, _PIECE)
-            self.stdout += piece
-            if not piece:
-                self._poll.unregister(self._output)
-            if len(self.stdout) > self._limit:
-                raise OutputLimitError
+        if self._output in ready and not self._read_output():
+            self._poll.unregister(self._output)
         if self._descriptor in ready:
             super()._fill()
+
+    def _read_output(self) -> bool:
+        piece = os.read(self._output, _PIECE)
+        self.stdout += piece[: self._limit - len(self.stdout)]
+        return bool(piece)
 
 
 class _Grading:
@@ -203,6 +197,7 @@ class _Grading:
 
     def _prepared_namespace(self, source: str) -> dict[str, Any]:
         namespace: dict[str, Any] = {"__name__": candidate.MODULE, checks.PASSED: self._count}
+        namespace[checks.IN_PLACE] = in_place
         if source:
             exec(self._checks.setup, namespace)  # noqa: S102  trusted
         for name in self._checks.modules:
@@ -229,8 +224,6 @@ def _judged(error: BaseException) -> tuple[str, str]:
     match error:
         case EOFError() | ConnectionError():
             return GONE, ""
-        case OutputLimitError():
-            return OUTPUT_LIMIT, ""
         case TooLongError():
             return OUTPUT_LIMIT, f"a value of {error} bytes was returned"
         case UnreadableError():

@@ -10,7 +10,7 @@ import sys
 import warnings
 
 from . import linux, nursery
-from .channel import Channel, Dismissed
+from .channel import LONGEST_ORDER, Channel, Dismissed
 from .confinement import BUBBLEWRAP, FULL, confine_checks, file_rules, isolate, keep_only
 from .policy import Policy
 from .preload import preload
@@ -34,7 +34,7 @@ def main() -> None:
         with contextlib.closing(_confined_grader(Policy(**policy), boot)) as grader:
             parent.send(marshal.dumps({}))
             while True:
-                parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive()))))  # noqa: S302
+                parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302
     except (EOFError, Dismissed):
         pass
     except BaseException as error:

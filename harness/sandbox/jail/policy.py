@@ -12,7 +12,7 @@ class Policy:
         checks_user: The same for its checks; another one, so that neither can touch the other.
         limits: Hard limits of a program by name as in :mod:`.rlimits`.
         wall_s: Seconds it may live.
-        output_bytes: What it may print.
+        output_bytes: How much of what it prints is kept.
         box: The work directory of programs.
         box_entries: Files and directories it may hold.
         box_bytes: Disk space it may take.

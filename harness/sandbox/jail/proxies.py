@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import functools
+from collections import deque
 
 from . import values
-from .candidate import BUILT_IN, ENDED, RAISED, REFERENCE, UNREADABLE, VALUE
+from .candidate import BUILT_IN, ENDED, EXCEPTION, RAISED, REFERENCE, UNREADABLE, VALUE
 from .channel import LONGEST, Channel, TooLongError
 
 TYPE_CHECKING = False
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 # Their meaning to the interpreter is not "something went wrong": inside a check they could end a loop early.
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
+_LONGEST_NAME = 100
 
 
 class ProgramError(Exception):
@@ -33,6 +36,7 @@ class Peer:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._exceptions: dict[int, _Caught] = {}
         self.is_silent = False
         self.failure: Exception | None = None
 
@@ -40,7 +44,7 @@ class Peer:
         """Asks the program to do something.
 
         Raises:
-            Exception: Whatever the program raised, as the nearest built-in class; ``told`` of it says what and where.
+            Exception: Whatever the program raised, as a class of the checks; ``told`` of it says what and where.
             EOFError: The program has ended.
             channel.TooLongError: The reply is too long.
             values.UnreadableError: The reply is no value.
@@ -63,15 +67,24 @@ class Peer:
         match received:
             case [str(kind), value] if kind == VALUE:
                 return value
-            case [str(kind), str(name), str(text), str()] if kind in (RAISED, UNREADABLE, ENDED):
-                raise _End if kind == ENDED else _raised(kind, name, text)
+            case [str(kind), error, str(text), str()] if kind in (RAISED, UNREADABLE, ENDED):
+                raise _End if kind == ENDED else _raised(kind, error, text)
         raise values.UnreadableError("a reply of no known form")
 
-    def _referred(self, key: str, content: Any) -> Remote:
+    def _referred(self, key: str, content: Any) -> Remote | _Caught:
+        if key == EXCEPTION:
+            number, kind, bases = content
+            if number not in self._exceptions:
+                kinds = tuple(map(_usable, bases)) or (ProgramError,)
+                remote = Remote(self, int(number), "type")
+                self._exceptions[number] = _Caught(
+                    str(kind)[:_LONGEST_NAME], kinds, {"_remote": remote, "__str__": _said}
+                )
+            return self._exceptions[number]
         if key != REFERENCE:
             raise KeyError(key)
-        number, kind = content
-        return Remote(self, int(number), str(kind)[:100])
+        number, kind, *record = content
+        return Remote(self, int(number), str(kind)[:_LONGEST_NAME], *map(int, record))
 
 
 class _End(Exception):  # noqa: N818  an end is no error
@@ -97,31 +110,71 @@ def told(error: BaseException) -> Told | None:
     return found if isinstance(found, Told) else None
 
 
-def _raised(kind: str, name: str, text: str) -> BaseException:
-    found = getattr(builtins, name, None)
-    usable = isinstance(found, type) and issubclass(found, BaseException) and not issubclass(found, _NEVER_RAISED)
+def _raised(kind: str, content: Any, text: str) -> BaseException:
+    """The exception of a reply, which gives the name of a built-in one, or class, arguments, attributes and text.
+
+    Raises:
+        values.UnreadableError: It says something else.
+    """
+    attributes: dict[Any, Any] = {}
+    match content:
+        case str():
+            found, arguments, said = content, [text], text
+        case [found, list(arguments), dict(attributes), str(said)]:
+            pass
+        case _:
+            raise values.UnreadableError("an exception of no known form")
     try:
-        error: BaseException = found(text) if found is not None and usable else ProgramError(text)
-    except TypeError:
+        error: BaseException = type.__call__(_usable(found), *arguments)
+    except Exception:
         # Such as UnicodeDecodeError, which wants five arguments.
         error = ProgramError(text)
+    error.__dict__.update(attributes, _said=said)
     error.__cause__ = Told(kind, text)
     return error
 
 
+def _usable(kind: object) -> type[BaseException]:
+    found = vars(builtins).get(kind) if isinstance(kind, str) else kind
+    known = isinstance(kind, _Caught) or (
+        isinstance(kind, str) and isinstance(found, type) and issubclass(found, BaseException)
+    )
+    return found if known and not issubclass(found, _NEVER_RAISED) else ProgramError  # type: ignore[return-value, arg-type]
+
+
+class _Caught(type):
+    """A class of exceptions that the program defines: checks catch it, all else about it is the program's to decide.
+
+    It is a class of its own for every program, so what the checks themselves raise is never one of them.
+    """
+
+    _remote: Remote
+
+    def __call__(cls, *arguments: object, **keywords: object) -> Any:
+        return cls._remote(*arguments, **keywords)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls._remote, name)
+
+
+def _said(error: Any) -> str:
+    return str(error.__dict__["_said"])
+
+
 class Remote:
-    """An object that stays with the program; equal to itself only.
+    """An object that stays with the program; equal to itself, and as a dataclass to one of its class with equal fields.
 
     Calls, attributes, items, iteration, length, truth and text are the program's to decide, as they are where it
     returns a value. Comparison is not: the other side of it may be what the checks expect.
     """
 
-    __slots__ = ("_kind", "_number", "_peer")
+    __slots__ = ("_kind", "_number", "_peer", "_record")
 
-    def __init__(self, peer: Peer, number: int, kind: str) -> None:
+    def __init__(self, peer: Peer, number: int, kind: str, record: int | None = None) -> None:
         object.__setattr__(self, "_peer", peer)
         object.__setattr__(self, "_number", number)
         object.__setattr__(self, "_kind", kind)
+        object.__setattr__(self, "_record", record)
 
     def __call__(self, *arguments: object, **keywords: object) -> Any:
         """Calls the program's function; raises as :meth:`Peer.ask`."""
@@ -166,18 +219,51 @@ class Remote:
         return f"<{self._kind} of the program>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Remote) and other._number == self._number
+        if not isinstance(other, Remote) or other._number == self._number:
+            return isinstance(other, Remote)
+        if self._record is None or other._record != self._record:
+            return False
+        return bool(self._peer.ask("fields", self) == self._peer.ask("fields", other))
 
     def __hash__(self) -> int:
-        return hash(self._number)
+        return hash(self._number if self._record is None else self._record)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, Remote) and self._peer.ask("instance", instance, self) is True
 
     def __reduce__(self) -> str:
         raise TypeError(f"a {self._kind} of the program cannot be copied")
 
 
+def in_place(function: Any) -> Any:
+    """The same function; if it is the program's, what it changes in lists and the like is seen by who passed them."""
+    return functools.partial(_call_in_place, function) if isinstance(function, Remote) else function
+
+
+def _call_in_place(function: Remote, /, *arguments: Any, **keywords: Any) -> Any:
+    passed = [*arguments, *keywords.values()]
+    match function._peer.ask("call_in_place", function, list(arguments), keywords):
+        case [result, list(changed)] if len(changed) == len(passed):
+            pass
+        case _:
+            raise values.UnreadableError("arguments of no known form")
+    for mine, theirs in zip(passed, changed, strict=True):
+        if type(mine) is not type(theirs) or values.pack(mine, _reference) == values.pack(theirs, _reference):
+            continue
+        if isinstance(mine, list | bytearray | deque):
+            mine.clear()
+            mine.extend(theirs)
+        elif isinstance(mine, dict | set):
+            mine.clear()
+            mine.update(theirs)
+    return result
+
+
 def _reference(value: object) -> dict[str, Any]:
     if isinstance(value, Remote):
         return {REFERENCE: value._number}
+    if isinstance(value, _Caught):
+        return {REFERENCE: value._remote._number}
     name = getattr(value, "__name__", "")
     if isinstance(name, str) and vars(builtins).get(name) is value:
         return {BUILT_IN: name}

@@ -1,19 +1,22 @@
-"""How values cross between a program and its checks: as plain built-in types, and as nothing else.
+"""How values cross between a program and its checks: as built-in types and a few of the standard library's.
 
 A value is written as JSON; what JSON cannot tell apart is an object with one key, the name of the type. An instance of
-a subclass of a built-in type crosses as that type, so no method of the program's own comes along. Whatever is not
-made of built-in types stays where it is, and a reference crosses in its place.
+a subclass of such a type crosses as that type, so no method of the program's own comes along. Whatever is not made of
+these types stays where it is, and a reference crosses in its place.
 """
 
 from __future__ import annotations
 
+import collections
 import functools
+import importlib
 import json
+from operator import attrgetter
 from types import NoneType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     Refer = Callable[[object], dict[str, Any]]
@@ -84,21 +87,17 @@ def _written(value: object, refer: Refer, depth: int) -> object:
         return value
     if depth > DEEPEST:
         return refer(value)
-    writer = _WRITERS.get(kind)
-    if writer is None:
-        base = next((base for base in _BASES if issubclass(kind, base)), None)
-        if base is None:
-            return _foreign(value, refer)
-        writer = _WRITERS[base]
-    return writer(value, refer, depth + 1)
-
-
-def _foreign(value: Any, refer: Refer) -> object:
-    kind: type = type(value)
-    if kind.__module__ == "decimal" and kind.__name__ == "Decimal":
-        return {"decimal": str(value)}
-    if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
-        return {"fraction": [hex(value.numerator), hex(value.denominator)]}
+    for base in kind.__mro__:
+        writer = _WRITERS.get(base)
+        if writer is not None:
+            return writer(value, refer, depth + 1)
+        name = f"{base.__module__.partition('.')[0]}.{base.__name__}"
+        if name in _LIBRARY:
+            kinds, take_apart = _LIBRARY[name]
+            arguments = [*take_apart(value)]
+            if not _fit(arguments, kinds):
+                return refer(value)
+            return {name: [_written(one, refer, depth + 1) for one in arguments]}
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return {"type": value.__name__}
     return refer(value)
@@ -113,6 +112,12 @@ def _tagged(name: str, elements: Callable[[Any], Any]) -> Writer:
     return lambda value, refer, depth: {name: [_written(element, refer, depth) for element in elements(value)]}
 
 
+def _tuple(value: Any, refer: Refer, depth: int) -> object:
+    elements = [_written(element, refer, depth) for element in tuple.__iter__(value)]
+    fields = getattr(type(value), "_fields", None)
+    return {"tuple": elements} if fields is None else {"named": [type(value).__name__, list(fields), elements]}
+
+
 def _pairs(value: Any, refer: Refer, depth: int) -> object:
     return {"dict": [[_written(key, refer, depth), _written(one, refer, depth)] for key, one in dict.items(value)]}
 
@@ -123,7 +128,7 @@ _WRITERS: dict[type, Writer] = {
     str: lambda value, refer, depth: str.__str__(value),
     float: lambda value, refer, depth: float.__float__(value),
     list: lambda value, refer, depth: [_written(element, refer, depth) for element in list.__iter__(value)],
-    tuple: _tagged("tuple", tuple.__iter__),
+    tuple: _tuple,
     set: _tagged("set", set.__iter__),
     frozenset: _tagged("frozenset", frozenset.__iter__),
     dict: _pairs,
@@ -132,23 +137,71 @@ _WRITERS: dict[type, Writer] = {
     complex: lambda value, refer, depth: {"complex": [value.real, value.imag]},
     range: lambda value, refer, depth: {"range": [hex(value.start), hex(value.stop), hex(value.step)]},
     **{view: _tagged(name, iter) for view, name in _VIEWS.items()},
+    collections.defaultdict: lambda value, refer, depth: {
+        "defaultdict": [_written(part, refer, depth) for part in (value.default_factory, dict(value))]
+    },
 }
+_TIME = ("hour", "minute", "second", "microsecond", "tzinfo")
+# Types of the standard library: arguments that make an equal instance, and what these are. Others could make a
+# constructor do something else, such as take the state of a pickled instance.
+_LIBRARY: dict[str, tuple[str, Callable[[Any], Iterable[Any]]]] = {
+    "collections.Counter": ("dict", lambda value: [dict(value)]),
+    "collections.OrderedDict": ("dict", lambda value: [dict(value)]),
+    "collections.deque": ("list int|NoneType", lambda value: [list(value), value.maxlen]),
+    "datetime.date": ("int int int", attrgetter("year", "month", "day")),
+    "datetime.datetime": (
+        "int int int int int int int timezone|NoneType",
+        attrgetter("year", "month", "day", *_TIME),
+    ),
+    "datetime.time": ("int int int int timezone|NoneType", attrgetter(*_TIME)),
+    "datetime.timedelta": ("int int int", attrgetter("days", "seconds", "microseconds")),
+    "datetime.timezone": ("timedelta", lambda value: [value.utcoffset(None)]),
+    "decimal.Decimal": ("str", lambda value: [str(value)]),
+    "fractions.Fraction": ("int int", attrgetter("numerator", "denominator")),
+    "pathlib.PosixPath": ("str", lambda value: [str(value)]),
+    "pathlib.PurePosixPath": ("str", lambda value: [str(value)]),
+}
+_MOST_FIELDS = 255
 _BASES = (int, str, float, list, tuple, dict, set, frozenset, bytes, bytearray, complex)
 # Types whose instances cross; any other might do something when it is called.
 _TYPES: dict[str, type] = {kind.__name__: kind for kind in (*_BASES, bool, range, NoneType)}
 
 
-def _decimal(text: str) -> object:
+def _fit(arguments: list[Any], kinds: str) -> bool:
+    known = [kind.split("|") for kind in kinds.split()]
+    return len(arguments) == len(known) and all(
+        type(one).__module__ in ("builtins", "datetime") and type(one).__name__ in names
+        for one, names in zip(arguments, known, strict=True)
+    )
+
+
+def _from_library(name: str, arguments: list[Any]) -> Any:
+    if not _fit(arguments, _LIBRARY[name][0]):
+        raise TypeError("arguments of other types")
     # Loaded where the first one arrives: few programs return any.
-    from decimal import Decimal
+    module, _, kind = name.partition(".")
+    return getattr(importlib.import_module(module), kind)(*arguments)
 
-    return Decimal(text)
+
+def _from_fields(parts: list[Any]) -> object:
+    name, fields, elements = parts
+    if type(fields) is not list or len(fields) > _MOST_FIELDS or any(type(one) is not str for one in [name, *fields]):
+        raise TypeError("names that are no text")
+    if not {"count", "index"}.isdisjoint(fields):
+        return _from_list(tuple)(elements)
+    return _named(name, *fields)._make(_from_list(list)(elements))
 
 
-def _fraction(parts: list[str]) -> object:
-    from fractions import Fraction
+@functools.lru_cache(maxsize=64)
+def _named(name: str, *fields: str) -> Any:
+    return collections.namedtuple(name, fields, rename=True)
 
-    return Fraction(*(int(part, 16) for part in parts))
+
+def _from_factory(parts: list[Any]) -> object:
+    factory, content = parts
+    if type(content) is not dict:
+        raise TypeError("content that is no dictionary")
+    return collections.defaultdict(factory, content)
 
 
 def _from_list(kind: Callable[[list[Any]], object]) -> Callable[[Any], object]:
@@ -181,7 +234,8 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "keys": _from_list(lambda keys: dict.fromkeys(keys).keys()),
     "values": _from_list(lambda values: dict(enumerate(values)).values()),
     "items": _from_list(lambda pairs: _from_pairs(pairs).items()),
-    "decimal": _decimal,
-    "fraction": _from_list(_fraction),
+    "defaultdict": _from_list(_from_factory),
+    "named": _from_list(_from_fields),
     "type": _TYPES.__getitem__,
+    **{name: _from_list(functools.partial(_from_library, name)) for name in _LIBRARY},
 }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from baselines.masrouter.final import INSTRUCTIONS, LAST_OUTPUTS, NOTHING_CAME_BACK
+from baselines.masrouter.formats import TEXTS
 from baselines.masrouter.modes import MODES
 from baselines.masrouter.team import PREVIOUS_ROUND, THIS_ROUND, with_all_tests
 from harness.benchmarks import benchmark
@@ -15,7 +16,7 @@ from harness.benchmarks.mini import records
 from harness.items import CodeTask, Item
 from harness.llm.request import Reply, Request
 from harness.roles import by_domain, role
-from harness.trajectory import Trajectory
+from harness.trajectory import Episode, Trajectory
 from tests.baselines.masrouter.world import (
     ITEMS,
     MODE_NAMES,
@@ -27,6 +28,7 @@ from tests.baselines.masrouter.world import (
     role_of,
     walk,
 )
+from tests.scripted import backbones, sampling
 
 # Two of them are called twice by themselves.
 ROLES = ("Critic", "Reflector", "Historian", "WikiSearcher", "Economist", "Scientist")
@@ -82,7 +84,8 @@ async def test_the_call_sequence_of_every_mode(mode: str, agents: int) -> None:
     assert trajectory.answer == "the end"
     assert asked[-1][0] == most
     assert role_of(asked[-1][1]) == ""
-    assert {request.temperature for _, request in asked} == {0.0}
+    assert all(sampling(request) == backbones()[backbone].generation for backbone, request in asked)
+    assert len({request.draw for _, request in asked}) == len(asked)
     activations = sum(1 + (name in TWICE) for name in ROLES[:agents])
     counts = {"Reflection": 2 * agents, "Debate": 2 * activations}
     assert len(calls) == len(asked) == counts.get(mode, activations) + 1
@@ -100,7 +103,7 @@ async def test_what_every_agent_is_told_and_sees(mode: str, agents: int) -> None
     for slot, (name, requests) in enumerate(rounds.items()):
         assert len(requests) == (2 if mode == "Debate" else 1)
         its = profile(name)
-        blocks = [its.description, its.instruction, BY_NAME[mode].note, RULES]
+        blocks = [its.description, its.instruction, BY_NAME[mode].note, TEXTS[its.output]]
         assert {request.messages[0].content for request in requests} == {"\n\n".join(filter(None, blocks))}
         earlier = SEES.get(mode, [[]] * 6)[slot]
         lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text(mode, ROLES[at])) for at in earlier]
@@ -129,7 +132,26 @@ async def test_reflection_asks_once_more_and_roles_with_a_second_call_use_their_
     assert set(second) == set(ROLES[:3])
     for name, (own, instruction) in second.items():
         assert (own.role, own.content) == ("assistant", f"{name} first")
-        assert instruction.content == (profile(name).second_call or BY_NAME["Reflection"].second_call)
+        its = profile(name).second_call or BY_NAME["Reflection"].second_call
+        assert instruction.content == f"{its}\n\n{TEXTS['answer']}"
+
+
+async def test_agents_with_the_same_prompt_are_sampled_independently() -> None:
+    """Twins on one backbone: as many samples as calls, others in another rollout, and the same ones again."""
+    twins = Planned("Debate", ["Reflector"] * 3, ["small"] * 3)
+
+    async def keys(**options: Any) -> list[str]:
+        client = Client(lambda backbone, request: "I think so.")
+        await walk(twins, client, **options)
+        return [request.key for _, request in client.asked]
+
+    base = await keys()
+    assert len(set(base)) == len(base) == 13
+    assert await keys() == base
+    for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(1, 1)}, {"item": ITEMS[1]}):
+        assert not set(await keys(**other)) & set(base)
+    # The first round is one call and its second call; then the letters of those whom an agent hears tell prompts apart.
+    assert len(set(await keys(greedy=True))) == 2 + 6 + 1
 
 
 async def test_the_same_role_twice_is_two_agents() -> None:

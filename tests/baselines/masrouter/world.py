@@ -166,8 +166,8 @@ class Embeddings:
         return Encoded(embedding(text), len(text.split()))
 
 
-def workplace(client: Any, seed: int = 0, sandbox: Sandbox | None = None) -> Workplace:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "embeddings": Embeddings()}
+def workplace(client: Any, seed: int = 0, sandbox: Sandbox | None = None, *, greedy: bool = False) -> Workplace:
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "embeddings": Embeddings(), "greedy": greedy}
     bench = Workbench(sandbox or Passing())
     return Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(1.0), workbench=bench, **parts)
 
@@ -181,10 +181,11 @@ async def walk(
     seed: int = 0,
     episode: Episode = TEST,
     sandbox: Sandbox | None = None,
+    greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
     """One rollout at a desk of its own: what the desk recorded, and the trace."""
-    desk = workplace(client, seed, sandbox).desk(item, episode)
+    desk = workplace(client, seed, sandbox, greedy=greedy).desk(item, episode)
     rollout = Rollout(made, pool(domain), config(**changes))
     return desk.close(await rollout.solve(item, desk)), rollout.trace
 

@@ -12,7 +12,7 @@ from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.prompts import AGAIN, AGGREGATE, CANDIDATES_HEADER, NO_CANDIDATES
 from harness.learning import seeded
-from harness.llm.request import Message, Reply
+from harness.llm.request import Message, Reply, Sampling
 from harness.prompts import RECORDS_HEADER
 from tests.baselines.puppeteer.world import (
     MATHS,
@@ -25,6 +25,7 @@ from tests.baselines.puppeteer.world import (
     walk,
     workplace,
 )
+from tests.scripted import sampling
 
 ACTION = {action.key: action for action in ACTIONS}
 QUESTION = "Question:\nWhat is 6 times 7?"
@@ -90,7 +91,8 @@ async def test_calls_and_decisions_are_recorded_in_order() -> None:
         (3, "action", 0, "terminate", 10),
     ]
     assert (trajectory.depth, trajectory.embedded) == (2, 3)
-    assert {(request.temperature, request.draw, request.max_tokens) for _, request in client.asked} == {(0.0, 0, 2048)}
+    assert {sampling(request) for _, request in client.asked} == {Sampling(temperature=0.1)}
+    assert len({request.draw for _, request in client.asked}) == 3
 
 
 async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_whole_path_anew() -> None:

@@ -1,10 +1,10 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.benchmarks import benchmark
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last, fenced_blocks, last_box
+from harness.items import Item
 
 HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
 
@@ -15,6 +15,7 @@ HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
         (r"so \boxed{5}", "5"),
         (r"\boxed{1} then \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
         (r"\boxed{\boxed{7}}", "7"),
+        (r"\boxed{1 \boxed{7} \fbox{8}}", "8"),
         (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
         (r"\boxed{\left\{ x \right.} end", r"\left\{ x \right."),
         (r"\boxed{3} and \boxed{4", "3"),
@@ -32,6 +33,8 @@ def test_last_balanced_box(text: str, expected: str | None) -> None:
 
 def test_boxes_from_last_to_first() -> None:
     assert list(boxes_from_last(r"\boxed{a} \boxed{b} \boxed{c}")) == ["c", "b", "a"]
+    assert list(boxes_from_last(r"\boxed{a} \boxed{b \boxed{c} \boxed{d {} } \fbox{e}")) == ["e", "d {}", "c", "a"]
+    assert list(boxes_from_last(r"\boxed{a \boxed{b \boxed{c} d \boxed{e}} f} \boxed{g}")) == ["g", "e", "c"]
 
 
 @given(st.text(alphabet="abc12+ ", max_size=20), HOSTILE)
@@ -100,10 +103,24 @@ def test_any_text_is_accepted(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["\\boxed{", "`", "answer is ", "answer: ", "answer*:(", "```\n", "{", "}", "~" * 3, "\\"]
+    ("unit", "end"),
+    [
+        *(
+            (unit, "")
+            for unit in ("\\boxed{", "`", "answer is ", "answer: ", "answer*:(", "```\n", "{", "}", "~~~", "\\")
+        ),
+        ("\\boxed{", "}"),
+        ("\\boxed{(A) ", "}"),
+        ("\\boxed{1, we ", "}"),
+        ("The answer is A\nQuestion: ", ""),
+        ("12", " th x"),
+        ("(C)", "~ "),
+    ],
 )
-def test_time_grows_linearly(unit: str) -> None:
-    text = unit * 200_000
-    start = time.perf_counter()
+def test_long_texts_end(unit: str, end: str) -> None:
+    """In quadratic time this would go on for a good part of an hour."""
+    text = unit * 50_000 + end * 50_000
     read_all(text)
-    assert time.perf_counter() - start < 10
+    for key in ("math", "gsm_hard", "mmlu_pro"):
+        benchmark(key).extract(Item("1", key, "", ""), text)
+        benchmark(key).extract(Item("1", key, "", ""), f"\\boxed{{{text}}}")

@@ -54,6 +54,16 @@ def item_of(key: str) -> Item:
         ("The answer is (C), because A is even", "C"),
         ("The answer is C, I believe", "C"),
         (r"\boxed{C. vitamin A and B}", "C"),
+        # A reply that goes on to another question; before any answer, a question is the one that was asked.
+        ("The answer is (C).\n\nQuestion: Which is even?\nOptions:\nA. one\nB. two\nAnswer: The answer is (B).", "C"),
+        ("\\boxed{C}\n\n**Question 2:** Which?\n\nThe answer is \\boxed{A}", "C"),
+        ("The answer is (C).\n\n### Question 2\n\nThe answer is (B).", "C"),
+        ("The answer is (C).\nQ: Which?\nA: The answer is (B).", "C"),
+        ("The answer is (C).\n<|im_start|>user\nWhich?<|im_end|>\nThe answer is (B).", "C"),
+        ("The answer is (C).\n\nThe following are multiple choice questions.\nThe answer is (B).", "C"),
+        ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
+        ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
+        ("One says the answer is (A).\n\nNow, combining all the answers:\nThe answer is (C).", "C"),
     ],
 )
 def test_letters(text: str, letter: str | None) -> None:
@@ -98,6 +108,21 @@ def test_numbers(text: str, value: float) -> None:
         ("The answer is\n\\[\n5\n\\]", "5"),
         (r"The answer is \[ x+1 \] for all x.", "x+1"),
         ("The answer is $5$. I hope it is right.", "5"),
+        # What an option says, an ordinal counts or a clause argues is no part of the answer.
+        (r"\boxed{(C) Plane}", "(C)"),
+        (r"\boxed{\text{(C) Half plane}}", r"\text{(C)}"),
+        (r"\boxed{\text{(C)} \text{ Plane}}", r"\text{(C)}"),
+        ("\\boxed{12^{th} grade}", "12"),
+        (r"\boxed{12^{\text{th}} \text{ grade}}", "12"),
+        ("The answer is 23, we will see why.", "23"),
+        (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
+        # Here it is.
+        (r"\boxed{(A) and (B)}", "(A) and (B)"),
+        (r"\boxed{(A)x}", "(A)x"),
+        (r"\boxed{2^{nd}}", "2^{nd}"),
+        (r"\boxed{1, 2, \text{ and } 3}", r"1, 2, \text{ and } 3"),
+        (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
+        (r"\boxed{5 \text{ inches}}", r"5 \text{ inches}"),
     ],
 )
 def test_formulas(text: str, answer: str | None) -> None:

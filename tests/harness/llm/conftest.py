@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from harness.llm import retries
+from harness.llm import outage, retries
 from harness.llm.attempts import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint, simulated
@@ -23,6 +23,7 @@ Tried = Callable[[], list[tuple[int, str | None]]]
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_DELAY_S", 0.0)
+    monkeypatch.setattr(outage, "PROBE_EVERY_S", 0.01)
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
     def make(
         answers: Scripted | None = None,
         *urls: str,
-        timeout_s: float = 5,
+        timeout_s: float | None = 5,
         max_in_flight: int = 64,
         extended: bool = True,
         **more: Any,

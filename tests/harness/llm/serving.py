@@ -74,6 +74,13 @@ class Scripted:
         return models()
 
 
+class Selective(Scripted):
+    """Has its script for calls alone; who only asks whether it is there, is answered."""
+
+    def chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        return (200, completion()) if body["max_tokens"] == 1 else super().chat(body)
+
+
 @asynccontextmanager
 async def served_at(port: int = 0, **answers: Answer) -> AsyncIterator[str]:
     """An HTTP server with the given answers to ``models`` and ``chat``; gives its URL.

@@ -240,6 +240,8 @@ def test_the_key_changes_with_everything_that_can_change_a_reply() -> None:
         request("b"),
         request("a", temperature=0.7),
         request("a", top_p=0.9),
+        request("a", top_k=20),
+        request("a", repetition_penalty=1.05),
         request("a", max_tokens=10),
         request("a", draw=1),
         request("a", response_format="{}"),

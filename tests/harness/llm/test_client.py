@@ -9,7 +9,7 @@ from aiohttp import web
 
 from harness.errors import UserError
 from harness.llm.call_log import CallLog
-from harness.llm.request import Reply
+from harness.llm.request import Reply, Sampling
 from harness.llm.sealed_log import SealedLog
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, completion, request, served_at
@@ -35,6 +35,14 @@ async def test_every_generation_parameter_is_sent(extended: bool, make: Make) ->
             **(EXTENDED if extended else {}),
         }
     ]
+
+
+async def test_a_model_s_own_sampling_is_sent_whole(make: Make) -> None:
+    server = Scripted()
+    own = Sampling(0.7, 0.8, 20, 1.05)
+    await make(server).complete("m", request(**own._asdict()))
+    [body] = server.asked
+    assert {name: body[name] for name in own._fields} == own._asdict()
 
 
 async def test_usage_is_what_the_server_reports(make: Make) -> None:

@@ -39,7 +39,7 @@ SPECIAL = {
     "Commonsense/WikiSearcher": ("plain", "keywords", "lookup", True),
     "Math/MathSolver": ("numeric_hints", "formula", "none", False),
     "Math/MathTeacher": ("numeric_hints", "formula", "none", False),
-    "Math/ProgrammingExpert": ("numeric_hints", "code", "execute_answer", True),
+    "Math/ProgrammingExpert": ("numeric_hints", "program", "execute_answer", True),
     "Math/SoftwareDeveloper": ("plain", "formula", "execute_code", True),
     "Math/Inspector": ("plain", "answer", "none", False),
 }

@@ -11,7 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.sandbox.jail.checks import PASSED, prepare
+from harness.sandbox.jail.checks import IN_PLACE, PASSED, prepare
+
+
+def itself(function: Any) -> Any:
+    return function
 
 
 class Anything:
@@ -144,6 +148,12 @@ def test_modules_are_names_of_the_library_that_a_dot_follows(source: str, module
         ("def sum(a): return a\nassert sum(1)", "sum", [], ""),
         ("assert g(1)", "f", ["g"], ""),
         ("assert g(1)", "", ["g"], ""),
+        ("assert sum(1, 2) == abs(3)", "", ["sum"], ""),
+        ("assert set(sum(1, 2)) == set([3])", "", ["sum"], ""),
+        ("x = len('ab')\nassert abs(sum(x, 2) - 3) < 1", "", ["sum"], ""),
+        ("assert abs(f(1) - 3) < 1", "", ["f"], ""),
+        ("assert abs(sum(1, 2) - 3) < 1", "f", [], ""),
+        ("assert True", "", [], ""),
     ],
 )
 def test_the_entry_point_is_the_programs_even_where_a_built_in_has_its_name(
@@ -209,7 +219,7 @@ def test_every_assertion_that_holds_is_counted(case: str) -> None:
 
     expected, source = COUNTED[case]
     prepared = prepare("", source, "")
-    exec(prepared.code, {PASSED: count})  # noqa: S102
+    exec(prepared.code, {PASSED: count, IN_PLACE: itself})  # noqa: S102
     assert held == expected
     assert prepared.asserts == any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(source)))
 
@@ -218,7 +228,7 @@ def test_every_assertion_that_holds_is_counted(case: str) -> None:
 def test_what_fails_keeps_its_line(lines: int) -> None:
     source = "assert 1\n" * (lines - 1) + "assert 1 == 2, 'no'\nassert 1"
     with pytest.raises(AssertionError, match="no") as caught:
-        exec(prepare("", source, "").code, {PASSED: lambda: None})  # noqa: S102
+        exec(prepare("", source, "").code, {PASSED: lambda: None, IN_PLACE: itself})  # noqa: S102
     assert caught.tb.tb_next is not None
     frame = caught.tb.tb_next
     assert (frame.tb_lineno, frame.tb_frame.f_code.co_filename) == (lines, "<checks>")
@@ -240,7 +250,7 @@ def test_values_and_results_are_those_of_the_same_source() -> None:
         seen.append((f.__doc__, f.__annotations__, asyncio.run(g())))
         """
     )
-    spaces: list[dict[str, Any]] = [{PASSED: lambda: None}, {}]
+    spaces: list[dict[str, Any]] = [{PASSED: lambda: None, IN_PLACE: itself}, {}]
     exec(prepare("", source, "").code, spaces[0])  # noqa: S102
     exec(compile(source, "", "exec", dont_inherit=True), spaces[1])  # noqa: S102
     assert spaces[0]["seen"] == spaces[1]["seen"] == [("What it says.", {"x": "undefined", "return": "int"}, [2, 3])]

@@ -181,20 +181,14 @@ def test_the_order_holds_what_the_program_needs_and_no_check(judge: Judge) -> No
 
 
 @pytest.mark.parametrize("amount", [0, LIMIT, LIMIT + 1, 3 * LIMIT])
-def test_output_is_kept_up_to_the_limit_and_beyond_it_ends_the_check(judge: Judge, amount: int) -> None:
+def test_output_is_kept_up_to_the_limit(judge: Judge, amount: int) -> None:
     os.write(judge.printing, b"x" * amount)
     judged = judge.on(FUNCTION + reply("value", 42), ANSWER)
-    assert judged.outcome == ("passed" if amount <= LIMIT else "output_limit")
-    assert judged.stdout == b"x" * amount
+    assert judged.outcome == "passed"
+    assert judged.stdout == b"x" * min(amount, LIMIT)
 
 
 CAUGHT = "import os\n{}\ntry:\n    f(20)\nexcept Exception:\n    pass\nassert True"
-
-
-def test_no_check_survives_a_flood_of_output(judge: Judge) -> None:
-    source = CAUGHT.format(f"os.write({judge.printing}, b'x' * {LIMIT + 1})")
-    judged = judge.on(FUNCTION, source)
-    assert (judged.ended, judged.grading.assertions) == (("output_limit", ""), 0)
 
 
 @pytest.mark.parametrize("way", ["os.dup2(os.open(os.devnull, 0), {})", "os.write({}, b'x')"])
@@ -211,7 +205,7 @@ def test_a_program_that_does_not_listen_is_gone(judge: Judge) -> None:
 def test_output_that_is_left_is_read_without_waiting() -> None:
     output, end = os.pipe()
     conversation = grader._Conversation(output, output, LIMIT)
-    for written, kept in ((b"x" * 10, 10), (b"", 10), (b"y" * 2 * LIMIT, 10 + 2 * LIMIT), (b"z", 10 + 2 * LIMIT)):
+    for written, kept in ((b"x" * 10, 10), (b"", 10), (b"y" * 2 * LIMIT, LIMIT), (b"z", LIMIT)):
         os.write(end, written)
         conversation.drain()
         assert len(conversation.stdout) == kept

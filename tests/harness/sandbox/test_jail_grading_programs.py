@@ -84,7 +84,8 @@ PASSING = {
     ),
     "built-in functions": "assert [kind('3') if kind is not kinds[2] else kind(-3) for kind in kinds] == [3, 1, 3]",
     "values as they are": "assert WORDS == {'b': (1, 2), 'a': {3}} and list(WORDS) == ['b', 'a']",
-    "arguments are copies": "mine = [0]\nfill(mine)\nassert mine == [0]",
+    "arguments of a call in an expression are copies": "mine = [0]\n_ = fill(mine), fill(mine)\nassert mine == [0]",
+    "those of a call for its own sake are not": "mine = [0]\nfill(mine)\nfill(values=mine)\nassert mine == [0, 1, 1]",
     "exceptions as their nearest built-in one": (
         "def caught(name, kind):\n    try:\n        raises(name)\n    except kind:\n        return True\n"
         "assert caught('odd', Exception) and caught('missing', KeyError) and caught('value', ValueError)\n"

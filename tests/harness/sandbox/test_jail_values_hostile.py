@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import struct
+from collections import Counter, OrderedDict, defaultdict, deque
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import PosixPath, PurePosixPath
 from types import NoneType
 from typing import Any
 
@@ -16,11 +19,13 @@ from hypothesis import strategies as st
 from harness.sandbox.jail import values
 
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
-CONTAINERS = (list, tuple, set, frozenset, *VIEWS)
+CONTAINERS = (list, tuple, set, frozenset, deque, *VIEWS)
+DICTIONARIES = (dict, Counter, OrderedDict, defaultdict)
 PLAIN = (NoneType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
+LIBRARY = (date, datetime, time, timedelta, timezone, PosixPath, PurePosixPath)
 NAMES = [
     *("int", "tuple", "set", "frozenset", "dict", "bytes", "bytearray", "complex", "range", "keys", "values"),
-    *("items", "decimal", "fraction", "type", "object", "built_in", "__class__", "", "list", "str"),
+    *("items", "type", "object", "built_in", "__class__", "", "list", "str", "named", "defaultdict", *values._LIBRARY),
 ]
 
 
@@ -35,13 +40,13 @@ def resolve(key: str, content: Any) -> object:
 
 
 def made_of_plain_types(value: Any) -> bool:
-    if type(value) is dict:
+    if type(value) in DICTIONARIES:
         return all(made_of_plain_types(part) for pair in value.items() for part in pair)
-    if type(value) in CONTAINERS:
+    if type(value) in CONTAINERS or (isinstance(value, tuple) and type(value)(*value) == value):
         return all(made_of_plain_types(part) for part in value)
     if isinstance(value, type):
         return value in (*PLAIN, *CONTAINERS, dict)
-    return type(value) in (*PLAIN, Reference)
+    return type(value) in (*PLAIN, *LIBRARY, Reference)
 
 
 def is_harmless(content: bytes) -> bool:
@@ -85,8 +90,10 @@ VALID = json.dumps(
             {"dict": [[{"int": "0xffffffffffffffffff"}, {"set": [1, {"tuple": []}]}]]},
         ),
         *({"range": ["0x0", "-0x5", "-0x1"]}, {"bytes": "00ff"}, {"complex": [0.0, -1]}, {"object": 0}),
-        *({"keys": ["a"]}, {"values": [[1]]}, {"items": [["a", 1]]}, {"decimal": "1.50"}, {"type": "list"}),
-        *({"fraction": ["0x1", "0x3"]}, {"frozenset": [True]}, {"bytearray": ""}),
+        *({"keys": ["a"]}, {"values": [[1]]}, {"items": [["a", 1]]}, {"type": "list"}),
+        *({"decimal.Decimal": ["1.50"]}, {"fractions.Fraction": [1, 3]}, {"frozenset": [True]}, {"bytearray": ""}),
+        *({"datetime.date": [2024, 2, 29]}, {"collections.deque": [[1], None]}, {"named": ["P", ["x"], [1]]}),
+        *({"defaultdict": [{"type": "int"}, {"dict": [[1, 2]]}]}, {"collections.Counter": [{"dict": [["a", 2]]}]}),
     ]
 ).encode()
 
@@ -109,8 +116,20 @@ def test_the_valid_message_is_valid() -> None:
     [
         *("", " ", "nul", "[1", "[1] 2", '{"a": 1, "b": 2}', "{}", '{"unknown": 1}', '{"tuple": 5}', '{"set": [[1]]}'),
         *('{"dict": [[1]]}', '{"dict": [[[1], 2]]}', '{"int": 5}', '{"int": "g"}', '{"bytes": "0"}', '{"bytes": [1]}'),
-        *('{"range": []}', '{"range": ["0x0", "0x1", "0x0"]}', '{"complex": [1, 2, 3]}', '{"decimal": "x"}'),
-        *('{"complex": [1e999, ' + "9" * 400 + "]}", '{"fraction": ["0x1", "0x0"]}', '{"type": "type"}', "9" * 5000),
+        *('{"range": []}', '{"range": ["0x0", "0x1", "0x0"]}', '{"complex": [1, 2, 3]}', '{"decimal.Decimal": ["x"]}'),
+        *('{"complex": [1e999, ' + "9" * 400 + "]}", '{"fractions.Fraction": [1, 0]}', '{"type": "type"}', "9" * 5000),
+        *(
+            '{"datetime.date": [{"bytes": "07e40163"}]}',
+            '{"datetime.date": [2023, 2, 29]}',
+            '{"datetime.date": [1, 1]}',
+        ),
+        *('{"datetime.datetime": [{"bytes": "07e40163000000000000"}]}', '{"datetime.timezone": [{"object": 0}]}'),
+        *('{"collections.deque": [{"range": ["0x0", "0xfffffffffffff", "0x1"]}, null]}', '{"collections.deque": [1]}'),
+        *('{"collections.deque": [[1, 2], -1]}', '{"collections.Counter": ["aab"]}', '{"collections.Counter": [[1]]}'),
+        *('{"collections.OrderedDict": [{"object": 0}]}', '{"defaultdict": [5, {"dict": []}]}', '{"os.system": ["x"]}'),
+        *('{"defaultdict": [null, {"object": 0}]}', '{"fractions.Fraction": ["1e999999999", null]}'),
+        *('{"named": ["P", ["x"], [1, 2]]}', '{"named": ["P", [1], [1]]}', '{"named": ["a b", ["x"], [1]]}'),
+        *('{"fractions.Fraction": ["1", "2"]}', '{"named": [{"object": 0}, [], []]}', '{"decimal.Context": []}'),
         *('{"type": []}', '{"object": 1}', '{"object": "a"}', '{"built_in": "open"}', '{"type": "Liar"}'),
     ],
 )
@@ -123,6 +142,15 @@ def test_what_no_honest_side_writes_is_unreadable(text: str) -> None:
 def test_bytes_that_no_honest_side_writes_are_unreadable(content: bytes) -> None:
     with pytest.raises(values.UnreadableError):
         values.unpack(content, resolve)
+
+
+def test_a_field_has_no_name_that_means_something() -> None:
+    fields = ["__eq__", "_replace", "count", "x", "x", "a b", "import"]
+    for names in (fields, fields[:2] + fields[3:]):
+        written = {"named": ["P", names, [{"object": 0}, *range(len(names) - 1)]]}
+        found = values.unpack(json.dumps(written).encode(), resolve)
+        assert (found == (0,) * len(names), found.count(4)) == (False, 1)
+        assert {"x", "_0"} <= set(getattr(found, "_fields", {"x", "_0"}))
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"tuple":['])

@@ -232,7 +232,7 @@ BLOCKED = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
         (FORK_BOMB, LONG, Outcome.CPU_LIMIT),
         ("import time\ntime.sleep(60)", SHORT, Outcome.WALL_LIMIT),
         (BLOCKED, SHORT, Outcome.WALL_LIMIT),
-        ("while True:\n    print('x' * 1000)", LONG, Outcome.OUTPUT_LIMIT),
+        ("while True:\n    print('x' * 1000)", LONG, Outcome.CPU_LIMIT),
     ],
     ids=["daemon", "fork bomb", "sleep", "signals blocked", "flood"],
 )

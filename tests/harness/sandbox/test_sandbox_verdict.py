@@ -38,7 +38,6 @@ TIME = "more than 3 s of processor time"
         ({"outcome": "exception", "detail": "x"}, Execution(Outcome.EXCEPTION, "x", "out")),
         ({"outcome": "not_executable", "detail": "x"}, Execution(Outcome.NOT_EXECUTABLE, "x", "out")),
         ({"outcome": "memory_limit", "detail": "x"}, Execution(Outcome.MEMORY_LIMIT, "x", "out")),
-        ({"outcome": "output_limit"}, Execution(Outcome.OUTPUT_LIMIT, "more than 2 KiB of output", "out")),
         ({"outcome": "output_limit", "detail": "x"}, Execution(Outcome.OUTPUT_LIMIT, "x", "out")),
         ({"outcome": "failure", "detail": "x"}, Execution(Outcome.SANDBOX_ERROR, "x", "")),
         ({"cut": "wall"}, Execution(Outcome.WALL_LIMIT, "more than 7.5 s of wall time", "")),

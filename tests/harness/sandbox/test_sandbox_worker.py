@@ -182,6 +182,7 @@ async def test_a_report_arrives_whole_however_it_is_cut() -> None:
 
 async def test_a_program_that_no_worker_takes_is_not_executable() -> None:
     async with Sandbox(SMALL, workers=1) as sandbox:
-        execution = await sandbox.run(Program("x" * (17 << 20)))
+        execution = await sandbox.run(Program("x" * (65 << 20)))
         assert (await sandbox.run(Program("x = 1"))).outcome is Outcome.PASSED
-    assert execution == Execution(Outcome.NOT_EXECUTABLE, f"a program of {17 << 20} characters", "")
+    told = f"more than 64 MiB of source, {65 << 20} characters of it the program"
+    assert execution == Execution(Outcome.NOT_EXECUTABLE, told, "")

@@ -25,7 +25,14 @@ from .samples import Questions
 
 BACKBONE = "qwen-2.5-14B"
 KEYS = ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]
-KIND_OF_FIRST_CALL = {"text": "plan", "keywords": "search", "code": "solve", "formula": "solve", "answer": "solve"}
+KIND_OF_FIRST_CALL = {
+    "text": "plan",
+    "keywords": "search",
+    "code": "solve",
+    "program": "solve",
+    "formula": "solve",
+    "answer": "solve",
+}
 
 
 class Asked:

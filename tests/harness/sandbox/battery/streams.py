@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.harness.sandbox.battery.entry import (
+    BUSY,
+    CPU,
     KILLED,
     OUTPUT,
     PASSED,
@@ -104,9 +106,16 @@ def f(x):
 _READ_BACK = "import os\ndef f(x):\n    return os.read({descriptor}, 100)"
 
 PROGRAMS = (
-    Entry("flood in the call", "def f(x):\n    while True:\n        print('x' * 1000)", (OUTPUT,), kind=19),
-    Entry("flood by a thread", _FLOOD_BY_THREAD, (OUTPUT,), kind=19, rlimit=(OUTPUT, RAISED)),
-    Entry("one endless line", "import os\ndef f(x):\n    os.write(1, b'x' * 10_000_000)", (OUTPUT,), kind=20),
+    Entry(
+        "flood in the call",
+        "def f(x):\n    while True:\n        print('x' * 1000)",
+        (CPU,),
+        kind=19,
+        limits=BUSY,
+        lasts=True,
+    ),
+    Entry("flood by a thread", _FLOOD_BY_THREAD, (CPU,), kind=19, rlimit=(CPU, RAISED), limits=BUSY, lasts=True),
+    Entry("one endless line", "import os\ndef f(x):\n    os.write(1, b'x' * 10_000_000)", (WRONG,), kind=20),
     Entry("bytes that are no text", _JUNK, (PASSED,), kind=21),
     Entry("markers of success", _MARKERS, (WRONG,), kind=22),
     Entry("reports to every descriptor", _EVERY_DESCRIPTOR, (RAISED, KILLED, OUTPUT), kind=23, fools=True),

@@ -1,0 +1,258 @@
+"""The part of a program that its function needs: what only tries the program out is left out of grading."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import CodeType
+
+from harness.benchmarks.programs import definitions, parse
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
+# What a function looks up by a name that stands in no place of the program.
+_BY_ANY_NAME = frozenset({"eval", "exec", "globals", "locals", "vars"})
+_DECORATOR = re.compile(rb"^[ \t\f]*@", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """One statement of the top level, by the global names in it.
+
+    Attributes:
+        node: The statement.
+        loads: Names it reads, in the functions it defines too, except those that a loop or a ``with`` of it binds.
+        assigns: Names it binds, deletes or assigns a part of when it is executed.
+        changes: Names whose values it may change by calls, or the definition may when it is called.
+        stays: Whether it counts whatever the function needs.
+    """
+
+    node: ast.stmt
+    loads: frozenset[str]
+    assigns: frozenset[str]
+    changes: frozenset[str]
+    stays: bool
+
+    @property
+    def defines(self) -> bool:
+        return isinstance(self.node, _DEFINITIONS)
+
+
+def needed(source: str, entry_point: str, checks: str = "") -> str:
+    """A program without the statements of its top level that its function does not need.
+
+    The function needs what binds or changes a name that it uses, or that something it needs uses; statements that
+    call the function itself count only where they assign such a name. Asserts never count.
+
+    Args:
+        source: The program.
+        entry_point: The function.
+        checks: Source of the tests, which may use further names of the program.
+
+    Returns:
+        The program with ``pass`` in place of each statement left out, all others on the lines where they were; the
+        program as it is where it does not bind the function or cannot be compiled.
+    """
+    tree = parse(source)
+    if tree is None or entry_point not in definitions(tree):
+        return source
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            statements = [_read(node) for node in tree.body]
+            tests = [_read(node) for node in (parse(checks) or ast.Module([], [])).body]
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError, OverflowError):
+        return source
+    names = {entry_point}.union(*(test.loads for test in tests)).difference(*(test.assigns for test in tests))
+    kept = _Needs(statements, entry_point).of(names)
+    return source if len(kept) == len(statements) else _without(source, statements, kept)
+
+
+class _Needs:
+    """Which statements a function needs; the time grows linearly with the program.
+
+    Args:
+        statements: The top level.
+        entry_point: The function.
+    """
+
+    def __init__(self, statements: list[_Statement], entry_point: str) -> None:
+        self._statements = statements
+        self._loading = _index(statement.loads for statement in statements)
+        self._assigning = _index(statement.assigns for statement in statements)
+        self._changing = _index(statement.changes for statement in statements)
+        self._tried = self._users(entry_point)
+
+    def of(self, names: Iterable[str]) -> set[int]:
+        """Places of the statements that some names of the program need."""
+        kept: set[int] = set()
+        carriers: set[str] = set()
+        seen: set[str] = set()
+        every = frozenset(self._assigning)
+        pending = set(names)
+        for place, statement in enumerate(self._statements):
+            if statement.stays and not self._tries(statement):
+                kept.add(place)
+                pending |= statement.loads
+        while pending:
+            name = pending.pop()
+            seen.add(name)
+            found = {
+                *self._assigning[name],
+                *(place for place in self._effects(name, carriers) if not self._tries(self._statements[place])),
+            }
+            for place in found - kept:
+                kept.add(place)
+                pending |= self._statements[place].loads - seen
+            if name in _BY_ANY_NAME:
+                pending |= every - seen
+        return {place for place in kept if not isinstance(self._statements[place].node, ast.Assert)}
+
+    def _effects(self, name: str, carriers: set[str]) -> Iterator[int]:
+        """Statements that change the value of a name, themselves or through definitions not known as carriers yet."""
+        pending = list(self._changing[name])
+        while pending:
+            statement = self._statements[place := pending.pop()]
+            if not statement.defines:
+                yield place
+            elif not self._tries(statement):
+                for carrier in statement.assigns - carriers:
+                    carriers.add(carrier)
+                    pending += self._loading[carrier]
+
+    def _tries(self, statement: _Statement) -> bool:
+        """Whether a statement uses the function itself."""
+        return not statement.loads.isdisjoint(self._tried)
+
+    def _users(self, name: str) -> set[str]:
+        """The name, and those of all definitions that use it, themselves or through others."""
+        users, pending = {name}, [name]
+        while pending:
+            found = (self._statements[place] for place in self._loading[pending.pop()])
+            new = frozenset().union(*(statement.assigns for statement in found if statement.defines)) - users
+            users |= new
+            pending += new
+        return users
+
+
+def _index(names_of: Iterable[frozenset[str]]) -> defaultdict[str, list[int]]:
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, names in enumerate(names_of):
+        for name in names:
+            places[name].append(place)
+    return places
+
+
+def _read(node: ast.stmt) -> _Statement:
+    code = compile(ast.Module([node], []), "<answer>", "exec", dont_inherit=True)
+    loads, stores, declared = set(), set(), set()
+    for inner in _codes(code):
+        for step in dis.get_instructions(inner):
+            match step.opname:
+                case "LOAD_NAME" | "LOAD_GLOBAL" | "LOAD_FROM_DICT_OR_GLOBALS":
+                    loads.add(step.argval)
+                case "STORE_GLOBAL" | "DELETE_GLOBAL":
+                    declared.add(step.argval)
+                case "STORE_NAME" | "DELETE_NAME" if inner is code:
+                    stores.add(step.argval)
+    parts, setting = _assigned_parts(node)
+    changes = {name for name in _changed_by_calls(node) if name in loads}
+    if isinstance(node, _DEFINITIONS):
+        return _Statement(
+            node, frozenset(loads), frozenset({node.name}), frozenset(changes | declared | parts & loads), stays=False
+        )
+    return _Statement(
+        node,
+        frozenset(loads.difference(_targets(node))),
+        frozenset(stores | declared | parts),
+        frozenset(changes),
+        stays=setting or _stays(node),
+    )
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    pending = [code]
+    while pending:
+        yield (found := pending.pop())
+        pending += (constant for constant in found.co_consts if isinstance(constant, CodeType))
+
+
+def _targets(node: ast.stmt) -> Iterator[str]:
+    """Names that the loops and ``with`` statements in a statement bind before anything in them can use one."""
+    for part in ast.walk(node):
+        target = part.target if isinstance(part, ast.For) else getattr(part, "optional_vars", None)
+        names = ast.walk(target) if target else ()
+        yield from (name.id for name in names if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
+
+
+def _stays(node: ast.stmt) -> bool:
+    """Whether a statement is the docstring, an import of unknown or future names, or sets the depth of recursion."""
+    match node:
+        case ast.Expr(ast.Constant()) | ast.ImportFrom(module="__future__") | ast.ImportFrom(names=[ast.alias("*")]):
+            return True
+        case ast.Expr(ast.Call(ast.Attribute(attr="setrecursionlimit")) | ast.Call(ast.Name(id="setrecursionlimit"))):
+            return True
+    return False
+
+
+def _assigned_parts(node: ast.stmt) -> tuple[set[str], bool]:
+    """Names of which an attribute or an item is assigned or deleted, and whether one is of what a call returns."""
+    names, of_call = set(), False
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute | ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            name, called = _root(part)
+            names.add(name)
+            of_call |= called
+    return names, of_call
+
+
+def _changed_by_calls(node: ast.stmt) -> Iterator[str]:
+    """Names that stand before the dot, or among the arguments, of calls whose results nobody takes."""
+    for part in ast.walk(node):
+        if not isinstance(part, ast.Expr):
+            continue
+        call = part.value.elt if isinstance(part.value, _COMPREHENSIONS) else part.value
+        if not isinstance(call, ast.Call):
+            continue
+        if isinstance(call.func, ast.Attribute):
+            yield _root(call.func)[0]
+        if not (isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id)):
+            yield from (argument.id for argument in call.args if isinstance(argument, ast.Name))
+
+
+def _root(node: ast.expr) -> tuple[str, bool]:
+    """The name an expression begins with, and whether a call stands between."""
+    called = False
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        called |= isinstance(node, ast.Call)
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else "", called
+
+
+def _without(source: str, statements: list[_Statement], kept: set[int]) -> str:
+    """The program with ``pass`` for every statement not kept."""
+    text = source.encode()
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    written, copied, before = [], 0, 0
+    for place, statement in enumerate(statements):
+        node = statement.node
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        # A decorated definition begins, for the syntax tree, behind its decorators.
+        decorator = _DECORATOR.search(text, before, start) if getattr(node, "decorator_list", None) else None
+        start = decorator.start() if decorator else start
+        if place not in kept:
+            lines = len((text[start:end] + b"|").splitlines()) - 1
+            written += [text[copied:start], b"\n" * lines, b"pass"]
+            copied = end
+        before = end
+    shortened = b"".join([*written, text[copied:]]).decode()
+    return source if parse(shortened) is None else shortened

@@ -1,0 +1,230 @@
+"""What of a program is graded: the part that its function needs."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.benchmarks import Tools, benchmark
+from harness.benchmarks.needed import needed
+from harness.benchmarks.programs import LONGEST_PROGRAM
+from tests.harness.benchmarks.samples import ALL
+
+NORM = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
+# Lines that begin with a minus are left out, the others stay.
+TRIALS = """
+ \"\"\"What it does.\"\"\"
+ from __future__ import annotations
+-import pytest
+-from tests import cases
+ from decimal import *
+ import sys
+ sys.setrecursionlimit(10**6)
+ getcontext().prec = 50
+ def f(n):
+     return Decimal(n) if n < sys.maxsize else None
+-assert f(1) == 2
+-print(f(1))
+-sys.stdout.write(str(f(1)))
+-result = f(1)
+-print(result)
+-n = int(input())
+-for i in range(n):
+-    assert f(i)
+-@pytest.mark.slow
+-@pytest.mark.parametrize(
+-    ("n", "m"), cases
+-)
+-def test_f():
+-    assert f(1) == 3
+-test_f()
+-class Tests:
+-    def test(self):
+-        f(1)
+-def main():
+-    test_f()
+-try:
+-    main()
+-except AssertionError:
+-    raise
+-if __name__ == "__main__":
+-    main()
+"""
+NEEDS = """
+ from typing import Optional
+ from functools import cache
+ import heapq
+ LIMIT: int = 10
+ LIMIT += 1
+ low, (high, *_) = 1, (2, 3)
+ sieve = [True] * LIMIT
+ for i in range(2, LIMIT):
+     for j in range(i * i, LIMIT, i):
+         sieve[j] = False
+ heapq.heapify(sieve)
+ try:
+     import numpy as np
+ except ImportError:
+     np = None
+ with open("/dev/null") as file:
+     words = file.read()
+ edges = {}
+ def connect(a, b):
+     edges.setdefault(a, []).append(b)
+ def build(n):
+     global size
+     size = n
+     connect(0, n)
+ build(4)
+ [connect(k, k) for k in range(3)]
+ class Base:
+     pass
+ class Node(Base):
+     left: Optional[int] = None
+ Node.right = None
+ first = Node()
+ first.left = 3
+ depth = 5
+ if depth > 3:
+     def deeper(n):
+         return n + depth
+ else:
+     deeper = abs
+ def twice(function):
+     return function
+ default = 7
+ @twice
+ @cache
+ def f(n, m=default) -> Optional[int]:
+     i = result = low + high
+     return deeper(n) if np is None and sieve[n] and words is first and edges and size else i + result
+-result = 5
+-print(size)
+ f = twice(f)
+"""
+# Its names are told while it runs.
+BY_NAME = """
+ five = 5
+ def f(n):
+     return eval("five") + n
+ six = five
+-print(six)
+-assert f(1) == 6
+"""
+# The tests use a class that the function never names.
+BY_THE_TESTS = """
+ class Node:
+     pass
+-class Other:
+-    pass
+ def f(node):
+     return node.left
+-assert f(Node()) is None
+"""
+
+
+def parts(marked: str) -> tuple[str, list[str]]:
+    """The program, and its lines that stay."""
+    lines = marked.strip("\n").split("\n")
+    return "\n".join(line[1:] for line in lines), [line[1:] for line in lines if line[0] == " "]
+
+
+@pytest.mark.parametrize(
+    ("marked", "checks"),
+    [(TRIALS, ""), (NEEDS, ""), (BY_NAME, ""), (BY_THE_TESTS, "node = Node()\nassert f(node) is None\n")],
+)
+def test_what_the_function_needs_stays(marked: str, checks: str) -> None:
+    source, stays = parts(marked)
+    lines = needed(source, "f", checks).split("\n")
+    assert len(lines) == len(source.split("\n"))
+    assert [line for line in lines if line.strip() not in ("", "pass")] == [
+        line for line in stays if line.strip() != "pass"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "rest"),
+    [
+        ("def f(): return 1; x = 2\nprint(\n  f()); y = 3; f.n = 4", "def f(): return 1; x = 2\n\npass; pass; f.n = 4"),
+        ("s = 'é'; print(f)\r\ndef f(): return s", "s = 'é'; pass\r\ndef f(): return s"),
+        ("# @a\n@b  # é\n@c(\n1)\ndef g(): 0  # g\ndef f(): 0", "# @a\n\n\n\npass  # g\ndef f(): 0"),
+    ],
+)
+def test_the_rest_keeps_its_place(source: str, rest: str) -> None:
+    assert needed(source, "f") == rest
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(): 0\nassert = 1",  # no program
+        "def g(): 0\nassert g()",  # does not bind the function
+        "if 1:\n    def f(): 0\nprint(1)",
+        "def f(): 0\nreturn 1",  # a syntax tree that is no program
+        "def f(): 0\nx = 1 if f else 2\n" + "y = x\n" * LONGEST_PROGRAM,
+    ],
+)
+def test_what_cannot_be_read_stays_as_it_is(source: str) -> None:
+    assert needed(source, "f") == source
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *(
+                    "a = 1",
+                    "a += 1",
+                    "b = [a]",
+                    "b.append(a)",
+                    "for i in range(3): b += [i]",
+                    "def g(): b.insert(0, a)",
+                ),
+                *("g()", "def h(x): return g", "h(1)()", "c = b", "c.pop()", "del b[0]", "if a: b = c", "h(b)"),
+                *("print(a)", "assert f()", "x = f()", "print(f())", "def test(): assert f() == 0", "t = a"),
+            ]
+        ),
+        max_size=14,
+    )
+)
+def test_the_function_returns_what_it_did(statements: list[str]) -> None:
+    before = "a, b, c = 5, [6], [7]\ndef g(): pass\ndef h(x): return g\ndef f(): return a, b, c\n"
+    source = before + "\n".join(statements)
+    whole: dict[str, Any] = {"print": str}
+    try:
+        exec(source, whole)  # noqa: S102 - our own statements
+    except (AssertionError, IndexError):
+        return
+    alone: dict[str, Any] = {}
+    exec(needed(source, "f"), alone)  # noqa: S102 - our own statements
+    assert alone["f"]() == whole["f"]()
+    assert alone.keys().isdisjoint({"x", "t", "test"})
+
+
+@pytest.mark.parametrize(
+    "own", ["assert norm(3, 4) == 6", "import no_such_module", "print(norm('a', 'b'))", "test_norm()"]
+)
+async def test_a_right_program_is_right_whatever_its_own_trials_say(own: str, tools: Tools) -> None:
+    item = benchmark("humaneval").normalise(ALL["humaneval"])[0]
+    answer = f"{NORM}\ndef test_norm():\n    assert norm(3, 4) == 6\n\n{own}\n"
+    verdict = await benchmark("humaneval").grade(item, f"```python\n{answer}```", tools)
+    assert (verdict.correct, verdict.answer) == (True, answer)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "".join(f"a{number} = a{number + 1}\n" for number in reversed(range(9000))),
+        "".join(f"def g{number}(): g{number + 1}(); a0.add(1)\n" for number in range(5000)) + "g0()\n" * 5000,
+        "b = eval\n" * 20_000,
+        "@f\ndef g(): 0\n" * 10_000,
+        "a0 = 1;" * 20_000,
+        "a0 = " + "(" * 5000 + ")" * 5000,
+        "a0 = " + "1 + " * 40_000 + "1",
+    ],
+)
+def test_long_programs_end(hostile: str) -> None:
+    """In quadratic time this would go on for a good part of an hour."""
+    assert len(hostile) < LONGEST_PROGRAM
+    needed(f"def f(): return a0, eval\n{hostile}", "f")
