@@ -112,13 +112,11 @@ class Weights:
     Attributes:
         key: Name in presets.
         description: What is different, in the words of captions.
-        bits: Bits of a stored weight, scales included, outside of embeddings and output layer.
         models: Model and revision of each backbone there is with such weights.
     """
 
     key: str
     description: str
-    bits: float
     models: Mapping[str, Mapping[str, str | None]]
 
     def __str__(self) -> str:
@@ -145,7 +143,6 @@ _WEIGHTS_SCHEMA = {
         "type": "object",
         "properties": {
             "description": _FIELDS["description"],
-            "bits": {"type": "number", "exclusiveMinimum": 0},
             "backbones": {
                 "type": "object",
                 "minProperties": 1,
@@ -157,7 +154,7 @@ _WEIGHTS_SCHEMA = {
                 },
             },
         },
-        "required": ["description", "bits", "backbones"],
+        "required": ["description", "backbones"],
         "additionalProperties": False,
     },
 }
@@ -214,4 +211,4 @@ def load_weights(path: Path, name: str) -> Weights:
     if name not in entries:
         raise unknown("weight set", name, entries, str(path))
     entry = entries[name]
-    return Weights(name, entry["description"], entry["bits"], entry["backbones"])
+    return Weights(name, entry["description"], entry["backbones"])

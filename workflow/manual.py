@@ -57,7 +57,6 @@ PANELS: Mapping[str, Mapping[str, Entry]] = {
         "sandbox": Entry("gmr sandbox doctor", {1: "not passed, or not fit", 3: "the sandbox failed"}),
     },
     "Serve": {
-        "serve": Entry("gmr serve plan --deployment one-gpu"),
         "simulate": Entry("gmr simulate --preset smoke"),
     },
     "Share": {

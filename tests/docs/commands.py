@@ -25,13 +25,13 @@ PLACEHOLDERS = {
     "gmr COMMAND": "gmr forecast",
     "--preset NAME": "--preset smoke",
     "--preset PRESET": "--preset smoke",
-    "--deployment NAME": "--deployment one-gpu",
     "--data-dir FOLDER": "--data-dir /data/mirror",
 }
 
 # Programs of others, and why nothing about them is tried here.
 FOREIGN = {
     ".": "the shell: it reads the environment that `make` has made",
+    "bash": "the scripts of serving/, tried by tests/serving",
     "apt-get": "the system's packages",
     "cat": "shows a file",
     "diff": "compares two folders",
@@ -45,8 +45,7 @@ FOREIGN = {
     "pip": "installs packages",
     "printf": "makes an example",
     "python3": "makes an environment",
-    "sleep": "keeps a job of Slurm alive",
-    "sbatch": "Slurm; what it wraps is read as a command of its own",
+    "sbatch": "Slurm",
     "squeue": "Slurm",
 }
 
@@ -116,8 +115,6 @@ def _split(number: int, line: str, variables: dict[str, str]) -> Iterator[tuple[
             continue
         words = [re.sub(r"\$(\w+)", lambda name: variables.get(name[1], "."), word) for word in words]
         yield number, (words[0].rpartition("bin/")[2], *words[1:])
-        if "--wrap" in words:
-            yield from _split(number, words[words.index("--wrap") + 1], variables)
 
 
 def _words(line: str) -> list[str]:

@@ -84,8 +84,6 @@ def check_names(given: dict[str, Any], root: Path) -> None:
     # The last is no benchmark of a run, but among the recorded outputs that graders are held against.
     known = {*yaml_files.parse(root / "config" / "benchmarks.yaml"), "gsm8k"}
     assert {benchmarks} if isinstance(benchmarks, str) else set(benchmarks) <= known
-    if deployment := given.get("deployment"):
-        assert (ROOT / "config" / "serving" / f"{deployment}.yaml").exists()
 
 
 @pytest.mark.parametrize("page", SHOWN)
@@ -104,7 +102,7 @@ def test_commands_in_a_sentence_have_no_option_that_does_not_exist(page: str) ->
 
 @pytest.mark.parametrize(
     "words",
-    ["forecst", "forecast --colour", "cell --preset smoke", "ledger --preset", "serve sideways", "check-bundle"],
+    ["forecst", "forecast --colour", "cell --preset smoke", "ledger --preset", "sandbox sideways", "check-bundle"],
 )
 def test_the_parser_refuses_what_is_wrong(words: str) -> None:
     with pytest.raises(Exception, match=r"(?i)no such|missing|requires|option"):
@@ -112,9 +110,9 @@ def test_the_parser_refuses_what_is_wrong(words: str) -> None:
 
 
 def test_half_a_command_is_refused_for_what_it_has() -> None:
-    parse(["serve", "plan"], whole=False)
+    parse(["sandbox", "run"], whole=False)
     with pytest.raises(Exception, match="No such"):
-        parse(["serve", "sideways"], whole=False)
+        parse(["sandbox", "sideways"], whole=False)
 
 
 def test_targets_of_make_exist() -> None:
@@ -128,6 +126,10 @@ def test_modules_and_tests_exist() -> None:
             assert importlib.util.find_spec(command.words[2]), command
         else:
             assert (ROOT / command.words[1]).exists() or command.words[1] == "weekdays_questions.py", command
+    for command in everything("bash", "sbatch"):
+        named = [word for word in command.words[1:] if word.endswith(".sh")]
+        assert named, command
+        assert [path for path in named if not (ROOT / path).exists()] == [], command
     for command in everything("pytest"):
         paths = [word for word in command.words[1:] if word.startswith("tests")]
         assert paths, command

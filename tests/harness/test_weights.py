@@ -65,9 +65,8 @@ def test_a_backbone_without_such_weights_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bits": 0}, "at awq > bits: 0 is less than or equal to the minimum"),
         ({"description": ""}, "at awq > description"),
-        ({"bit": 4}, "did you mean 'bits'?"),
+        ({"descripton": "4 bits"}, "did you mean 'description'?"),
         ({"backbones": {"a": {"model": "x y", "revision": None}}}, "at awq > backbones > a > model"),
     ],
 )

@@ -75,6 +75,6 @@ def test_a_backbone_without_a_licence_is_refused(monkeypatch: pytest.MonkeyPatch
 
 def test_every_file_of_the_configuration_is_accounted_for() -> None:
     """A new one has to be put to those that decide about results, or here."""
-    others = {"architectures", "config", "endpoints", "faults", "licences", "throughput"}
+    others = {"config", "endpoints", "faults", "licences", "throughput"}
     known = {path.stem for path in source.configuration()} | others
     assert {path.stem for path in (ROOT / "config").glob("*.yaml")} == known

@@ -20,7 +20,7 @@ from paper.provenance import provenance
 from paper.results import read
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.serving import completion, served_at
-from workflow.serving import health
+from workflow import health
 
 BACKBONE, MODEL = "qwen-2.5-14B", "random/qwen-2.5-14B"
 

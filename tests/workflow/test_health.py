@@ -16,7 +16,7 @@ from harness import config, layout
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from tests.harness.llm.serving import served_at
-from workflow.serving import health
+from workflow import health
 
 POOL = ("llama-3.2-3B", "llama-3.1-8B")
 PRESET = {"backbones": list(POOL), "methods": ["single"], "benchmarks": ["gsm_hard"]}

@@ -1,0 +1,109 @@
+# shellcheck shell=bash
+# Sourced by the scripts beside it, which say what is served where: starts vLLM's servers, waits until they answer,
+# writes their addresses, and ends them with the script.
+#
+#   --print    First argument: print the command lines and the addresses, and start nothing. Needs no vLLM.
+#   GMR_VLLM   The command of vLLM, such as ../vllm/bin/vllm (vllm).
+#   HOST       Where the servers listen (127.0.0.1); 0.0.0.0 lets other machines in, and no key is asked for.
+#   PORT       The first port (8001); each server has the next.
+set -euo pipefail
+
+vllm=${GMR_VLLM:-vllm}
+host=${HOST:-127.0.0.1}
+# shellcheck disable=SC2034  # of the scripts that source this
+first=${PORT:-8001}
+address=$host
+if [[ $host == 0.0.0.0 ]]; then address=$(hostname); fi
+folder=results/serving/$(basename "$0" .sh)
+endpoints=$folder/endpoints.yaml
+dry=false
+if [[ ${1:-} == --print ]]; then
+  dry=true
+  shift
+fi
+declare -A urls=() pids=() waiting=()
+environment=(VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1)
+
+fail() {
+  echo "error: $*" >&2
+  exit 2
+}
+
+if ! $dry; then
+  command -v "$vllm" >/dev/null || fail "there is no $vllm; install vLLM into an environment of its own" \
+    "(python3 -m venv ../vllm && ../vllm/bin/pip install vllm) and set GMR_VLLM=../vllm/bin/vllm"
+  command -v curl >/dev/null || fail "curl is needed to ask the servers whether they are ready"
+  mkdir -p "$folder"
+  trap 'exit 143' TERM
+  trap 'exit 130' INT
+  trap 'if ((${#pids[@]})); then kill "${pids[@]}" 2>/dev/null || true; wait; rm -f "$endpoints"; fi' EXIT
+fi
+
+# Print a command as a shell would read it.
+show() {
+  printf '%q ' "$@"
+  echo
+}
+
+# serve "BACKBONE..." PORT MODEL [OPTION...]   Start one server; what all of them are told stands here.
+serve() {
+  local backbones=$1 port=$2 key command
+  shift 2
+  command=(env "${environment[@]}" "$vllm" serve "$@" --host "$host" --port "$port" --seed 0 --generation-config vllm
+    --enable-prefix-caching --enable-chunked-prefill --disable-uvicorn-access-log)
+  for key in $backbones; do urls[$key]="${urls[$key]:+${urls[$key]}, }\"http://$address:$port/v1\""; done
+  if $dry; then
+    show "${command[@]}"
+    return
+  fi
+  if answers "$port" /; then fail "another program listens on port $port of $address"; fi
+  # What a run that was killed has left.
+  rm -f "$endpoints"
+  "${command[@]}" >"$folder/$port.log" 2>&1 &
+  pids[$port]=$!
+  waiting[$port]=$backbones
+  echo "$backbones: starting, log $folder/$port.log" >&2
+}
+
+# Whether something answers a request of HTTP; /health of vLLM does once the model is loaded.
+answers() {
+  local status
+  status=$(curl --silent --noproxy '*' --max-time 5 --output /dev/null --write-out '%{http_code}' \
+    "http://$address:$1$2") || return 1
+  [[ $2 != /health || $status == 200 ]]
+}
+
+died() {
+  tail -n 12 "$folder/$1.log" >&2
+  fail "the server on port $1 ended; the last lines of $folder/$1.log are above, and docs/serving.md says what helps"
+}
+
+# Wait until every server that was started answers. Those that share a GPU are started one after another, as each
+# measures the memory that is free.
+ready() {
+  local port
+  for port in "${!waiting[@]}"; do
+    until answers "$port" /health; do
+      kill -0 "${pids[$port]}" 2>/dev/null || died "$port"
+      sleep 1
+    done
+    echo "${waiting[$port]}: ready on port $port" >&2
+  done
+  waiting=()
+}
+
+# hold REQUESTS   Write the addresses, with so many requests at once; stay until a server ends or the script is stopped.
+hold() {
+  local key port text=""
+  ready
+  for key in "${!urls[@]}"; do text+="$key: {urls: [${urls[$key]}], max_in_flight: $1}"$'\n'; done
+  if $dry; then
+    printf '%s' "$text"
+    return
+  fi
+  printf '%s' "$text" >"$endpoints.new"
+  mv "$endpoints.new" "$endpoints"
+  echo "export GMR_ENDPOINTS=$PWD/$endpoints"
+  wait -n || true
+  for port in "${!pids[@]}"; do kill -0 "${pids[$port]}" 2>/dev/null || died "$port"; done
+}

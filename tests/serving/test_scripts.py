@@ -1,0 +1,197 @@
+"""The scripts that start servers: their command lines against config/, and their processes with a program for vLLM."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.backbones import load
+from harness.files import ROOT
+from harness.llm import endpoints
+
+FAKE = Path(__file__).with_name("fake_vllm.py")
+POOL = ROOT / "config" / "backbones.yaml"
+# Script, weights, servers a backbone, and the most of a GPU's memory that all servers on it may take.
+SCRIPTS = [("one-gpu", "awq", 1, 0.941), ("eight-gpus", None, 2, 0.921), ("cpu-tiny", "random", 1, 0)]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to work in, with a program in the place of vLLM; whatever it started is ended."""
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "vllm"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("GMR_VLLM", str(program))
+    monkeypatch.setenv("FAKE_EVENTS", str(tmp_path / "events"))
+    monkeypatch.setenv("PORT", str(free_ports(2)))
+    yield tmp_path
+    for pid in started(tmp_path):
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def free_ports(number: int) -> int:
+    """The first of some ports in a row that nothing listens on."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            first = int(probe.getsockname()[1])
+        try:
+            for port in range(first, first + number):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            continue
+        return first
+
+
+def started(folder: Path) -> list[int]:
+    """Processes of the servers that came so far, in the order in which they did."""
+    lines = (folder / "events").read_text().splitlines() if (folder / "events").exists() else []
+    return [int(line.split()[-1]) for line in lines if " begins " in line]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def script(name: str, *words: str) -> list[str]:
+    return ["bash", str(ROOT / "serving" / f"{name}.sh"), *words]
+
+
+def printed(name: str, *words: str) -> tuple[list[list[str]], str]:
+    """The servers' command lines that a script prints, and the addresses."""
+    said = subprocess.run(script(name, "--print", *words), capture_output=True, text=True, check=True).stdout
+    lines = said.splitlines()
+    commands = [shlex.split(line) for line in lines if line.startswith("env ")]
+    return commands, "\n".join(line for line in lines if ": {" in line)
+
+
+def option(command: list[str], name: str) -> str:
+    return command[command.index(f"--{name}") + 1]
+
+
+@pytest.mark.parametrize(("name", "weights", "times", "share"), SCRIPTS)
+def test_what_is_served_is_what_presets_ask(
+    name: str, weights: str | None, times: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GMR_VLLM", "no-such-program")
+    commands, addresses = printed(name)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "endpoints.yaml").write_text(addresses)
+    backbones = load(POOL, weights)
+    places = endpoints.load(tmp_path / "endpoints.yaml", backbones)
+    served: Counter[tuple[str, str]] = Counter()
+    taken: Counter[str] = Counter()
+    for command in commands:
+        model = command[command.index("serve") + 1]
+        names = (
+            command[command.index("--served-model-name") + 1 :][: len(backbones)] if weights == "random" else [model]
+        )
+        url = f"http://127.0.0.1:{option(command, 'port')}/v1"
+        served.update((one, url) for one in names)
+        assert option(command, "generation-config") == "vllm"
+        if weights != "random":
+            gpus = [word for word in command if word.startswith("CUDA_VISIBLE_DEVICES=")] or ["CUDA_VISIBLE_DEVICES=0"]
+            for gpu in gpus[0].partition("=")[2].split(","):
+                taken[gpu] += float(option(command, "gpu-memory-utilization"))
+    assert served == Counter((backbones[key].model, url) for key, one in places.items() for url in one.urls)
+    assert {len(one.urls) for one in places.values()} == {times}
+    assert all(0.9 < part <= share for part in taken.values())
+    assert len({option(command, "port") for command in commands}) == len(commands)
+
+
+def test_some_backbones_may_be_served_with_shares_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands, addresses = printed("one-gpu", "qwen-2.5-14B=0.94")
+    assert option(commands[0], "gpu-memory-utilization") == "0.94"
+    assert list(yaml.safe_load(addresses)) == ["qwen-2.5-14B"]
+    for wrong in ("qwen-2.5-14B", "qwen=0.5"):
+        refused = subprocess.run(script("one-gpu", "--print", wrong), capture_output=True, text=True, check=False)
+        assert refused.returncode == 2
+        assert f"{wrong} is not BACKBONE=SHARE" in refused.stderr
+
+
+def test_servers_of_one_gpu_come_one_after_another_and_end_with_the_script(place: Path) -> None:
+    command = script("one-gpu", "llama-3.2-3B=0.2", "llama-3.1-8B=0.3")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        said = running.stdout.readline().strip()
+        written = place / "results" / "serving" / "one-gpu" / "endpoints.yaml"
+        assert said == f"export GMR_ENDPOINTS={written}"
+        assert set(yaml.safe_load(written.read_text())) == {"llama-3.2-3B", "llama-3.1-8B"}
+        servers = started(place)
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert second.returncode == 2
+        assert "another program listens on port" in second.stderr
+        assert [alive(pid) for pid in servers] == [True, True]
+        assert written.exists()
+        running.terminate()
+    assert running.returncode == 128 + signal.SIGTERM
+    assert [line.rpartition(" ")[0] for line in (place / "events").read_text().splitlines()] == [
+        "casperhansen/llama-3.2-3b-instruct-awq begins",
+        "casperhansen/llama-3.2-3b-instruct-awq is",
+        "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4 begins",
+        "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4 is",
+    ]
+    assert [alive(pid) for pid in servers] == [False, False]
+    assert not written.exists()
+
+
+def test_a_server_that_dies_later_ends_the_script_and_the_others(place: Path) -> None:
+    with subprocess.Popen(
+        script("one-gpu", "llama-3.2-3B=0.2", "llama-3.1-8B=0.3"), stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        first, second = started(place)
+        os.kill(second, signal.SIGKILL)
+    assert running.returncode == 2
+    assert not alive(first)
+
+
+def test_a_server_that_does_not_start_is_told_with_the_end_of_its_log(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SAYS", "torch.OutOfMemoryError: CUDA out of memory")
+    ended = subprocess.run(script("one-gpu"), capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "CUDA out of memory" in ended.stderr
+    assert "docs/serving.md" in ended.stderr.splitlines()[-1]
+
+
+def test_no_vllm_is_one_line_that_says_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GMR_VLLM", "no-such-program")
+    ended = subprocess.run(script("cpu-tiny"), capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: there is no no-such-program; install vLLM")
+    assert len(ended.stderr.splitlines()) == 1
+    assert not (place / "results").exists()
+
+
+def test_the_job_of_slurm_serves_other_machines(place: Path) -> None:
+    ended = subprocess.run(
+        script("slurm", str(ROOT / "serving" / "eight-gpus.sh"), "--print"),
+        env={**os.environ, "SLURM_SUBMIT_DIR": str(place)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.count("--host 0.0.0.0") == 10
+    assert f"http://{socket.gethostname()}:" in ended.stdout

@@ -1,1 +1,0 @@
-"""Servers of real models: what fits on a machine, their command lines, their processes, their health."""
