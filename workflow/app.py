@@ -16,8 +16,8 @@ from workflow.manual import EPILOG, Manual
 
 app = typer.Typer(
     cls=Manual,
-    help="Reproducibility suite for Gated-Memory Routing. `gmr run` makes tables and figures, as does "
-    "`snakemake --cores all reports/NAME`; the other commands read what a run has left, check, share, or are its jobs.",
+    help="Reproducibility suite for Gated-Memory Routing. `snakemake --cores all reports/NAME` makes tables and "
+    "figures; these commands are its jobs, or read, check and share what it has made.",
     epilog=EPILOG,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -39,10 +39,6 @@ BenchmarkKey = Annotated[str, typer.Option("--benchmark", help="A key of config/
 MethodKey = Annotated[str, typer.Option("--method", help="A key of config/methods.yaml.")]
 BackboneRow = Annotated[str, typer.Option("--backbone", help="A key of config/backbones.yaml, or pool.")]
 Seed = Annotated[int, typer.Option("--seed", help="Training seed.")]
-Targets = Annotated[
-    list[str] | None,
-    typer.Argument(help="Names of artefacts, files as Snakemake has them, or all; main_table without."),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

@@ -15,7 +15,6 @@ from workflow.app import app
 from workflow.commands import (
     bundling,
     claims,
-    comparing,
     exporting,
     exporting_tables,
     flips,
@@ -28,11 +27,9 @@ from workflow.commands import (
     regrading,
     reports,
     routing,
-    running,
     sandboxing,
     showing,
     site,
-    status,
     timing,
     upkeep,
 )
@@ -56,10 +53,7 @@ COMMANDS = (
     bundling,
     forecasting,
     flips,
-    running,
-    status,
     showing,
-    comparing,
     exporting,
     exporting_tables,
 )

@@ -9,9 +9,9 @@ from typer.core import TyperGroup
 
 STATUSES: Mapping[int, str] = {
     0: "Done; where something was asked, the answer is yes.",
-    1: "The answer is no: something is unfinished, or a check found a fault.",
+    1: "The answer is no: a check found a fault.",
     2: "A mistake in the command, or something it needs is missing; the last line says what to do.",
-    3: "Stopped before the end, in a state that goes on with the same command.",
+    3: "The sandbox itself failed, which says nothing of the program.",
     130: "Interrupted by Ctrl-C (143: by SIGTERM); what was finished is kept.",
 }
 
@@ -30,14 +30,11 @@ class Entry(NamedTuple):
 
 PANELS: Mapping[str, Mapping[str, Entry]] = {
     "Run": {
-        "run": Entry("gmr run --preset smoke", {3: "not all was made; the same command goes on"}),
-        "status": Entry("gmr status --preset smoke", {1: "something is not finished"}),
         "forecast": Entry("gmr forecast --preset paper --from rehearsal"),
         "retry-errors": Entry("gmr retry-errors --preset smoke"),
     },
     "Read": {
         "show": Entry("gmr show gmr gsm_hard --preset smoke --wrong"),
-        "compare": Entry("gmr compare gmr masrouter --preset smoke"),
         "site": Entry("gmr site --preset smoke"),
         "report": Entry("gmr report main_table --preset smoke"),
         "claims": Entry("gmr claims --published"),

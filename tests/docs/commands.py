@@ -20,7 +20,6 @@ PLACEHOLDERS = {
     "gmr report NAME": "gmr report main_table",
     "reports/P/NAME.tex": "reports/smoke/main_table.tex",
     "preset=P ": "preset=smoke ",
-    "gmr run NAME --preset P ": "gmr run main_table --preset smoke ",
     "gmr --log FILE COMMAND": "gmr --log run.log forecast",
     "gmr COMMAND": "gmr forecast",
     "--preset NAME": "--preset smoke",

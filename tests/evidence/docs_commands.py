@@ -22,7 +22,7 @@ from tests.docs.commands import PAGES, Command, mentioned, shown
 
 # Far above a minute, so that a busy machine fails nothing; what is known to take longer is not begun.
 LIMIT_S = 300
-FIRST = ("gmr", "run", "--preset", "smoke", "--cores", "2")
+FIRST = ("snakemake", "--cores", "2", "reports/smoke/main_table.md")
 # About no run, or about any.
 ALONE = (
     ("gmr", "--help"),
@@ -30,11 +30,9 @@ ALONE = (
     ("gmr", "grim"),
     ("gmr", "sandbox", "doctor"),
     ("gmr", "sandbox", "proof"),
-    ("gmr", "serve", "plan", "--deployment"),
-    ("gmr", "serve", "status"),
 )
 # What ends otherwise by design: the status says what was found.
-ANSWERS = {"doctor": (0, 1), "plan": (0, 2), "status": (0, 1)}
+ANSWERS = {"doctor": (0, 1)}
 LONG = {
     "simulate": "a server, which runs until it is stopped",
     "all": "every artefact: nine minutes",
@@ -103,7 +101,7 @@ def main() -> int:
         additions.add_methods(folder)
         additions.add_backbone(folder)
         subprocess.run(
-            [sys.executable, "-m", "workflow", *FIRST[1:]],
+            [sys.executable, "-m", *FIRST],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(folder)},
             check=True,

@@ -67,6 +67,7 @@ def _finished(preset: Preset, methods: list[str] | None) -> list[Cell]:
     if lacking or not found:
         what = f"method {lacking[0]}" if lacking else "its cells"
         raise UserError(
-            f"nothing of {what} is finished in preset {preset.name}; see `gmr status --preset {preset.name}`"
+            f"nothing of {what} is finished in preset {preset.name}; run it with "
+            f"`snakemake --cores all {layout.report(preset.name, 'main_table.md')}`"
         )
     return found

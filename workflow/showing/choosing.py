@@ -69,8 +69,7 @@ def check_finished(preset: Preset, cell: Cell) -> Path:
     folder = layout.cell(preset.name, cell)
     if not (folder / "run.json").exists():
         raise UserError(
-            f"{cell} of preset {preset.name} is not finished; run it with `gmr run {folder / 'run.json'} --preset "
-            f"{preset.name}`"
+            f"{cell} of preset {preset.name} is not finished; run it with `snakemake --cores all {folder / 'run.json'}`"
         )
     return folder
 

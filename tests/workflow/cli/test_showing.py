@@ -148,7 +148,7 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
     [
         (["gmr", "gsm_hard", "q9"], "has no question 'q9' among its 3; one that it has is 'q"),
         (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
-        (["gmr", "math"], r"gmr math pool seed 0 of preset embedded is not finished; run it with `gmr run results/"),
+        (["gmr", "math"], "of preset embedded is not finished; run it with `snakemake --cores all results/"),
         (["gmr", "gsm_hrd"], "did you mean 'gsm_hard'"),
         (["gmrr", "gsm_hard", "--backbone", "pool"], "did you mean 'gmr'"),
         (["gmrr", "gsm_hard"], "did you mean 'gmr'"),

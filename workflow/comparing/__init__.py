@@ -1,1 +1,0 @@
-"""Two rows of a run on the same questions."""
