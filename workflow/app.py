@@ -12,18 +12,19 @@ from harness import config, layout, yaml_files
 from harness.config import Preset
 from harness.errors import UserError
 from harness.files import ROOT, writing
-from workflow.manual import EPILOG, Manual
 
 app = typer.Typer(
-    cls=Manual,
     help="Reproducibility suite for Gated-Memory Routing. `snakemake --cores all reports/NAME` makes tables and "
     "figures; these commands are its jobs, or read, check and share what it has made.",
-    epilog=EPILOG,
+    epilog="docs/command-line.md says more of each command, and what exit statuses mean.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+# The panel of --help for commands that Snakemake gives.
+JOB = "Jobs of the DAG"
 
 PresetName = Annotated[str, typer.Option("--preset", help="A file of config/presets, without .yaml.")]
 Overrides = Annotated[

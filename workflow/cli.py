@@ -12,51 +12,11 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.threads import use_one_thread
 from workflow.app import app
-from workflow.commands import (
-    bundling,
-    claims,
-    exporting,
-    exporting_tables,
-    flips,
-    forecasting,
-    grading,
-    grim,
-    health,
-    jobs,
-    proving,
-    regrading,
-    reports,
-    routing,
-    sandboxing,
-    showing,
-    site,
-    timing,
-    upkeep,
-)
+from workflow.commands import endpoints, exports, forecasting, grading, grim, jobs, reports, sandbox, trajectories
 from workflow.jobs import begin_no_more, die_with_parent
 from workflow.stopping import stop_cleanly
 
-COMMANDS = (
-    jobs,
-    timing,
-    reports,
-    claims,
-    site,
-    grading,
-    grim,
-    health,
-    routing,
-    regrading,
-    sandboxing,
-    proving,
-    upkeep,
-    bundling,
-    forecasting,
-    flips,
-    showing,
-    exporting,
-    exporting_tables,
-)
+COMMANDS = (endpoints, exports, forecasting, grading, grim, jobs, reports, sandbox, trajectories)
 
 
 def main() -> None:

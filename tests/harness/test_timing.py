@@ -255,7 +255,7 @@ def test_there_is_a_command(place: Path) -> None:
     from typer.testing import CliRunner
 
     from workflow.app import app
-    from workflow.commands import timing as command  # noqa: F401  importing it adds the command
+    from workflow.commands import jobs as command  # noqa: F401  importing it adds the command
 
     words = ["time", "--preset", "smoke", "--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
     limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]

@@ -223,7 +223,7 @@ def test_the_page_has_the_verdicts_of_the_document() -> None:
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> None:
     from typer.testing import CliRunner
 
-    import workflow.commands.claims  # noqa: F401 - adds the command
+    import workflow.commands.reports  # noqa: F401 - adds the command
     from workflow.app import app
 
     (tmp_path / "Snakefile").touch()

@@ -10,8 +10,6 @@ from harness.config import Cell, Preset
 from harness.plan import plan
 from harness.simulator.build import build_world_file
 from workflow.commands import reports
-from workflow.commands.claims import claims
-from workflow.commands.site import site
 
 BENCHMARK = "gsm_hard"
 SETTINGS = {
@@ -48,9 +46,9 @@ def given() -> list[str]:
 def _reports() -> None:
     for name in REPORTS:
         reports.report(name, "smoke", given())
-    claims("smoke", given())
+    reports.claims("smoke", given())
     reports.search_history("smoke", given())
-    site("smoke", given())
+    reports.site("smoke", given())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The jobs of the DAG that make reports, and what checks the data."""
+"""The jobs of the DAG that make reports, and sums of what was asked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Annotated
 import typer
 
 from harness import config, layout
-from workflow import stopping
-from workflow.app import Overrides, PresetName, app, preset_of
+from harness.files import ROOT
+from harness.yaml_files import parse
+from workflow.app import JOB, Overrides, PresetName, app, preset_of
+
+PRESET = typer.Option("--preset", help="A file of config/presets, without .yaml; else the one that reports/ shows.")
 
 
-@app.command()
+@app.command(rich_help_panel=JOB)
 def report(
     name: Annotated[
         str, typer.Argument(help="A key of config/artefacts.yaml, such as main_table.", show_default=False)
@@ -32,7 +35,7 @@ def report(
     logging.info("%s of preset %s (%s): %s", name, preset, kind, ", ".join(map(str, written)))
 
 
-@app.command()
+@app.command(rich_help_panel=JOB)
 def learning(preset: PresetName, overrides: Overrides = None) -> None:
     """Report what training did, from the finished cells of a preset."""
     from paper.learning.files import write
@@ -50,7 +53,7 @@ def learning(preset: PresetName, overrides: Overrides = None) -> None:
     )
 
 
-@app.command("search-history")
+@app.command("search-history", rich_help_panel=JOB)
 def search_history(preset: PresetName, overrides: Overrides = None) -> None:
     """Report how the searches for a workflow went, from the finished cells of a preset."""
     from paper.search_history import build, write
@@ -64,7 +67,64 @@ def search_history(preset: PresetName, overrides: Overrides = None) -> None:
     )
 
 
-@app.command()
+@app.command(rich_help_panel=JOB)
+def claims(
+    preset: Annotated[str | None, PRESET] = None,
+    overrides: Overrides = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="Judge the published numbers alone and write no file.")
+    ] = False,
+) -> None:
+    """Say of every statement of the paper whether its own numbers bear it out, and whether a run does.
+
+    Reads whatever cells of the preset are finished, and writes reports/PRESET/claims.{html,md,csv}.
+    """
+    from paper import registry
+    from paper.claims import render
+    from paper.claims.report import build
+    from paper.source import Source
+
+    if published:
+        typer.echo(render.terminal(build()))
+        return
+    name = preset or str(parse(ROOT / "config" / "config.yaml")["preset"])
+    chosen = preset_of(name, overrides)
+    cells = [layout.cell(name, cell) for cell in registry.cells_of(chosen)]
+    timings = [layout.timing(name, cell) for one in registry.artefacts().values() for cell in one.timings_of(chosen)]
+    source = Source(
+        cells=tuple(folder for folder in cells if (folder / "run.json").is_file()),
+        preset=chosen,
+        timings=tuple(folder for folder in dict.fromkeys(timings) if (folder / "timing.json").is_file()),
+    )
+    report = build(source)
+    typer.echo(render.terminal(report))
+    logging.info("%d claims: %s", len(report.judged), ", ".join(map(str, render.write(report, layout.REPORTS / name))))
+
+
+@app.command(rich_help_panel=JOB)
+def site(preset: PresetName, overrides: Overrides = None) -> None:
+    """Make the site of a preset from whatever is finished of it: reports/PRESET/index.html, to be opened from the disk.
+
+    It shows the tables and figures that are made, and names those that are not.
+    """
+    from paper.site.build import build
+    from paper.site.exhibits import is_made
+    from paper.site.source import Finished
+    from workflow.shown import shown
+
+    chosen = preset_of(preset, overrides)
+    finished = Finished.of(chosen, shown(chosen))
+    written = build(finished)
+    missing = [one.key for one in finished.artefacts if not is_made(one, finished)]
+    size = sum(path.stat().st_size for path in written)
+    if finished.missing:
+        logging.info("%d of %d cells are not finished", len(finished.missing), len(finished.missing + finished.cells))
+    if missing:
+        logging.info("not made yet: %s", ", ".join(missing))
+    logging.info("%s: %d files, %.1f MB", finished.folder / "index.html", len(written), size / 1e6)
+
+
+@app.command(rich_help_panel=JOB)
 def pdf(tex: Path, out: Path) -> None:
     """Compile one table to a PDF (needs a TeX installation)."""
     from paper.pdf import compile_fragment
@@ -72,17 +132,26 @@ def pdf(tex: Path, out: Path) -> None:
     compile_fragment(tex, out)
 
 
-@app.command()
-def validate(
-    source: Annotated[str, typer.Option("--data", help="embedded or real (GMR_DATA_DIR, else the hub).")] = "embedded",
-    benchmark: Annotated[list[str] | None, typer.Option(help="Only these benchmarks.")] = None,
-) -> None:
-    """Prove that every gold answer is graded right and a mutated one wrong."""
-    from harness.benchmarks import keys
-    from harness.benchmarks.validate import validate as validate_benchmark
+@app.command("ledger")
+def print_ledger(preset: PresetName, overrides: Overrides = None) -> None:
+    """Print calls, tokens and cost of a preset's finished cells, by method."""
+    from harness.ledger import ledger, simulated
+    from paper import registry
 
-    reports = [stopping.run(validate_benchmark(key, source)) for key in benchmark or keys()]
-    for report in reports:
-        typer.echo(report.to_markdown())
-    if any(not report.passed for report in reports):
-        raise typer.Exit(1)
+    chosen = preset_of(preset, overrides)
+    folders = [layout.cell(preset, one) for one in registry.cells_of(chosen)]
+    finished = sum((folder / "run.json").exists() for folder in folders)
+    warning = "SIMULATED BACKBONES. " if simulated(folders) else ""
+    typer.echo(f"{warning}Preset {preset}, {finished} of {len(folders)} cells finished.")
+    typer.echo(ledger(folders).to_string(float_format="{:.4f}".format))
+    others = [path.parent for path in layout.RESULTS.glob(f"{preset}/cells/*/*/*/*/run.json")]
+    left = sorted({folder.parents[2].name for folder in others if folder not in folders})
+    if left:
+        typer.echo(
+            f"Finished cells that no artefact of this preset is made of as it stands: {', '.join(left)} "
+            "(name them by --set)."
+        )
+    typer.echo(
+        "uses: calls as charged. calls: distinct within a cell. alike: of these, asked by another cell too. "
+        "cost: in the paper's unit, over uses."
+    )
