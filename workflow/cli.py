@@ -11,6 +11,7 @@ from harness.budget import BudgetError
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.threads import use_one_thread
+from workflow import forecast
 from workflow.app import app
 from workflow.commands import (
     bundling,
@@ -19,7 +20,6 @@ from workflow.commands import (
     exporting,
     exporting_tables,
     flips,
-    forecasting,
     grading,
     grim,
     health,
@@ -40,6 +40,7 @@ from workflow.jobs import begin_no_more, die_with_parent
 from workflow.stopping import stop_cleanly
 
 COMMANDS = (
+    forecast,
     jobs,
     timing,
     reports,
@@ -54,7 +55,6 @@ COMMANDS = (
     proving,
     upkeep,
     bundling,
-    forecasting,
     flips,
     running,
     status,

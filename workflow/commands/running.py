@@ -53,7 +53,7 @@ def run(
 def _watched(preset: Preset, targets: list[str], command: list[str]) -> int:
     """Run Snakemake to its end, and say meanwhile how far it is; returns the status of this command."""
     from workflow.engine import Engine, interrupting
-    from workflow.forecasting.targets import wanted
+    from workflow.targets import wanted
     from workflow.watching.line import ProgressLine, one_line
     from workflow.watching.standing import Watch
     from workflow.watching.text import ending

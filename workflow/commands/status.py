@@ -26,7 +26,7 @@ def show_status(
     Reads what lies in results/ and reports/ and touches nothing, so it can be given at any time, beside a run too. A
     run with overrides is looked at with the same ones.
     """
-    from workflow.forecasting.targets import wanted
+    from workflow.targets import wanted
     from workflow.watching import text
     from workflow.watching.artefacts import artefacts_of
     from workflow.watching.standing import Watch

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import Preset
-from workflow.forecasting.targets import ALL
+from workflow.targets import ALL
 from workflow.watching.artefacts import Made
 from workflow.watching.cells import Seen, State, last_lines
 from workflow.watching.line import duration
