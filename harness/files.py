@@ -84,7 +84,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """SHA-256 over source files and every ``.py``, ``.yaml`` and ``.j2`` file below folders.
+    """SHA-256 over source files and every ``.py``, ``.yaml``, ``.j2`` and ``.jsonl`` file below folders.
 
     Of Python the syntax tree without docstrings counts, so that comments and formatting do not; else every byte does.
 
@@ -139,4 +139,4 @@ def _plain(node: Any) -> Any:
 
 
 def _sources(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.suffix in {".py", ".yaml", ".j2"}]
+    return [file for file in folder.rglob("*") if file.suffix in {".py", ".yaml", ".j2", ".jsonl"}]

@@ -42,7 +42,7 @@ class Item:
         stratum: The group within which sampling is balanced, such as ``"Algebra/Level 3"``; may be empty.
         options: Answer options in letter order (multiple choice only).
         code: Execution data (HumanEval and MBPP only).
-        difficulty: Between 0 and 1 where the generator of the question knows it, else ``None``.
+        difficulty: Between 0 and 1 where the record states it, else ``None``.
     """
 
     id: str

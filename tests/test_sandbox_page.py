@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.files import ROOT
 from harness.sandbox import Limits, Outcome
+from harness.sandbox.jail.channel import LONGEST_ORDER
 from harness.sandbox.levels import LEVELS, best_level
 from harness.sandbox.orders import BOX_BYTES, BOX_ENTRIES, CHECKS_USER, PROGRAM_USER
 
@@ -49,6 +50,7 @@ def test_limits_are_the_usual_ones() -> None:
         "open files": str(usual.open_files),
         "threads": str(usual.threads),
         "processes": "none beside its own",
+        "source": f"{LONGEST_ORDER >> 20} MiB",
     }
     assert f"programs run as user {PROGRAM_USER} and checks as user {CHECKS_USER}" in PAGE
 

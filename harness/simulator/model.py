@@ -41,7 +41,7 @@ def difficulty(question: str, known: float | None, parameters: Parameters) -> fl
 
     Args:
         question: Its wording.
-        known: Between 0 and 1 where the generator of the question knows it.
+        known: Between 0 and 1 where the question's record states it.
         parameters: Gives the weight of the known part.
     """
     noise = draws.normal("difficulty", question)

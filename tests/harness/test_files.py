@@ -55,7 +55,11 @@ def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path, mon
     assert files.fingerprint([tmp_path / "room"]) == before
     assert files.fingerprint([tmp_path / "room" / "b.yaml", tmp_path / "room"]) == before
     (tmp_path / "room" / "b.yaml").write_text("x: 2")
-    assert files.fingerprint([tmp_path / "room"]) != before
+    changed = files.fingerprint([tmp_path / "room"])
+    assert changed != before
+    (tmp_path / "room" / "data").mkdir()
+    (tmp_path / "room" / "data" / "questions.jsonl").write_text("{}\n")
+    assert files.fingerprint([tmp_path / "room"]) != changed
 
 
 SOURCE = """

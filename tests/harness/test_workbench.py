@@ -203,7 +203,6 @@ def test_any_value_survives_the_way_out(value: int | float | str) -> None:
         ("answer = random.random()", "NameError: name 'random' is not defined"),
         ("while True: answer = 1", "more than 1 s of processor time"),
         ("answer = 'x' * 10 ** 10", "MemoryError"),
-        ("answer = 1\nprint('x' * 10 ** 6)", "more than 64 KiB of output"),
         ("answer = 1\nimport sys\nsys.exit()", "SystemExit"),
     ],
 )
@@ -219,6 +218,7 @@ async def test_a_failure_says_how(workbench: Workbench, source: str, failure: st
 async def test_the_last_program_that_speaks_of_the_answer_counts(workbench: Workbench) -> None:
     text = "\n".join([fenced("answer = 1"), "No:", fenced("answer = 2"), fenced("print('done')")])
     assert await workbench.value(text) == Value(printed="2")
+    assert await workbench.value(fenced("answer = 1\nprint('x' * 10 ** 6)")) == Value(printed="1")
     assert await workbench.value("The answer is 3.") is None
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from baselines.macnet import prompts
 from harness.benchmarks import benchmark
-from harness.benchmarks.mini import records
+from harness.benchmarks.loading import load_items
 from harness.roles import catalogue
 from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
@@ -21,7 +21,7 @@ KEYS = ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]
 
 def read(key: str, make: Any, *shown: Any) -> Reading:
     its = benchmark(key)
-    [item] = its.normalise(records(key))[:1]
+    item = load_items(key, "embedded").items[0]
     reader = Reader(QuestionIndex([item]), load_settings().recognition, [its.output_rules])
     checks = [prompts.CHECKS[its.role_domain]] if make is prompts.critique_prompt else []
     messages = make(*checks, its.output_rules, item, *shown)
@@ -52,7 +52,7 @@ def test_a_turn_is_recognised_as_what_it_is(key: str, make: Any, shown: Any, kin
 @pytest.mark.parametrize("key", KEYS)
 def test_that_there_is_no_advice_passes_for_no_answer(key: str) -> None:
     its = benchmark(key)
-    [item] = its.normalise(records(key))[:1]
+    item = load_items(key, "embedded").items[0]
     assert its.extract(item, prompts.NO_ADVICE) is None
 
 

@@ -11,8 +11,7 @@ from baselines.masrouter.final import INSTRUCTIONS, LAST_OUTPUTS, NOTHING_CAME_B
 from baselines.masrouter.formats import TEXTS
 from baselines.masrouter.modes import MODES
 from baselines.masrouter.team import PREVIOUS_ROUND, THIS_ROUND, with_all_tests
-from harness.benchmarks import benchmark
-from harness.benchmarks.mini import records
+from harness.benchmarks.loading import load_items
 from harness.items import CodeTask, Item
 from harness.llm.request import Reply, Request
 from harness.roles import by_domain, role
@@ -321,7 +320,7 @@ async def test_tools_see_the_tests_that_the_setting_grants() -> None:
 
 
 def test_all_tests_are_the_plain_asserts_of_mbpp() -> None:
-    mbpp = benchmark("mbpp").normalise(records("mbpp"))
+    mbpp = load_items("mbpp", "embedded").items
     for item in mbpp:
         assert item.code is not None
         code = with_all_tests(item).code
@@ -339,7 +338,7 @@ def test_other_questions_stay_as_they_are(checks: str) -> None:
     item = Item("1", "toy", "?", "", code=CodeTask("f", "", checks, ("assert f(0)",)))
     assert with_all_tests(item) is item
     assert with_all_tests(ITEMS[0]) is ITEMS[0]
-    for one in benchmark("humaneval").normalise(records("humaneval"))[:20]:
+    for one in load_items("humaneval", "embedded").items[:20]:
         assert with_all_tests(one) is one
 
 

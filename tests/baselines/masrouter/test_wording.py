@@ -8,7 +8,7 @@ import pytest
 
 from baselines.masrouter.modes import MODES, Mode
 from harness.benchmarks import benchmark
-from harness.benchmarks.mini import records
+from harness.benchmarks.loading import load_items
 from harness.items import Item
 from harness.llm.request import Request
 from harness.roles import by_domain, role
@@ -28,7 +28,7 @@ Turn = tuple[Request, Reading, Item]
 def known(key: str) -> tuple[Item, Reader]:
     """A question of a benchmark, and a reader that knows it."""
     its = benchmark(key)
-    [item] = its.normalise(records(key)[:1])
+    item = load_items(key, "embedded").items[0]
     return item, Reader(QuestionIndex([item]), load_settings().recognition, [its.output_rules])
 
 

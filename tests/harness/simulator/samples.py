@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.benchmarks import benchmark
-from harness.benchmarks.mini import records
+from harness.benchmarks.loading import load_items
 from harness.items import Item
 from harness.prompts import question_prompt
 
@@ -56,7 +56,7 @@ def choices(count: int) -> list[Item]:
 
 
 def mini(key: str, count: int) -> list[Item]:
-    return benchmark(key).normalise(records(key))[:count]
+    return load_items(key, "embedded").items[:count]
 
 
 def request_for(item: Item, backbone: str = "qwen-2.5-14B", style: str = "direct", **fields: Any) -> dict[str, Any]:
