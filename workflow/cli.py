@@ -11,12 +11,13 @@ from harness.budget import BudgetError
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.threads import use_one_thread
+from workflow import forecast
 from workflow.app import app
-from workflow.commands import endpoints, exports, forecasting, grading, grim, jobs, reports, sandbox, trajectories
+from workflow.commands import endpoints, exports, grading, grim, jobs, reports, sandbox, trajectories
 from workflow.jobs import begin_no_more, die_with_parent
 from workflow.stopping import stop_cleanly
 
-COMMANDS = (endpoints, exports, forecasting, grading, grim, jobs, reports, sandbox, trajectories)
+COMMANDS = (forecast, endpoints, exports, grading, grim, jobs, reports, sandbox, trajectories)
 
 
 def main() -> None:

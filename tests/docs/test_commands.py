@@ -77,7 +77,7 @@ def parse(words: Sequence[str], whole: bool = True) -> dict[str, Any]:
 
 def check_names(given: dict[str, Any], root: Path) -> None:
     """Names in options are names of what exists."""
-    # The settings of a run, @results/PRESET/config.yaml, are there after it.
+    # What begins with @ is the file of a run.
     overrides = dict(text.split("=", 1) for text in given.get("overrides") or () if not text.startswith("@"))
     if preset := given.get("preset"):
         config.preset(preset, {key: yaml_files.from_text(value) for key, value in overrides.items()}, root)

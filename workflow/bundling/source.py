@@ -8,7 +8,17 @@ from pathlib import Path
 from harness.files import ROOT, fingerprint
 
 _ROOMS = ("harness", "baselines", "gmr", "paper", "config/studies")
-_FILES = ("artefacts", "backbones", "benchmarks", "encoder", "methods", "sensitivity", "simulator", "weights")
+_FILES = (
+    "artefacts",
+    "backbones",
+    "benchmarks",
+    "encoder",
+    "methods",
+    "published",
+    "sensitivity",
+    "simulator",
+    "weights",
+)
 
 
 def code() -> str:
