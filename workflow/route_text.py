@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gmr.outlook import Option, Outlook
+from workflow import terminal, trajectory_text
 from workflow.route import About, Walk
-from workflow.showing import documents, page
-from workflow.showing.page import count, numbers, percent
-from workflow.showing.trajectory import MADE_UP, failure, spent, step_lines, verdict_lines
+from workflow.terminal import count, numbers, percent
+from workflow.trajectory_text import MADE_UP, failure, spent, step_lines, verdict_lines
 
 _ROLES_SHOWN = 5
 _BAR = 24
@@ -17,10 +17,10 @@ _BAR = 24
 def to_json(about: About, found: Outlook | Walk) -> str:
     """The same for a script: one document, with nothing left out."""
     kind = "outlook" if isinstance(found, Outlook) else "walk"
-    return documents.to_json({"about": about, kind: found})
+    return trajectory_text.to_json({"about": about, kind: found})
 
 
-class Page(page.Page):
+class Page(terminal.Page):
     """Lays out what a router does."""
 
     def show(self, about: About, found: Outlook | Walk) -> str:

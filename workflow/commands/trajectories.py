@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from harness import config, layout
 from harness.config import Cell, Preset
 from harness.errors import UserError
 from workflow import stopping
 from workflow.app import Json, Overrides, PresetName, app, preset_of
 
 if TYPE_CHECKING:
-    from workflow.showing.choosing import Listed
+    from harness.items import Status
+
+
+class Listed(NamedTuple):
+    """One question of a cell and how it went."""
+
+    id: str
+    correct: bool
+    status: Status
+    detail: str
+    calls: int
+    tokens: int
+    cost: float
+
+    @property
+    def outcome(self) -> str:
+        """``right``, ``wrong`` or ``error``."""
+        from paper.results import outcome
+
+        return outcome(self.status, self.correct)
 
 
 @app.command()
@@ -39,60 +60,11 @@ def show(
 
     Of any method and any finished cell. Without a question: all of them with their verdicts.
     """
-    from workflow.showing.choosing import cell_of
-
     if item is not None and (wrong or errors):
         raise UserError("--wrong and --errors are for the list; leave the question out, or them")
     chosen = preset_of(preset, overrides)
-    cell = cell_of(chosen, method, benchmark, backbone, seed)
+    cell = _cell_of(chosen, method, benchmark, backbone, seed)
     typer.echo(_list(chosen, cell, wrong, errors, as_json) if item is None else _one(chosen, cell, item, full, as_json))
-
-
-def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
-    from paper.results import read
-    from paper.trajectories import open_cell
-    from workflow.showing.choosing import check_finished, check_item
-    from workflow.showing.documents import to_json
-    from workflow.showing.page import Page, terminal_width
-    from workflow.showing.trajectory import MADE_UP, record_lines
-
-    run = read(check_finished(preset, cell)).run
-    with open_cell(preset.name, cell) as records:
-        check_item(item, records.ids, cell)
-        record = records.record(item)
-    if as_json:
-        return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
-    page = Page(terminal_width(), full=full)
-    head = [f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}", ""]
-    return "\n".join([*([MADE_UP, ""] if run.simulated else []), *head, *record_lines(record, page)])
-
-
-def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
-    from workflow.showing.choosing import listed
-    from workflow.showing.documents import to_json
-    from workflow.showing.trajectory import MADE_UP
-
-    found = listed(preset, cell)
-    asked = {name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen}
-    some = [one for one in found if not asked or one.outcome in asked]
-    if as_json:
-        return to_json({"preset": preset.name, "simulated": preset.simulated, "cell": cell, "items": some})
-    right = sum(one.correct for one in found)
-    failed = sum(one.outcome == "error" for one in found)
-    head = f"{cell}, preset {preset.name}: {right} of {len(found)} right, {failed} in error."
-    shown = f"Shown: {len(some)}." if asked else "Shown: all."
-    return "\n".join([*([MADE_UP] if preset.simulated else []), head, shown, "", *_rows(some)])
-
-
-def _rows(listed: Sequence[Listed]) -> list[str]:
-    from workflow.showing.page import visible
-
-    width = max((len(one.id) for one in listed), default=0)
-    return [
-        f"{visible(one.id):<{width}}  {one.outcome}  {one.calls:>3} calls  "
-        f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
-        for one in listed
-    ]
 
 
 @app.command()
@@ -127,7 +99,7 @@ def route(
     from workflow import restored as routers
     from workflow import route as routing
     from workflow.route_text import Page, to_json
-    from workflow.showing.page import terminal_width
+    from workflow.terminal import terminal_width
 
     path = checkpoint or routers.find(preset_of(preset or "embedded", overrides), method or "gmr", benchmark, seed or 0)
     restored = routers.restore(path, greedy=greedy)
@@ -139,3 +111,102 @@ def route(
     found = stopping.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
     about = routing.about(restored, asked)
     typer.echo(to_json(about, found) if as_json else Page(terminal_width(), full=full).show(about, found))
+
+
+def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
+    from paper.results import read
+    from paper.trajectories import open_cell
+    from workflow.terminal import Page, terminal_width
+    from workflow.trajectory_text import MADE_UP, record_lines, to_json
+
+    run = read(_check_finished(preset, cell)).run
+    with open_cell(preset.name, cell) as records:
+        _check_item(item, records.ids, cell)
+        record = records.record(item)
+    if as_json:
+        return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
+    page = Page(terminal_width(), full=full)
+    head = [f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}", ""]
+    return "\n".join([*([MADE_UP, ""] if run.simulated else []), *head, *record_lines(record, page)])
+
+
+def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
+    from workflow.trajectory_text import MADE_UP, to_json
+
+    found = _listed(preset, cell)
+    asked = {name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen}
+    some = [one for one in found if not asked or one.outcome in asked]
+    if as_json:
+        return to_json({"preset": preset.name, "simulated": preset.simulated, "cell": cell, "items": some})
+    right = sum(one.correct for one in found)
+    failed = sum(one.outcome == "error" for one in found)
+    head = f"{cell}, preset {preset.name}: {right} of {len(found)} right, {failed} in error."
+    shown = f"Shown: {len(some)}." if asked else "Shown: all."
+    return "\n".join([*([MADE_UP] if preset.simulated else []), head, shown, "", *_rows(some)])
+
+
+def _rows(listed: Sequence[Listed]) -> list[str]:
+    from workflow.terminal import visible
+
+    width = max((len(one.id) for one in listed), default=0)
+    return [
+        f"{visible(one.id):<{width}}  {one.outcome}  {one.calls:>3} calls  "
+        f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
+        for one in listed
+    ]
+
+
+def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
+    """The cell that is meant, where parts of its name may be left out.
+
+    Raises:
+        UserError: There is no such cell, or there are several.
+    """
+    entries = config.methods()
+    if backbone is None and method in entries:
+        rows = [row for row in entries[method].rows if row == config.POOL or row in preset.backbones]
+        if len(rows) != 1:
+            raise UserError(f"{method} has the rows {', '.join(rows)}; name one by --backbone")
+        backbone = rows[0]
+    cell = Cell(method, benchmark, backbone or "", preset.seeds[0] if seed is None else seed)
+    config.check_cell(preset, cell)
+    return cell
+
+
+def _listed(preset: Preset, cell: Cell) -> list[Listed]:
+    """The questions of a finished cell, in the order of their ids.
+
+    Raises:
+        UserError: It is not finished, or damaged.
+    """
+    from paper.results import read
+
+    items = read(_check_finished(preset, cell)).items
+    tokens = (sum(pair) for pair in zip(items.prompt_tokens, items.completion_tokens, strict=True))
+    columns = (items.item_id, items.correct, items.status, items.detail, items.calls, tokens, items.cost_total)
+    return [Listed(*row) for row in zip(*columns, strict=True)]
+
+
+def _check_finished(preset: Preset, cell: Cell) -> Path:
+    """The folder of a finished cell.
+
+    Raises:
+        UserError: It is not finished.
+    """
+    folder = layout.cell(preset.name, cell)
+    if not (folder / "run.json").exists():
+        raise UserError(
+            f"{cell} of preset {preset.name} is not finished; run it with `snakemake --cores all {folder / 'run.json'}`"
+        )
+    return folder
+
+
+def _check_item(item: str, known: Sequence[str], cell: Cell) -> None:
+    """Refuse a question that a cell does not have.
+
+    Raises:
+        UserError: Names the nearest.
+    """
+    if item not in known:
+        near = difflib.get_close_matches(item, known, n=1) or known[:1]
+        raise UserError(f"{cell} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")

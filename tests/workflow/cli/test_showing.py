@@ -13,7 +13,7 @@ from harness import layout
 from harness.errors import UserError
 from tests.workflow.cli.conftest import COT, GMR
 from workflow.cli import app
-from workflow.showing.page import Page, visible
+from workflow.terminal import Page, visible
 
 
 def gmr(*words: str) -> str:

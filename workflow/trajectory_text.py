@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
 
 from harness.items import Verdict
 from harness.trajectory import Call
 from paper.trajectories import Choice, Gate, Record, Said, Step
-from workflow.showing.page import Page, count, percent, visible
+from workflow.terminal import Page, count, percent, visible
 
 MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."
 GONE = "(the log of the calls does not lie here, so prompts and replies are unknown)"
@@ -150,3 +153,14 @@ def _last_calls(record: Record) -> list[Call]:
     """Those whose failure leaves a trajectory without an answer."""
     said = record.final or (record.steps[-1].calls if record.steps else ())
     return [one.call for one in said]
+
+
+def to_json(document: Any) -> str:
+    """One document with nothing left out; tuples with names become objects, and numbers as keys text."""
+    return orjson.dumps(document, default=_object, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _object(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")

@@ -1,1 +1,0 @@
-"""Trajectories on a terminal."""
