@@ -139,6 +139,11 @@ def test_what_all_artefacts_read_reruns_reports_and_no_cell(house: Path) -> None
         }
 
 
+def test_a_published_number_that_the_simulation_is_calibrated_to_reruns_the_world(house: Path) -> None:
+    with changed(house / "config" / "published.yaml", "{accuracy: 62.79,", "{accuracy: 62.78,"):
+        assert any(rerun.startswith("world") for rerun in reruns(house))
+
+
 def test_another_title_reruns_what_shows_it_and_no_cell(house: Path) -> None:
     old = "{extends: gmr, title: GMR w/o write gate, "
     with changed(house / "config" / "methods.yaml", old, old.replace("w/o", "without")):

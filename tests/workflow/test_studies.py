@@ -12,7 +12,7 @@ from harness.files import ROOT
 FILES = ["learning.md", "learning.csv", *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "png"))]
 
 
-@pytest.mark.parametrize(("preset", "single", "learned"), [("learning", 10, 120), ("learning_baselines", 10, 80)])
+@pytest.mark.parametrize(("preset", "single", "learned"), [("learning", 10, 130), ("learning_baselines", 10, 80)])
 def test_a_report_on_learning_is_one_job_over_all_cells(tmp_path: Path, preset: str, single: int, learned: int) -> None:
     for part in ("Snakefile", "workflow", "config", "profiles", "environment.yml"):
         (tmp_path / part).symlink_to(ROOT / part)

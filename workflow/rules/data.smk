@@ -35,6 +35,7 @@ rule world:
     threads: 1024
     params:
         changes=lambda wildcards: as_text(dict(PRESETS[wildcards.preset].simulator)),
+        published=lambda wildcards: as_text(calibration_targets()),
         code=code(
             "harness/benchmarks",
             "harness/draws.py",
@@ -43,7 +44,6 @@ rule world:
             "harness/simulator",
             "config/backbones.yaml",
             "config/encoder.yaml",
-            "config/published.yaml",
             "config/simulator.yaml",
         ),
     shell:
