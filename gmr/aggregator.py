@@ -1,4 +1,4 @@
-"""The aggregator, which turns what is stored into the answer (methods §7.9)."""
+"""The aggregator, which turns what is stored into the answer (paper, Aggregator Prompt)."""
 
 from __future__ import annotations
 

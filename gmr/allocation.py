@@ -1,4 +1,7 @@
-"""Who acts next: the distribution over roles, and over backbones given the role (methods §7.5)."""
+"""Who acts next: the distribution over roles, and over backbones given the role.
+
+Paper, History-Aware Role Allocator and LLM Router; D-GMR-1 has the scale of the scores.
+"""
 
 from __future__ import annotations
 

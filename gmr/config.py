@@ -27,7 +27,7 @@ _CHOICES: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of Gated-Memory Routing, with the paper's values where it gives them (methods §7).
+    """The settings of Gated-Memory Routing, with the paper's values where it gives them (Implementation Details).
 
     The five switches named after modules are the ablations: a module that is off draws nothing and adds neither
     log-probability nor entropy. Without both memory gates this is Full-History routing.

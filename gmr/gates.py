@@ -1,4 +1,7 @@
-"""The two gates of the memory: what an agent sees of it (methods §7.6), and what is stored in it (§7.7)."""
+"""The two gates of the memory: what an agent sees of it, and what is stored in it.
+
+Paper, Retrieval Gate and Memory Write Gate; both logits in full are in its appendix on representations.
+"""
 
 from __future__ import annotations
 

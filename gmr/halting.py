@@ -1,4 +1,7 @@
-"""When a trajectory ends: a recurrent state that reads the stored records only, never the question (methods §7.8)."""
+"""When a trajectory ends: a recurrent state that reads the stored records only, never the question.
+
+Paper, Adaptive Halting Controller; D-GMR-2, D-GMR-3.
+"""
 
 from __future__ import annotations
 

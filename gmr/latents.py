@@ -1,4 +1,4 @@
-"""Latents of roles and backbones, learned from the embeddings of their profiles (methods §7.3)."""
+"""Latents of roles and backbones, learned from the embeddings of their profiles (paper, Role and backbone latents)."""
 
 from __future__ import annotations
 

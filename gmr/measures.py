@@ -1,4 +1,4 @@
-"""What the training log holds of one update (methods §7.11)."""
+"""What the training log holds of one update (docs/gmr.md, Training)."""
 
 from __future__ import annotations
 

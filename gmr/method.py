@@ -75,7 +75,7 @@ class GMR:
         self._policy = restored(checkpoint, self.config, self.pool).network.snapshot()
 
     async def fit(self, training: Training) -> None:
-        """Train for the epochs of the benchmark, a checkpoint after each (methods §7.10, §7.11)."""
+        """Train for the epochs of the benchmark, a checkpoint after each (paper, Optimization; D-GMR-10)."""
         found = training.resume()
         learning = await self._begin(training) if found is None else restored(found, self.config, self.pool)
         done = int(found.facts["epoch"]) if found else 0

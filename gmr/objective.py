@@ -1,4 +1,4 @@
-"""What training maximises: utility, the group-relative advantage, and the loss (methods §7.10)."""
+"""What training maximises: utility, the group-relative advantage, and the loss (paper, Optimization)."""
 
 from __future__ import annotations
 

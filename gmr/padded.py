@@ -1,4 +1,4 @@
-"""Log-probabilities of whole batches of finished trajectories, computed again with gradient (methods §7.10).
+"""Log-probabilities of whole batches of finished trajectories, computed again with gradient (paper, Optimization).
 
 Rows are the steps of all trajectories, one after the other. Records are the written ones among them, so the records of
 a trajectory lie together and in memory order, and a memory is a place to begin and a count. A context depends on the

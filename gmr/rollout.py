@@ -1,4 +1,4 @@
-"""One trajectory of Gated-Memory Routing: Algorithm 1, from the question to the aggregated answer (methods §7.2)."""
+"""One trajectory of Gated-Memory Routing: the paper's Algorithm 1, from the question to the aggregated answer."""
 
 from __future__ import annotations
 

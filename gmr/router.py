@@ -1,4 +1,4 @@
-"""The router of Gated-Memory Routing: its networks put together, and its decisions one step at a time (methods §7)."""
+"""The router of Gated-Memory Routing: its networks put together, and its decisions one step at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The context c_t of every decision: the question, and what is stored as the question sees it (methods §7.4)."""
+"""The context c_t of every decision: the question, and what is stored as the question sees it.
+
+Paper, State encoder, in its appendix on representations; D-GMR-15.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One optimiser step from the graded rollouts of a batch (methods §7.10)."""
+"""One optimiser step from the graded rollouts of a batch (paper, Optimization)."""
 
 from __future__ import annotations
 

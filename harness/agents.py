@@ -1,4 +1,4 @@
-"""One activation of a role: its prompt, its call, its tool, its second call (methods §1.7 and §7.9).
+"""One activation of a role: its prompt, its call, its tool, its second call (paper, Agent Role Profiles; D-PROMPT-2).
 
 What happens around the call of a role stands in the catalogue. Every role acts on every benchmark, so a tool that
 finds nothing to work on says so in one line.
@@ -74,7 +74,7 @@ async def act(
 
     Returns:
         The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
-        call failed for good (methods §7.12, A18); after a failed first call there is no second.
+        call failed for good (D-GMR-11); after a failed first call there is no second.
 
     Raises:
         UserError: The sandbox is broken, or an endpoint is gone.

@@ -1,6 +1,6 @@
 """The frozen sentence encoder: a text in, a unit vector out, the same bytes in whatever company it is encoded.
 
-The model reads the head of a long text only (methods §1.3); how long the whole text was is reported with its vector.
+The model reads the head of a long text only (D-GEN-3); how long the whole text was is reported with its vector.
 """
 
 from __future__ import annotations

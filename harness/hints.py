@@ -1,4 +1,4 @@
-"""Candidate answers in earlier contributions: the hints that some mathematical roles see (methods §1.7)."""
+"""Candidate answers in earlier contributions: the hints that some mathematical roles see."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Trajectory:
 
     @property
     def cost_total(self) -> float:
-        """Price of all calls in the paper's unit (methods §1.1)."""
+        """Price of all calls in the paper's unit (D-GEN-1)."""
         return sum(call.cost for call in self.calls)
 
     @property

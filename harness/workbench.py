@@ -1,6 +1,6 @@
 """What the tools of roles may do with a reply: run its program on the examples of the question, or read its result.
 
-Programs run in the sandbox only (methods §1.5). Of the tests of a question, a tool sees those that stand in the
+Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool sees those that stand in the
 question itself and no others.
 """
 

@@ -1,6 +1,6 @@
 """What a question costs, published and measured, so that test sets of different size compare.
 
-Costs are in the paper's unit, a price by the size of the model (methods §1.1). What is measured counts the calls that
+Costs are in the paper's unit, a price by the size of the model (D-GEN-1). What is measured counts the calls that
 the published cost of the method counts (D-REPORT-2); the cost of all calls stands beside it.
 """
 
@@ -26,7 +26,7 @@ COUNTED = (
 FACTOR = 10**0.5
 # Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
-# Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers of questions (methods §9).
+# Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers of questions (D-REPORT-2).
 QUESTIONS = {"gsm_hard": 1056, "humaneval": 128}
 
 
@@ -37,7 +37,7 @@ def published_total(published: Published, line: Line, benchmark: str) -> float |
 
 
 def published_questions(line: Line, benchmark: str) -> int | None:
-    """How many questions are behind a row of the main table, by the accuracy it prints (methods §9).
+    """How many questions are behind a row of the main table, by the accuracy it prints (D-REPORT-2).
 
     Returns:
         The number that explains the accuracy or comes closest, ``None`` for a row that the paper does not have.

@@ -1,4 +1,4 @@
-"""Floating-point operations of test questions, from the tokens of their calls (methods §1.1).
+"""Floating-point operations of test questions, from the tokens of their calls (paper, appendix on cost calculation).
 
 Two operations a parameter and token, prompt and completion alike, over all calls of a question, the final one included;
 the attention term, which grows with the length of a sequence, is left out as in the paper.

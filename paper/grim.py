@@ -2,7 +2,7 @@
 
 A percentage with two decimals takes one of 10 001 values, of which ``n`` items reach at most ``n + 1``. A column that
 ``n`` explains is therefore strong evidence for ``n``, and a cell that no plausible ``n`` explains is an average, a
-slip, or of other items (methods §9). All arithmetic is exact, and the number of decimals is the one printed.
+slip, or of other items (docs/grim.md). All arithmetic is exact, and the number of decimals is the one printed.
 """
 
 from __future__ import annotations

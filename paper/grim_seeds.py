@@ -1,4 +1,4 @@
-"""Which three runs a printed mean and standard deviation can come from, given the number of items (methods §9)."""
+"""Which three runs a printed mean and standard deviation can come from, given the number of items (docs/grim.md)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from paper.published import Count, Fit, Published, PublishedRow
 if TYPE_CHECKING:
     import pandas as pd
 
-# What methods §9 holds for plausible: splits that the released code makes, with and without a last, dropped batch.
+# What is plausible: splits that the released code makes, with and without a last, dropped batch (D-GEN-6).
 PLAUSIBLE: Mapping[str, tuple[int, ...]] = {
     "math": (416,),
     "gsm_hard": (1056,),

@@ -1,4 +1,7 @@
-"""How far apart the trainings of a method end: its accuracy by seed, on each benchmark and over all (methods §8.3)."""
+"""How far apart the trainings of a method end: its accuracy by seed, on each benchmark and over all.
+
+Paper, Variance across Training Seeds.
+"""
 
 from __future__ import annotations
 

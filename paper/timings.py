@@ -56,7 +56,7 @@ class Timing:
 
     @property
     def per_query(self) -> float:
-        """Seconds of the whole pass over the number of questions, as the paper has it (methods §1.1)."""
+        """Seconds of the whole pass over the number of questions, as the paper has it (D-REPORT-3)."""
         return self.seconds / self.n
 
     @property

@@ -1,4 +1,7 @@
-"""What the gates of a router did in a cell: on the test questions, and update by update in training (methods §7.11)."""
+"""What the gates of a router did in a cell: on the test questions, and update by update in training.
+
+Paper, Gate Behavior at Test Time.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,7 @@ def read(cell: Cell) -> Traces:
 
 
 def ratios(traces: Traces, steps: Sequence[int] = STEPS) -> dict[str, Ratio]:
-    """The gate statistics of methods §7.11 that the trajectories have.
+    """The gate statistics (paper, Gate Behavior at Test Time) that the trajectories have.
 
     ``depth``; ``write_rate``, written over executed steps; ``retrieved_k``, Σ retrieved / Σ available over the
     trajectories that reach step k with something stored; ``retrieved_mean_k``, the mean of the same ratio of each of

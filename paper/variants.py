@@ -15,7 +15,7 @@ from paper.paired import Comparison, compare
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What a table of variants shows (methods §8).
+    """What a table of variants shows (paper, Ablation Study, Routing-Paradigm Comparison).
 
     Attributes:
         label: Short ASCII name.

@@ -155,7 +155,7 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
 
 
 def aggregated(steps: Iterable[Step], empty_memory: str) -> tuple[int, ...]:
-    """Numbers of the steps whose contributions the aggregator read (methods §7.9).
+    """Numbers of the steps whose contributions the aggregator read (paper, Algorithm 1; D-GMR-9).
 
     Args:
         steps: All steps.

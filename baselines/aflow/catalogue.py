@@ -1,4 +1,4 @@
-"""The operators a workflow can be made of: what each is for, and which of them a domain offers (methods §4.2)."""
+"""The operators a workflow can be made of: what each is for, and which of them a domain offers (docs/baselines.md)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from harness.checks import check_number, check_whole
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of AFlow, with the values of its authors' code (methods §4.3).
+    """The settings of AFlow, with the values of its authors' code.
 
     Attributes:
         optimizer: Key of the backbone that proposes edits; ``None`` for the one that runs the workflow (D-AF-1).

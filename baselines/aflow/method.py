@@ -81,7 +81,7 @@ class AFlow:
         self.workflow = workflow
 
     async def fit(self, training: Training) -> None:
-        """Search until the best rounds no longer change or the rounds are used up (methods §4.3)."""
+        """Search until the best rounds no longer change or the rounds are used up (D-AF-6)."""
         found = training.resume()
         rounds = [] if found is None else [Round.from_facts(one) for one in found.facts["search"]]
         if found is None:

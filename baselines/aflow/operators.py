@@ -1,4 +1,4 @@
-"""What the operators do: their prompts, their calls, their use of the workbench (methods §4.2, D-AF-7)."""
+"""What the operators do: their prompts, their calls, their use of the workbench (D-AF-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking the optimizer for one edit, each time of a parent drawn anew, until there is one to try (methods §4.3)."""
+"""Asking the optimizer for one edit, each time of a parent drawn anew, until there is one to try (D-AF-3)."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Situation(NamedTuple):
 def optimizer_prompt(
     situation: Situation, schema: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
 ) -> tuple[Message, ...]:
-    """The prompt of one proposal (methods §4.3, step 2).
+    """The prompt of one proposal (D-AF-3).
 
     Args:
         situation: The parent, what was tried from it, what it got wrong.

@@ -1,4 +1,4 @@
-"""The search as numbers and records: rounds, the draw of a parent, what was tried, when to stop (methods §4.3)."""
+"""The search as numbers and records: rounds, the draw of a parent, what was tried, when to stop (docs/baselines.md)."""
 
 from __future__ import annotations
 

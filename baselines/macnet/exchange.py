@@ -1,4 +1,4 @@
-"""The model calls of one node and of one edge, whatever the order in which nodes run (methods §3.3)."""
+"""The model calls of one node and of one edge, whatever the order in which nodes run (D-MAC-2, D-MAC-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MacNet as a method of the suite: one backbone on every node, nothing learned (methods §3)."""
+"""MacNet as a method of the suite: one backbone on every node, nothing learned."""
 
 from __future__ import annotations
 

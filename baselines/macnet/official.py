@@ -1,4 +1,4 @@
-"""The schedule of the released code, defects included, for comparison (methods §3.2, §3.3, §3.4).
+"""The schedule of the released code, defects included, for comparison (D-MAC-1, D-MAC-2, D-MAC-3).
 
 A virtual sink is one agent more, merges are made in pairs, and the scheduler throws work away: of what six agents on
 the complete graph write, the answer depends on two solutions and the sink's. For six agents it makes 13 calls on a

@@ -1,4 +1,4 @@
-"""What the agents are told (methods §3.3, §3.5).
+"""What the agents are told (D-MAC-4).
 
 Only solutions cross an edge: the critique made on it is shown to its own actor alone, and no prompt says which node
 spoke.

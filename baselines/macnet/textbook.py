@@ -1,4 +1,4 @@
-"""The schedule of the idea: a node runs once everything handed to it has arrived (methods §3.5).
+"""The schedule of the idea: a node runs once everything handed to it has arrived.
 
 This is what the rows of the tables run. For six agents it makes 11 calls on a chain, 12 on a tree, 35 on the complete
 graph (D-MAC-1, D-MAC-2, D-MAC-3).

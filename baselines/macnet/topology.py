@@ -1,4 +1,4 @@
-"""The graphs agents stand on: four topologies of any size, their depths and their temperatures (methods §3.2)."""
+"""The graphs agents stand on: four topologies of any size, their depths and their temperatures (D-MAC-6)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def graph_of(topology: Topology, agents: int) -> Graph:
 
 
 def between_terminals(graph: Graph) -> Graph:
-    """The graph as released code runs it, between a virtual source and a virtual sink (methods §3.2).
+    """The graph as released code runs it, between a virtual source and a virtual sink (D-MAC-3).
 
     The sink is one agent more, behind all leaves. The source never asks a model and hands on nothing, so all it does
     is to push every node one layer down.

@@ -1,4 +1,4 @@
-"""MASRouter (Yue et al. 2025): one pass of small networks plans a whole team, which then answers (methods §6).
+"""MASRouter (Yue et al. 2025): one pass of small networks plans a whole team, which then answers (docs/baselines.md).
 
 From the bottom up: :mod:`.networks` and :mod:`.router` decide, :mod:`.modes` says how a team works together,
 :mod:`.team` lets it work, :mod:`.final` closes, :mod:`.rollout` walks one question through all of it, :mod:`.objective`

@@ -16,7 +16,7 @@ MOST_AGENTS = len(string.ascii_uppercase)
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of MASRouter, with the released values where they do not depend on the benchmark (methods §0.2).
+    """The settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9).
 
     Attributes:
         epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named; 0 leaves the

@@ -1,4 +1,4 @@
-"""The final node, which turns the last outputs of a team into the answer (methods §6.3, step 6)."""
+"""The final node, which turns the last outputs of a team into the answer (D-MR-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MASRouter as a method of the suite: it learns from the training questions, then answers (methods §6.4)."""
+"""MASRouter as a method of the suite: it learns from the training questions, then answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The six modes of collaboration as data: who speaks when, and what each one sees (methods §6.2)."""
+"""The six modes of collaboration as data: who speaks when, and what each one sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The networks behind the five decisions (methods §6.1)."""
+"""The networks behind the five decisions (D-MR-6)."""
 
 from __future__ import annotations
 

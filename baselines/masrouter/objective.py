@@ -1,4 +1,4 @@
-"""What training maximises: utility, and the loss made of it (methods §6.4)."""
+"""What training maximises: utility, and the loss made of it (D-MR-3, D-MR-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One trajectory of MASRouter: the router plans a team, the team works, the final node answers (methods §6.3)."""
+"""One trajectory of MASRouter: the router plans a team, the team works, the final node answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The router of MASRouter: task, mode, number of agents, roles and backbones of a team, in one pass (methods §6.1).
+"""The router of MASRouter: task, mode, number of agents, roles and backbones of a team, in one pass (D-MR-1, D-MR-6).
 
 A pass takes one question or many, a row each; an update needs one for all its trajectories.
 """

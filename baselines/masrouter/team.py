@@ -1,4 +1,4 @@
-"""A team at work: who is asked when, what each agent sees, and what comes of it (methods §6.2, §6.3)."""
+"""A team at work: who is asked when, what each agent sees, and what comes of it (D-MR-2, D-MR-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One optimiser step from the graded rollouts of a batch (methods §6.4)."""
+"""One optimiser step from the graded rollouts of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puppeteer (Dang et al. 2025): a learned policy says which agent of one backbone speaks next (methods §5).
+"""Puppeteer (Dang et al. 2025): a learned policy says which agent of one backbone speaks next (docs/baselines.md).
 
 From the outside a method like any other: ``Config`` and ``build``. Inside, from the bottom up: :mod:`.actions` are the
 agents, :mod:`.path` is what a line of work has brought so far, :mod:`.prompts` and :mod:`.agents` let an agent speak,

@@ -1,4 +1,4 @@
-"""The ten actions: eight ways to reason, a program, and the end of the path (methods §5.1, D-PUP-2).
+"""The ten actions: eight ways to reason, a program, and the end of the path (D-PUP-2).
 
 Upstream's personas are replaced by texts of this project. Those that only prepare or judge an answer are not told the
 benchmark's output rules: a plan that has to end in an answer line would be a solution.

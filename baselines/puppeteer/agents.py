@@ -1,4 +1,4 @@
-"""One activation of an agent: its call, and for the programmer the run of its program (methods §5.2)."""
+"""One activation of an agent: its call, and for the programmer the run of its program (D-PUP-10)."""
 
 from __future__ import annotations
 

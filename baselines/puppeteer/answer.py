@@ -1,4 +1,4 @@
-"""From finished paths to the answer: a final call for each, and a vote (methods §5.2, D-PUP-7)."""
+"""From finished paths to the answer: a final call for each, and a vote (D-PUP-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of Puppeteer, with the values of methods §5.5."""
+"""The settings of Puppeteer, with the values of D-PUP-1 to D-PUP-8."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHOICES: Mapping[str, Any] = {"update": UpdateMode, "selection": Selection}
 
 @dataclass(frozen=True)
 class Config:
-    """How the policy is trained and how it decides (methods §5.5).
+    """How the policy is trained and how it decides.
 
     Attributes:
         epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named; 0 leaves the

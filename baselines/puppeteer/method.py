@@ -1,4 +1,4 @@
-"""Puppeteer as a method of the suite: its policy learns from the training questions, then answers (methods §5.5)."""
+"""Puppeteer as a method of the suite: its policy learns from the training questions, then answers (D-PUP-8)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Puppeteer:
         return await Rollout(self.policy, self._setting.backbone, self.config, greedy=greedy).solve(item, desk)
 
     def utility(self, answered: Answered) -> float:
-        """The discounted rewards of a question: its verdict, less what its steps cost (methods §5.3)."""
+        """The discounted rewards of a question: its verdict, less what its steps cost (D-PUP-6)."""
         return utility(answered, self._parameters_b, self.config)
 
     def load(self, checkpoint: Checkpoint) -> None:

@@ -1,4 +1,4 @@
-"""What one path has brought so far: contributions, conversations, the latest program (methods §5.2, D-PUP-13)."""
+"""What one path has brought so far: contributions, conversations, the latest program (D-PUP-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who acts next: a multi-layer perceptron over the state of a path (methods §5.1, §5.5)."""
+"""Who acts next: a multi-layer perceptron over the state of a path (D-PUP-1)."""
 
 from __future__ import annotations
 

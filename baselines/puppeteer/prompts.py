@@ -1,4 +1,4 @@
-"""What agents and the final call are told; every agent sees the whole path (methods §5.2, §5.5)."""
+"""What agents and the final call are told; every agent sees the whole path (D-PUP-2, D-PUP-7)."""
 
 from __future__ import annotations
 

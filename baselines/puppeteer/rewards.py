@@ -1,4 +1,4 @@
-"""What training maximises: the verdict at the end of a path, less what its steps cost (methods §5.3, D-PUP-6)."""
+"""What training maximises: the verdict at the end of a path, less what its steps cost (D-PUP-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One question from the first choice to the answer, along one path or several (methods §5.2, §5.5)."""
+"""One question from the first choice to the answer, along one path or several (D-PUP-3, D-PUP-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the policy sees of a path (methods §5.5, D-PUP-1)."""
+"""What the policy sees of a path (D-PUP-1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One optimiser step from graded rollouts: REINFORCE without a baseline (methods §5.3, D-PUP-8)."""
+"""One optimiser step from graded rollouts: REINFORCE without a baseline (D-PUP-8)."""
 
 from __future__ import annotations
 

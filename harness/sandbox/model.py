@@ -40,7 +40,7 @@ class Limits:
     programs that wait.
 
     Attributes:
-        cpu_s: Processor time in whole seconds (methods.md 1.5), all threads together.
+        cpu_s: Processor time in whole seconds, all threads together.
         wall_s: Seconds from start to forced end; keep it a generous multiple of ``cpu_s``.
         memory_mib: Address space in MiB.
         output_kib: Standard output that is kept, in KiB.

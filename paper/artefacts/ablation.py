@@ -1,4 +1,4 @@
-"""The ablations: one module of GMR switched off at a time and trained anew (methods §8.1)."""
+"""The ablations: one module of GMR switched off at a time and trained anew (paper, Ablation Study)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def build(source: Source) -> Table:
 
 
 def follows_the_rule(printed: Price | None, backbone: Backbone) -> bool:
-    """Whether the prices counted here are those that a size has (methods §1.1): the printed one where there is one."""
+    """Whether the prices counted here are those that a size has (D-GEN-1): the printed one where there is one."""
     size = printed.size if printed else backbone.parameters_b
     pairs = ((backbone.price_in, PRICE_IN_PER_B * size), (backbone.price_out, PRICE_OUT_PER_B * size))
     return all(abs(price - rule) <= _SAME * rule for price, rule in pairs)

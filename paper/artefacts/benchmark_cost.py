@@ -1,4 +1,7 @@
-"""Accuracy and cost of every method on one benchmark, published beside measured (methods §1.1, §9)."""
+"""Accuracy and cost of every method on one benchmark, published beside measured.
+
+Paper, Per-Dataset Accuracy and Cost; D-REPORT-2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compute and time of a question: FLOPs from the tokens of its calls, seconds from timing jobs (methods §1.1)."""
+"""Compute and time of a question: FLOPs from the tokens of its calls, seconds from timing jobs.
+
+Paper, Cost Calculation for Open-Weight Backbones; D-REPORT-3.
+"""
 
 from __future__ import annotations
 

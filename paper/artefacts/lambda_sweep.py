@@ -1,4 +1,4 @@
-"""GMR trained with different weights of cost: what each buys in accuracy, cost and steps (methods §7.11)."""
+"""GMR trained with different weights of cost: what each buys in accuracy, cost and steps (D-GMR-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Three ways of routing: by the question alone, by the whole history, by a gated memory (methods §8.2, §8.3)."""
+"""Three ways of routing: by the question alone, by the whole history, by a gated memory.
+
+Paper, Routing-Paradigm Comparison; D-GMR-8.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GMR with fewer roles: half of each domain, or those of the question's domain alone (methods §8.3, A11)."""
+"""GMR with fewer roles: half of each domain, or those of the question's domain alone (D-GMR-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mean and deviation of the accuracy over training seeds, beside the paper's (methods §8.3, §9)."""
+"""Mean and deviation of the accuracy over training seeds, beside the paper's (Variance across Training Seeds)."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def of_items(items: Items, cost_weight: float) -> dict[str, float]:
 
     Args:
         items: The test questions.
-        cost_weight: λ_c of the utility R - λ_c · cost of the steps (methods §7.10).
+        cost_weight: λ_c of the utility R - λ_c · cost of the steps (paper, Optimization).
     """
     accuracy = float(np.mean(items.correct))
     return {
@@ -107,10 +107,11 @@ def of_answers(items: pd.DataFrame) -> dict[str, float]:
 
 
 def of_memory(decisions: pd.DataFrame, questions: int) -> dict[str, float]:
-    """Write rate, retrieved share and questions whose aggregator finds nothing stored, in percent (methods §7.11).
+    """Write rate, retrieved share and questions whose aggregator finds nothing stored, in percent.
 
     The retrieval gate decides once for every stored record, so its share of yes is Σ retrieved / Σ available. The
-    steps of ``retrieved_k`` are counted from 0, as the paper does; at step 0 there is nothing to retrieve.
+    steps of ``retrieved_k`` are counted from 0, as the paper does (Gate Behavior at Test Time); at step 0 there is
+    nothing to retrieve.
 
     Args:
         decisions: Those of the test, one a row.

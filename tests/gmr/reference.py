@@ -1,4 +1,4 @@
-"""The equations of methods §7 once more, in plain NumPy: one vector, one record and one step at a time."""
+"""The paper's equations (docs/gmr.md) once more, in plain NumPy: one vector, one record and one step at a time."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def share(made: GMR, backbone: int) -> float:
 
 
 async def test_the_published_budget_of_humaneval_to_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """32 questions x 10 epochs x 6 rollouts x 6 steps = 11,520 steps in 20 updates of 96 trajectories (methods §10)."""
+    """32 questions x 10 epochs x 6 rollouts x 6 steps = 11,520 steps in 20 updates of 96 trajectories (D-GMR-10)."""
     updates = []
 
     def no_learning(learning: Any, answered: Any, traces: Any, config: Config, noise: tuple[int, int]) -> Any:

@@ -34,7 +34,7 @@ NO_VALUE = "The program gave no value: it has no variable named answer."
 PROSE = Record("Planner", "Multiply.")
 WORK = Record("Worker", f"{PROGRAM}\n\nThe answer is 41")
 
-# The table of roles (methods §1.7), written down a second time.
+# The table of roles, written down a second time.
 FEEDBACK = {f"Code/{name}" for name in ("AlgorithmDesigner", "ProjectManager", "ProgrammingExpert")} | {
     f"Code/{name}" for name in ("BugFixer", "ReflectProgrammer", "PlanSolver", "TestAnalyst")
 }

@@ -1,4 +1,4 @@
-"""The side of the print: each function against the tables, what rounding allows, and the verdicts of methods §11."""
+"""The side of the print: each function against the tables, what rounding allows, and the verdicts found by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paper.claims.verdicts import Consistency, Outcome, Verdict
 from paper.claims.vocabulary import AbsentError
 from paper.published import load
 
-# Verdicts of methods §11 by its numbers: the claims that are about the same statement, and what §11 finds of them.
+# Verdicts found by hand, numbered by statement: the claims that are about it, and what was found of them.
 SECTION_11: dict[int, dict[str, str]] = {
     1: {"row_averages": "consistent"},
     2: {"average_lead_over_puppeteer": "consistent", "strongest_baseline": "consistent"},

@@ -24,7 +24,8 @@ from paper.published import Count, Fit, Published, load
 from workflow.commands import grim as command
 
 PAPER = load()
-# Which triples of counts give mean and deviation of the seed table and contain the run of the main table (methods §9).
+# Which triples of counts give mean and deviation of the seed table and contain the run of the main table
+# (docs/grim.md).
 SEEDS = {
     ("masrouter", "gsm_hard"): (1056, [686, 688, 697]),
     ("masrouter", "mbpp"): (500, [374, 383, 396]),
@@ -116,7 +117,7 @@ def test_the_nearest_count_is_the_nearest_of_all(units: int, candidates: list[in
 
 
 def test_the_published_table_is_explained_as_recorded():
-    """The file was made by hand from methods §9; here it is found again from the printed text alone."""
+    """The file was made by hand; here it is found again from the printed text alone."""
     for row in PAPER.rows:
         for benchmark, cell in row.accuracies.items():
             found = explain(f"{cell.percent:.2f}", PLAUSIBLE[benchmark])

@@ -1,4 +1,4 @@
-"""A pass of the router written a second time, in plain NumPy, from the specification alone (methods §6.1)."""
+"""A pass of the router written a second time, in plain NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The six modes against the table of methods §6.2, and the topologies against a graph built edge by edge."""
+"""The six modes against a table written down a second time, and the topologies against a graph built edge by edge."""
 
 from __future__ import annotations
 

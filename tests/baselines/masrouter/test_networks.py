@@ -93,7 +93,7 @@ def test_whatever_the_weights_the_number_is_in_range(seed: int, bias: float, mos
 
 
 async def test_training_starts_with_three_agents_and_the_loss_that_users_reported() -> None:
-    """Half of six agents, and about 5 times 47.2 for the autoencoders (methods §6.6)."""
+    """Half of six agents, and about 5 times 47.2 for the autoencoders (D-MR-6)."""
     for seed in range(3):
         made = router(seed)
         for item in ITEMS:

@@ -35,7 +35,7 @@ TWICE = {"Reflector", "WikiSearcher"}
 BACKBONES = ("small", "small", "large", "small", "large", "large")
 BY_NAME = {mode.name: mode for mode in MODES}
 QUESTION = f"Question:\n{ITEMS[0].question}"
-# What each slot sees, written down a second time from methods §6.2.
+# What each slot sees, written down a second time.
 SEES = {
     "Chain": [[], [0], [1], [2], [3], [4]],
     "FullConnected": [[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]],

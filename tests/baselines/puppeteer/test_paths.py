@@ -119,7 +119,7 @@ async def test_no_latency_shows() -> None:
 
 
 async def test_two_paths_with_a_shared_beginning_keep_its_reward_and_pay_for_it_once() -> None:
-    """Upstream scales the shared reward once for each path (methods §5.4)."""
+    """Upstream scales the shared reward once for each path (D-PUP-6)."""
     settings = config(paths=4, max_steps=2)
     policy = ByState("reasoning", "critique modify reasoning", "terminate")
     alone, lone = await walk(ByState("reasoning", "critique", "terminate"), Client(), greedy=True, max_steps=2)

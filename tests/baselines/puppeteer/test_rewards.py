@@ -44,7 +44,7 @@ def test_the_step_weight_grows_from_the_released_figure_to_a_tenth() -> None:
 
 @pytest.mark.parametrize(("parameters_b", "factor"), [(14, 0.125), (32, 0.285), (200, 1.78)])
 def test_the_scale_of_a_step_of_445_tokens(parameters_b: float, factor: float) -> None:
-    """The scale check of methods §5.5."""
+    """The scale that D-PUP-6 states."""
     reward = step_reward(0, 445, parameters_b, config(max_steps=2))
     assert reward == pytest.approx(-0.0415 * factor, abs=2e-4)
 
