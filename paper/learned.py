@@ -9,6 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from harness.config import methods
+from harness.method import settings_of
 from paper.measures import Measurement
 from paper.results import Cell
 from paper.traces import attempts_of_a_question, read_table, updates
@@ -109,17 +110,18 @@ def choices(measurement: Measurement) -> dict[str, Choice]:
 def _drawn(cell: Cell) -> Mapping[str, _Drawn]:
     """The choices of a cell by name.
 
-    A step limit can force the choice after the deepest step, so that one is left out; what is chosen greedily has no
-    entropy that its probability would tell.
+    What the step limit forces is no choice and is left out; what is chosen greedily or from one option has no entropy.
     """
     rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
-    deepest = read_table(cell.folder / "items.parquet", ("depth",))["depth"].max()
     entry = methods().get(cell.run.method)
-    is_greedy = entry is not None and GREEDY in (entry.config.get("decode"), entry.config.get("selection"))
-    kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= deepest)]
+    settings = settings_of(entry.module, entry.config) if entry else None
+    is_greedy = GREEDY in (getattr(settings, "decode", None), getattr(settings, "selection", None))
+    kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= getattr(settings, "max_steps", np.inf))]
     return {
         str(name): _Drawn(
-            None if is_greedy else -100 * own["log_prob"].mean() / np.log(own["options"]).mean(),
+            None
+            if is_greedy or own["options"].max() == 1
+            else -100 * own["log_prob"].mean() / np.log(own["options"]).mean(),
             own["choice"].value_counts(normalize=True).to_dict(),
         )
         for name, own in kept.groupby("name")

@@ -79,9 +79,11 @@ class MmluPro(Benchmark):
     def extract(self, item: Item, text: str) -> str | None:
         """The last boxed letter, else the letter after the last "answer is".
 
-        Nothing counts behind an answer from where the text goes on to another question.
+        Nothing counts behind an answer from where the text goes on to another question. A text that opens questions
+        before it states any answer divides the question it was asked, so all of it counts.
         """
-        return next(filter(None, map(_stated, _NEXT_QUESTION.split(_unwrapped(text)))), None)
+        unwrapped = _unwrapped(text)
+        return _stated(_NEXT_QUESTION.split(unwrapped, maxsplit=1)[0]) or _stated(unwrapped)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """The other letters, in an order of the question's own."""

@@ -1,4 +1,4 @@
-"""The part of a program that its function needs: what only tries the program out is left out of grading."""
+"""The part of a program that is graded: what only tries the program out is left out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from types import CodeType
 from harness.benchmarks.programs import definitions, parse
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
+_IMPORTS = (ast.Import, ast.ImportFrom)
 # What a function looks up by a name that stands in no place of the program.
 _BY_ANY_NAME = frozenset({"eval", "exec", "globals", "locals", "vars"})
+# Calls that set something for the whole process, or make names or attributes that stand in no place of the program.
+_SETTINGS = frozenset(
+    {"setrecursionlimit", "set_int_max_str_digits", "setcontext", "getcontext", "stack_size", "exec", "setattr"}
+)
 _DECORATOR = re.compile(rb"^[ \t\f]*@", re.MULTILINE)
 
 
@@ -29,26 +33,39 @@ class _Statement:
         node: The statement.
         loads: Names it reads, in the functions it defines too, except those that a loop or a ``with`` of it binds.
         assigns: Names it binds, deletes or assigns a part of when it is executed.
-        changes: Names whose values it may change by calls, or the definition may when it is called.
-        stays: Whether it counts whatever the function needs.
+        passes: Names it calls a method of or passes to a call, so that their values may change.
+        changes: Of a definition, names that it declares global or assigns a part of.
+        applies: Of a definition, names in its decorators and bases.
+        stays: Whether it counts whatever the function needs, unless it is a trial.
     """
 
     node: ast.stmt
     loads: frozenset[str]
     assigns: frozenset[str]
+    passes: frozenset[str]
     changes: frozenset[str]
+    applies: frozenset[str]
     stays: bool
 
     @property
     def defines(self) -> bool:
         return isinstance(self.node, _DEFINITIONS)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it changes no value that a function uses: an assert, a print, or what is for scripts alone."""
+        match self.node:
+            case ast.Assert() | ast.Expr(ast.Call(ast.Name(id="print"))):
+                return True
+        return "__name__" in self.loads
+
 
 def needed(source: str, entry_point: str, checks: str = "") -> str:
-    """A program without the statements of its top level that its function does not need.
+    """A program without the statements of its top level that do not bear on its function.
 
-    The function needs what binds or changes a name that it uses, or that something it needs uses; statements that
-    call the function itself count only where they assign such a name. Asserts never count.
+    The function needs what binds a name that it uses, or that something it needs uses, and every statement that may
+    change the value of such a name. Statements that use the function itself are trials of it and count only where they
+    bind such a name. Asserts never count.
 
     Args:
         source: The program.
@@ -86,14 +103,23 @@ class _Needs:
         self._statements = statements
         self._loading = _index(statement.loads for statement in statements)
         self._assigning = _index(statement.assigns for statement in statements)
+        self._passing = _index(statement.passes for statement in statements)
         self._changing = _index(statement.changes for statement in statements)
+        self._applying = _index(statement.applies for statement in statements)
         self._tried = self._users(entry_point)
+        # Names of values; those of definitions and imports alone are only called.
+        self._values = {
+            name
+            for statement in statements
+            if not isinstance(statement.node, (*_DEFINITIONS, *_IMPORTS))
+            for name in statement.assigns
+        }
 
     def of(self, names: Iterable[str]) -> set[int]:
         """Places of the statements that some names of the program need."""
         kept: set[int] = set()
-        carriers: set[str] = set()
         seen: set[str] = set()
+        carriers: set[str] = set()
         every = frozenset(self._assigning)
         pending = set(names)
         for place, statement in enumerate(self._statements):
@@ -103,28 +129,31 @@ class _Needs:
         while pending:
             name = pending.pop()
             seen.add(name)
-            found = {
-                *self._assigning[name],
-                *(place for place in self._effects(name, carriers) if not self._tries(self._statements[place])),
-            }
-            for place in found - kept:
+            for place in {*self._assigning[name], *self._touching(name, carriers)} - kept:
                 kept.add(place)
                 pending |= self._statements[place].loads - seen
             if name in _BY_ANY_NAME:
                 pending |= every - seen
         return {place for place in kept if not isinstance(self._statements[place].node, ast.Assert)}
 
-    def _effects(self, name: str, carriers: set[str]) -> Iterator[int]:
-        """Statements that change the value of a name, themselves or through definitions not known as carriers yet."""
-        pending = list(self._changing[name])
+    def _touching(self, name: str, carriers: set[str]) -> Iterator[int]:
+        """Statements that may change the value of a name when they are executed.
+
+        They use the name, or a definition that does: a carrier, each of which is followed once.
+        """
+        yield from self._applying[name]
+        pending = [*(self._loading[name] if name in self._values else self._passing[name]), *self._changing[name]]
         while pending:
             statement = self._statements[place := pending.pop()]
+            if statement.is_idle or self._tries(statement):
+                continue
             if not statement.defines:
                 yield place
-            elif not self._tries(statement):
-                for carrier in statement.assigns - carriers:
-                    carriers.add(carrier)
-                    pending += self._loading[carrier]
+                continue
+            for carrier in statement.assigns - carriers:
+                carriers.add(carrier)
+                yield from self._applying[carrier]
+                pending += self._loading[carrier]
 
     def _tries(self, statement: _Statement) -> bool:
         """Whether a statement uses the function itself."""
@@ -161,18 +190,24 @@ def _read(node: ast.stmt) -> _Statement:
                     declared.add(step.argval)
                 case "STORE_NAME" | "DELETE_NAME" if inner is code:
                     stores.add(step.argval)
-    parts, setting = _assigned_parts(node)
-    changes = {name for name in _changed_by_calls(node) if name in loads}
+    parts, of_call = _assigned_parts(node)
     if isinstance(node, _DEFINITIONS):
+        applied = [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else [])]
+        applies = {part.id for one in applied for part in ast.walk(one) if isinstance(part, ast.Name)}
+        changes = frozenset(declared | parts & loads)
+        passes = frozenset(loads.intersection(_passed(node)))
         return _Statement(
-            node, frozenset(loads), frozenset({node.name}), frozenset(changes | declared | parts & loads), stays=False
+            node, frozenset(loads), frozenset({node.name}), passes, changes, frozenset(applies), stays=False
         )
+    loads.difference_update(_targets(node))
     return _Statement(
         node,
-        frozenset(loads.difference(_targets(node))),
+        frozenset(loads),
         frozenset(stores | declared | parts),
-        frozenset(changes),
-        stays=setting or _stays(node),
+        frozenset(loads.intersection(_passed(node))),
+        frozenset(),
+        frozenset(),
+        stays=of_call or _stays(node),
     )
 
 
@@ -183,22 +218,31 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         pending += (constant for constant in found.co_consts if isinstance(constant, CodeType))
 
 
-def _targets(node: ast.stmt) -> Iterator[str]:
+def _targets(node: ast.stmt) -> set[str]:
     """Names that the loops and ``with`` statements in a statement bind before anything in them can use one."""
-    for part in ast.walk(node):
+    bound, used = set(), set()
+    pending: list[ast.AST] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, (*_DEFINITIONS, ast.Lambda)):
+            continue
         target = part.target if isinstance(part, ast.For) else getattr(part, "optional_vars", None)
-        names = ast.walk(target) if target else ()
-        yield from (name.id for name in names if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
+        source = part.iter if isinstance(part, ast.For) else getattr(part, "context_expr", None)
+        bound |= {name.id for name in ast.walk(target) if isinstance(name, ast.Name)} if target else set()
+        used |= {name.id for name in ast.walk(source) if isinstance(name, ast.Name)} if source else set()
+        pending += ast.iter_child_nodes(part)
+    return bound - used
 
 
 def _stays(node: ast.stmt) -> bool:
-    """Whether a statement is the docstring, an import of unknown or future names, or sets the depth of recursion."""
+    """Whether a statement is the docstring, an import of unknown or future names, or sets something for the process."""
     match node:
         case ast.Expr(ast.Constant()) | ast.ImportFrom(module="__future__") | ast.ImportFrom(names=[ast.alias("*")]):
             return True
-        case ast.Expr(ast.Call(ast.Attribute(attr="setrecursionlimit")) | ast.Call(ast.Name(id="setrecursionlimit"))):
-            return True
-    return False
+        case ast.Import() | ast.ImportFrom():
+            return False
+    names = {getattr(part, "attr", getattr(part, "id", None)) for part in ast.walk(node)}
+    return not _SETTINGS.isdisjoint(names)
 
 
 def _assigned_parts(node: ast.stmt) -> tuple[set[str], bool]:
@@ -212,18 +256,17 @@ def _assigned_parts(node: ast.stmt) -> tuple[set[str], bool]:
     return names, of_call
 
 
-def _changed_by_calls(node: ast.stmt) -> Iterator[str]:
-    """Names that stand before the dot, or among the arguments, of calls whose results nobody takes."""
+def _passed(node: ast.stmt) -> Iterator[str]:
+    """Names that calls in a statement get a method of, or have for an argument of what is no built-in."""
     for part in ast.walk(node):
-        if not isinstance(part, ast.Expr):
+        if not isinstance(part, ast.Call):
             continue
-        call = part.value.elt if isinstance(part.value, _COMPREHENSIONS) else part.value
-        if not isinstance(call, ast.Call):
-            continue
-        if isinstance(call.func, ast.Attribute):
-            yield _root(call.func)[0]
-        if not (isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id)):
-            yield from (argument.id for argument in call.args if isinstance(argument, ast.Name))
+        if isinstance(part.func, ast.Attribute):
+            yield _root(part.func)[0]
+        plain = isinstance(part.func, ast.Name) and hasattr(builtins, part.func.id)
+        for argument in part.args:
+            if isinstance(argument, ast.Attribute) or (isinstance(argument, ast.Name) and not plain):
+                yield _root(argument)[0]
 
 
 def _root(node: ast.expr) -> tuple[str, bool]:

@@ -89,12 +89,24 @@ def test_a_random_policy_is_100_and_a_settled_one_0(write_cell: Any, probability
 
 
 def test_what_nobody_drew_is_left_out(write_cell: Any) -> None:
-    """Guesses, gates, and the end that a step limit forces after the deepest step (here the second)."""
+    """Guesses, gates, and the end that the step limit forces after the sixth step."""
     chosen = [decision("action", "plan", 0.1), decision("task", "Math", 1.0), decision("halt", "yes", 0.5)]
-    forced = [decision("action", "terminate", 1e-6, step=3)] * 20
+    forced = [decision("action", "terminate", 1e-6, step=7)] * 20
     found = choices(measured(made(write_cell, "puppeteer", [*chosen, *forced], backbone="qwen-2.5-32B")))
     assert list(found) == ["action"]
     assert (found["action"].entropy, found["action"].top) == (pytest.approx(100), "plan")
+
+
+def test_an_end_that_was_chosen_counts_however_early(write_cell: Any) -> None:
+    chosen = [decision("action", "plan", 0.1), decision("action", "terminate", 1.0, step=3)]
+    action = choices(measured(made(write_cell, "puppeteer", chosen, backbone="qwen-2.5-32B")))["action"]
+    assert action.entropy == pytest.approx(50)
+    assert action.share == 50
+
+
+def test_a_choice_from_one_option_has_no_entropy(write_cell: Any) -> None:
+    found = choices(measured(made(write_cell, "gmr", [{**decision("backbone", "small", 1.0), "options": 1}])))
+    assert found["backbone"].entropy is None
 
 
 def test_a_greedy_choice_has_no_entropy(write_cell: Any) -> None:

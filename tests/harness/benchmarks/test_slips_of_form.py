@@ -61,6 +61,7 @@ def item_of(key: str) -> Item:
         ("The answer is (C).\nQ: Which?\nA: The answer is (B).", "C"),
         ("The answer is (C).\n<|im_start|>user\nWhich?<|im_end|>\nThe answer is (B).", "C"),
         ("The answer is (C).\n\nThe following are multiple choice questions.\nThe answer is (B).", "C"),
+        ("**Question 1:** Acid? The answer is (B).\n\n**Question 2:** Base? So the answer is \\boxed{D}", "D"),
         ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
         ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
         ("One says the answer is (A).\n\nNow, combining all the answers:\nThe answer is (C).", "C"),
