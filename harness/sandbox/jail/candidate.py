@@ -161,7 +161,7 @@ class _Program:
         if issubclass(kind, type) and issubclass(value, BaseException) and not _is_built_in(value):
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
             written = [base.__name__ if _is_built_in(base) else self._reference(base) for base in bases]
-            return {EXCEPTION: [self._number(value), value.__name__, written]}
+            return {EXCEPTION: [self._number(value), value.__name__, written, *_of_library(value)]}
         is_record = getattr(getattr(kind, "__dataclass_params__", None), "eq", False)
         return {REFERENCE: [self._number(value), kind.__name__, *([self._number(kind)] if is_record else [])]}
 
@@ -205,6 +205,13 @@ def _fields(record: Any) -> list[object]:
 def _built_in(kind: type[BaseException]) -> str:
     """The name of the nearest built-in class."""
     return next((base.__name__ for base in kind.__mro__ if _is_built_in(base)), "Exception")
+
+
+def _of_library(kind: type) -> list[str]:
+    """Module and name of a class of the standard library, as far as the class tells."""
+    module = kind.__module__
+    known = isinstance(module, str) and module.partition(".")[0] in sys.stdlib_module_names
+    return [module, kind.__qualname__] if known else []
 
 
 def _is_built_in(kind: type) -> bool:

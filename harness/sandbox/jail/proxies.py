@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import sys
 from collections import deque
 
 from . import values
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # Their meaning to the interpreter is not "something went wrong": inside a check they could end a loop early.
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
+# What these raise says how a test is to go on: skipped, stopped.
+_TESTING = frozenset({"bdb", "doctest", "pdb", "test", "unittest"})
 _LONGEST_NAME = 100
 
 
@@ -73,13 +76,17 @@ class Peer:
 
     def _referred(self, key: str, content: Any) -> Remote | _Caught:
         if key == EXCEPTION:
-            number, kind, bases = content
+            number, kind, bases, *place = content
             if number not in self._exceptions:
                 kinds = tuple(map(_usable, bases)) or (ProgramError,)
-                remote = Remote(self, int(number), "type")
-                self._exceptions[number] = _Caught(
-                    str(kind)[:_LONGEST_NAME], kinds, {"_remote": remote, "__str__": _said}
-                )
+                known: dict[str, Any] = {"_remote": Remote(self, int(number), "type"), "__str__": _said}
+                found = _of_library(*place) if place else None
+                # What its own bases say holds whether or not the module is loaded by now.
+                if found is not None and _built_in_bases(found) == _built_in_bases(*kinds):
+                    kinds = (found,)
+                    # Arguments as they are: what the class itself makes of them has been made by the program.
+                    known["__init__"] = next(filter(_is_built_in, found.__mro__)).__init__  # type: ignore[misc]
+                self._exceptions[number] = _Caught(str(kind)[:_LONGEST_NAME], kinds, known)
             return self._exceptions[number]
         if key != REFERENCE:
             raise KeyError(key)
@@ -142,10 +149,36 @@ def _usable(kind: object) -> type[BaseException]:
     return found if known and not issubclass(found, _NEVER_RAISED) else ProgramError  # type: ignore[return-value, arg-type]
 
 
-class _Caught(type):
-    """A class of exceptions that the program defines: checks catch it, all else about it is the program's to decide.
+def _of_library(module: object, name: object) -> type[Exception] | None:
+    """The exception class of the standard library that a program names, which may be anything.
 
-    It is a class of its own for every program, so what the checks themselves raise is never one of them.
+    Only one that checks could name by now, and that says no more than that something went wrong: none that ends a
+    loop, skips a test or cancels a task.
+    """
+    if not isinstance(module, str) or not isinstance(name, str) or name.startswith("_"):
+        return None
+    package = module.partition(".")[0]
+    if package not in sys.stdlib_module_names or package in _TESTING or module not in sys.modules:
+        return None
+    found = vars(sys.modules[module]).get(name)
+    if type(found) is not type or (found.__module__, found.__qualname__) != (module, name):
+        return None
+    return found if issubclass(found, Exception) and not issubclass(found, _NEVER_RAISED) else None
+
+
+def _built_in_bases(*kinds: type) -> set[type]:
+    return {base for kind in kinds for base in kind.__mro__ if _is_built_in(base)}
+
+
+def _is_built_in(kind: type) -> bool:
+    return vars(builtins).get(kind.__name__) is kind
+
+
+class _Caught(type):
+    """A class of exceptions that stays with the program: checks catch it, all else about it is the program's to decide.
+
+    It is a class of its own for every program, so what the checks themselves raise is never one of them; one of the
+    standard library is below what the checks know by its name.
     """
 
     _remote: Remote

@@ -66,7 +66,7 @@ def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
     except RecursionError:
         # Where exactly the interpreter gives up depends on what it has optimised by then.
         raise UnreadableError("nested too deeply") from None
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, SyntaxError) as error:
         raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
 
 

@@ -130,6 +130,7 @@ def test_the_valid_message_is_valid() -> None:
         *('{"defaultdict": [null, {"object": 0}]}', '{"fractions.Fraction": ["1e999999999", null]}'),
         *('{"named": ["P", ["x"], [1, 2]]}', '{"named": ["P", [1], [1]]}', '{"named": ["a b", ["x"], [1]]}'),
         *('{"fractions.Fraction": ["1", "2"]}', '{"named": [{"object": 0}, [], []]}', '{"decimal.Context": []}'),
+        *('{"named": ["P", ["\\ufb01", "fi"], [1, 2]]}', '{"named": ["P", ["fi", "\\ufb01"], [1, 2]]}'),
         *('{"type": []}', '{"object": 1}', '{"object": "a"}', '{"built_in": "open"}', '{"type": "Liar"}'),
     ],
 )

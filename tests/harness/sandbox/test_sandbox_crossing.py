@@ -138,6 +138,52 @@ CASES = {
         ERRORS + "def f(x):\n    return x",
         "Negative = AssertionError\ndef f(x):\n    return x",
     ),
+    "exception of the standard library": (
+        "import json\n"
+        + CATCHING.format("json.JSONDecodeError", "raised.pos == 1 and raised.lineno == 1 and 'line 1' in str(raised)"),
+        "import json\ndef f(x):\n    return json.loads('{')",
+        "import json\ndef f(x):\n    return json.loads('[1')",
+        (
+            "import json\nclass E(json.JSONDecodeError):\n    def __init__(self): self.pos = self.lineno = Always()\n"
+            "    __str__ = lambda self: Always()\ndef f(x):\n    raise E"
+        ),
+    ),
+    "exceptions of a compiled and of a nested module": (
+        (
+            "import decimal, re\nfor x, kind in ((1, decimal.InvalidOperation), (2, re.error)):\n"
+            "    try:\n        f(x)\n        assert False\n    except kind:\n        pass\nassert f"
+        ),
+        "import re\ndef f(x):\n    return Decimal('x') if x == 1 else re.compile('(')",
+        "import re\ndef f(x):\n    return Decimal('1') if x == 1 else re.compile('(')",
+        (
+            "class E(ValueError):\n    __module__ = 're'\n    __qualname__ = 'Pattern'\n"
+            "E.__name__ = 'error'\ndef f(x):\n    raise E"
+        ),
+    ),
+    "exception below one of the standard library": (
+        "import json\n" + CATCHING.format("json.JSONDecodeError", "isinstance(raised, Broken) and raised.args == (5,)"),
+        (
+            "from json import JSONDecodeError\nclass Broken(JSONDecodeError):\n"
+            "    def __init__(self, x):\n        self.args = (x,)\ndef f(x):\n    raise Broken(5)"
+        ),
+        "class Broken(ValueError):\n    pass\ndef f(x):\n    raise Broken(5)",
+        (
+            "class Broken(ValueError):\n    __module__ = 'json.decoder'\n    __qualname__ = 'JSONDecodeError'\n"
+            "def f(x):\n    raise Broken(Always())"
+        ),
+    ),
+    "exception of the standard library by the program's name": (
+        CATCHING.format("JSONDecodeError", "raised.pos == 1 and catches(JSONDecodeError)"),
+        (
+            "from json import JSONDecodeError, loads\ndef f(x):\n    return loads('{')\n"
+            "def catches(kind):\n    return kind is JSONDecodeError"
+        ),
+        (
+            "from json import JSONDecodeError, loads\ndef f(x):\n    return loads('1')\n"
+            "def catches(kind):\n    return kind is JSONDecodeError"
+        ),
+        "JSONDecodeError = AssertionError\ndef f(x):\n    return Always()\ndef catches(kind):\n    return Always()",
+    ),
     "list sorted in place": (
         "x = [3, 1, 2]\nassert f(x) is None\nassert x == [1, 2, 3]\nx = [2, 1]\nf(x)\nassert x == [1, 2]",
         "def f(x):\n    x.sort()",

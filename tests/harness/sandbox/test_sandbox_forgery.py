@@ -61,6 +61,95 @@ async def test_a_trick_does_not_pass(execute: Execute, trick: str) -> None:
     assert execution.outcome not in (Outcome.PASSED, Outcome.SANDBOX_ERROR), execution
 
 
+# Checks that go on, or stop early, where they are told to in the way their own library does it; what would tell them.
+SIGNALS = {
+    "skipped": (
+        (
+            "import unittest\nclass Case(unittest.TestCase):\n    def test(self):\n"
+            "        self.assertEqual(answer(), 42)\nresult = unittest.TestResult()\nCase('test').run(result)\n"
+            "assert result.wasSuccessful()"
+        ),
+        "unittest.case",
+        "SkipTest",
+    ),
+    "skipped under another name": (
+        "import unittest\ntry:\n    answer()\nexcept unittest.SkipTest:\n    assert answer",
+        "unittest",
+        "SkipTest",
+    ),
+    "cancelled": (
+        (
+            "import asyncio\nasync def case():\n    assert answer() == 42\nasync def main():\n"
+            "    task = asyncio.ensure_future(case())\n    await asyncio.wait([task])\n"
+            "    assert task.cancelled()\nasyncio.run(main())"
+        ),
+        "asyncio.exceptions",
+        "CancelledError",
+    ),
+    "ended": (
+        "for value in map(lambda _: answer(), [1]):\n    assert False\nassert answer",
+        "builtins",
+        "StopIteration",
+    ),
+    "no exception": ("try:\n    answer()\nexcept (ValueError, TypeError):\n    assert answer", "json", "JSONDecoder"),
+    "not what the library calls it": (
+        "import json\ntry:\n    answer()\nexcept json.JSONDecodeError:\n    assert answer",
+        "json",
+        "JSONDecodeError",
+    ),
+    "another kind of error": (
+        "import json\ntry:\n    answer()\nexcept ValueError:\n    assert answer",
+        "json.decoder",
+        "JSONDecodeError",
+    ),
+    "not loaded": (
+        "try:\n    answer()\nexcept Exception as e:\n    import sys\n    assert 'antigravity' in sys.modules",
+        "antigravity",
+        "Error",
+    ),
+    "of the sandbox": (
+        (
+            "import sys\nkind = next(vars(m)['Dismissed'] for m in [*sys.modules.values()] if 'Dismissed' in vars(m))\n"
+            "try:\n    answer()\nexcept kind:\n    assert answer"
+        ),
+        "harness.sandbox.jail.channel",
+        "Dismissed",
+    ),
+}
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("base", ["Exception", "BaseException"])
+async def test_a_class_that_lies_about_its_module_is_none_that_tells_checks_how_to_go_on(
+    execute: Execute, signal: str, base: str
+) -> None:
+    checks, module, name = SIGNALS[signal]
+    liar = f"class Liar({base}):\n    __module__ = {module!r}\n    __qualname__ = {name!r}\nLiar.__name__ = {name!r}\n"
+    execution = await execute(liar + "def answer():\n    raise Liar", checks)
+    assert execution.outcome in (Outcome.WRONG_ANSWER, Outcome.EXCEPTION), execution
+
+
+@pytest.mark.parametrize("signal", ["skipped", "cancelled"])
+async def test_nor_is_the_class_itself(execute: Execute, signal: str) -> None:
+    checks, module, name = SIGNALS[signal]
+    execution = await execute(f"from {module} import {name}\ndef answer():\n    raise {name}", checks)
+    assert execution.outcome in (Outcome.WRONG_ANSWER, Outcome.EXCEPTION), execution
+
+
+async def test_no_class_of_the_library_is_made_from_what_a_program_passes_it(execute: Execute) -> None:
+    # Its own constructor would count lines with a method of the second argument.
+    program = (
+        "class Text:\n    def count(self, *a): return 41\n    rindex = count\n"
+        "class E(ValueError):\n    __module__ = 'json.decoder'\n    __qualname__ = 'JSONDecodeError'\n"
+        "def answer():\n    raise E('x', Text(), 1)"
+    )
+    checks = (
+        "import json\ntry:\n    answer()\nexcept json.JSONDecodeError as error:\n"
+        "    assert error.args[::2] == ('x', 1)\n    assert 'lineno' not in vars(error)"
+    )
+    assert (await execute(program, checks)).outcome is Outcome.PASSED
+
+
 async def test_an_early_exit_is_named(execute: Execute) -> None:
     execution = await execute("import os\nos._exit(0)", CHECKS)
     assert execution.outcome is Outcome.EXCEPTION
