@@ -12,11 +12,12 @@ from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.completion import AttemptError, Kind, attempt
 from harness.llm.endpoints import Endpoint
+from harness.llm.outage import Trouble
 from harness.llm.request import Reply, Request
 from harness.llm.retries import MAX_ATTEMPTS, MAX_ATTEMPTS_IN_OUTAGES, delay_s
 from harness.llm.sealed_log import SealedLog
 from harness.llm.served import Served, find_served
-from harness.llm.servers import pools
+from harness.llm.servers import SILENT_AFTER, pools
 from harness.llm.spending import Spending
 from harness.llm.transport import ChatEndpoint, http_client
 from harness.llm.unreachable import unreachable
@@ -134,29 +135,43 @@ class ChatClient:
 
     async def _with_retries(self, backbone: str, request: Request) -> Reply:
         pool, server = self._pools[backbone], None
-        for number in range(1, MAX_ATTEMPTS_IN_OUTAGES + 1):
+        met: list[Trouble] = []
+        while True:
             server = await pool.enter(avoid=server)
+            before = pool.watch.trouble
             try:
-                with self._attempts.measure(request.key, server.url, number):
+                with self._attempts.measure(request.key, server.url, len(met) + 1):
                     names = server.names.get(request.model, ())
-                    limit = pool.pace.limited(number)
+                    limit = pool.pace.limited(1 + _own(met))
                     reply = await attempt(server.client, request, self._endpoints[backbone], limit, names)
                 pool.answered(server, request)
                 return reply
             except AttemptError as error:
-                pool.failed(server, request, error.kind)
+                met.append(pool.failed(server, request, error.kind, before))
                 failed = error
             finally:
                 # Before the delay: who waits for another attempt keeps nobody else from the server.
                 server.end()
-            if failed.kind is Kind.LOCKED_OUT and not pool.has_answered:
+            # Of many calls that begin at once, a hiccup meets all.
+            if failed.kind is Kind.LOCKED_OUT and pool.is_locked_out and len(met) >= SILENT_AFTER:
                 raise unreachable(backbone, server.url, failed.__cause__ or failed)
             if failed.kind is Kind.REFUSED:
                 break
             # It may be the only call left, and what it met an outage.
-            if number >= MAX_ATTEMPTS and (not failed.kind.is_unanswered or await pool.watch.is_well()):
+            if _own(met) >= MAX_ATTEMPTS and (not failed.kind.is_unanswered or await pool.watch.is_well()):
                 break
+            own = _own(met)
+            if own >= MAX_ATTEMPTS_IN_OUTAGES:
+                break
+            # Up for a moment and down again, over and over: no fault of this call.
+            if len(met) - own >= MAX_ATTEMPTS_IN_OUTAGES:
+                raise unreachable(backbone, server.url, failed.__cause__ or failed)
             # In an outage it waits in line, and goes on as soon as that is over.
             if not pool.watch.is_out:
-                await asyncio.sleep(delay_s(request.key, number, failed.retry_after_s))
+                await asyncio.sleep(delay_s(request.key, own, failed.retry_after_s))
         return Reply.failed(request.model, str(failed))
+
+
+def _own(met: Sequence[Trouble]) -> int:
+    """How many failed attempts count: those that did not end in an outage which other calls met as well."""
+    return sum(not one.is_shared_outage for one in met)

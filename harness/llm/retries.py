@@ -9,7 +9,8 @@ FIRST_DELAY_S = 0.5
 MAX_DELAY_S = 30.0
 # A server may ask for more patience than an attempt is worth.
 MAX_RETRY_AFTER_S = 120.0
-# A call that brings its server down at every attempt meets an outage each time; it is recorded as failed in the end.
+# A call that brings its server down at every attempt, all by itself, meets an outage each time; it is recorded as
+# failed in the end. Of outages that it shares with others, so many stop the cell.
 MAX_ATTEMPTS_IN_OUTAGES = 2 * MAX_ATTEMPTS
 
 

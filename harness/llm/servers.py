@@ -18,7 +18,7 @@ import openai
 from harness.llm.completion import AttemptError, Kind, attempt
 from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.limiter import Limiter
-from harness.llm.outage import PROBE_EVERY_S, Watch
+from harness.llm.outage import PROBE_EVERY_S, Trouble, Watch
 from harness.llm.pace import Pace
 from harness.llm.request import Message, Request
 from harness.llm.slots import Slots
@@ -159,16 +159,16 @@ class Pool:
         servers: As long as they are asked.
         pace: How long an attempt may take.
         watch: Whether any of them answers.
-        has_answered: Whether a call was ever answered here.
     """
 
     def __init__(self, backbone: str, servers: Sequence[Server], endpoint: Endpoint) -> None:
         self.servers = servers
         self.pace = Pace(endpoint.timeout_s)
         urls = ", ".join(server.url for server in servers)
-        after = SILENT_AFTER * len(servers)
-        self.watch = Watch(backbone, urls, after, self._probe, self.let_in, self.turn_away)
-        self.has_answered = False
+        self._after = SILENT_AFTER * len(servers)
+        self.watch = Watch(backbone, urls, self._after, self._probe, self.let_in, self.turn_away)
+        self._has_answered = False
+        self._locked_out = 0
         self._endpoint = endpoint
         self._to_probe: Request | None = None
         self._line: deque[tuple[asyncio.Future[Server], Server | None]] = deque()
@@ -176,25 +176,41 @@ class Pool:
             server.waiting_lines.append(self)
 
     @property
+    def is_locked_out(self) -> bool:
+        """Whether no call was ever answered here, and so many in a row were refused that it is no hiccup."""
+        return not self._has_answered and self._locked_out >= self._after
+
+    @property
     def waiting_each(self) -> int:
-        """Calls that wait, spread over the servers."""
-        return -(-len(self._line) // len(self.servers))
+        """Calls that wait for a place, spread over the servers; in an outage they wait for something else."""
+        return 0 if self.watch.is_out else -(-len(self._line) // len(self.servers))
 
     def answered(self, server: Server, request: Request) -> None:
         """Learn from a reply, while the request still counts as in flight."""
         server.answered()
-        self._to_probe, self.has_answered = request, True
+        self._to_probe, self._has_answered = request, True
         self.watch.answered()
 
-    def failed(self, server: Server, request: Request, kind: Kind) -> None:
-        """Learn from an attempt without a reply."""
+    def failed(self, server: Server, request: Request, kind: Kind, before: Trouble) -> Trouble:
+        """Learn from an attempt without a reply; what it met.
+
+        Args:
+            server: Where it was made.
+            request: What was asked.
+            kind: Why it failed.
+            before: The trouble there was when it began.
+        """
         server.failed(kind)
+        self._locked_out = self._locked_out + 1 if kind is Kind.LOCKED_OUT else 0
         if self._to_probe is None:
             self._to_probe = replace(request, messages=(Message("user", "Hello"),), response_format=None)
+        if kind is Kind.LOCKED_OUT and not self._has_answered:
+            # A key or a name that was never good is none to wait for.
+            return Trouble()
         if kind.is_unanswered:
-            self.watch.unanswered()
-        else:
-            self.watch.answered()
+            return self.watch.unanswered(request.key, before)
+        self.watch.answered()
+        return Trouble()
 
     async def enter(self, avoid: Server | None = None) -> Server:
         """Wait for a place at the least loaded server, if possible another than ``avoid``.

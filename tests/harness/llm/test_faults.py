@@ -21,6 +21,7 @@ from harness.llm.completion import AttemptError, attempt
 from harness.llm.endpoints import simulated
 from harness.llm.request import Reply
 from harness.llm.retries import MAX_ATTEMPTS
+from harness.llm.servers import SILENT_AFTER
 from harness.llm.transport import http_client
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import (
@@ -246,10 +247,10 @@ async def test_a_refused_request_is_final_at_once(status: int, make: Make, kept:
 async def test_an_endpoint_that_refuses_everything_stops_the_cell(
     status: int, message: str, make: Make, kept: Kept
 ) -> None:
-    server = Scripted((status, ERROR))
+    server = Scripted(*[(status, ERROR)] * SILENT_AFTER)
     with pytest.raises(UserError, match=message):
         await make(server).complete("m", request())
-    assert (len(server.asked), kept.calls) == (1, [])
+    assert (len(server.asked), kept.calls) == (SILENT_AFTER, [])
 
 
 async def test_a_call_that_never_ends_is_recorded_where_the_server_is_alive(make: Make, kept: Kept) -> None:
