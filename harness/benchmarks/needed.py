@@ -34,7 +34,7 @@ class _Statement:
         loads: Names it reads, in the functions it defines too, except those that a loop or a ``with`` of it binds.
         assigns: Names it binds, deletes or assigns a part of when it is executed.
         passes: Names it calls a method of or passes to a call, so that their values may change.
-        changes: Of a definition, names that it declares global or assigns a part of.
+        changes: Of a definition, names that it declares global or assigns a part of when it is called.
         applies: Of a definition, names in its decorators and bases.
         stays: Whether it counts whatever the function needs, unless it is a trial.
     """
