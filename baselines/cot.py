@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from harness.items import Item
-from harness.method import Setting
-from harness.prompts import question_prompt
-from harness.trajectory import Desk
+from harness.agents.prompts import question_prompt
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.runner.method import Setting
 
 Style = Literal["step_by_step", "complex"]
 
@@ -47,9 +47,9 @@ class ChainOfThought:
     backbone: str
     instruction: str
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """The reply to the cue, the rules and the question."""
-        return (await desk.ask(self.backbone, question_prompt(self.instruction, desk.rules, item))).text
+        return (await context.ask(self.backbone, question_prompt(self.instruction, context.rules, item))).text
 
 
 def build(setting: Setting, config: Config) -> ChainOfThought:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.items import Item
-from harness.method import Setting
-from harness.prompts import question_prompt
-from harness.trajectory import Desk
+from harness.agents.prompts import question_prompt
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.runner.method import Setting
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class SingleLLM:
 
     backbone: str
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """The reply to the bare question."""
-        return (await desk.ask(self.backbone, question_prompt("", desk.rules, item))).text
+        return (await context.ask(self.backbone, question_prompt("", context.rules, item))).text
 
 
 def build(setting: Setting, config: Config) -> SingleLLM:

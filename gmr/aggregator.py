@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.items import Item
+from harness.agents.prompts import Record, team_prompt
+from harness.benchmarks.items import Item
 from harness.llm.request import Message
-from harness.prompts import Record, team_prompt
 
 INSTRUCTION = (
     "You close the work of a team. Weigh the analyses and results your colleagues stored, find the errors in them, and "

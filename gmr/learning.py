@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from gmr.config import Config
 from gmr.pool import Pool
 from gmr.router import Router
-from harness.checkpoint import Checkpoint
-from harness.learning import Learning, network_of, refuse_other_choices, seed_of, seeded
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning, network_of, refuse_other_choices, seed_of, seeded
 
 
 def new_router(config: Config, roles: NDArray[np.floating], backbones: NDArray[np.floating], seed: int) -> Router:

@@ -16,14 +16,14 @@ from gmr.rollout import Rollout
 from gmr.router import Router, Snapshot
 from gmr.trace import Trace
 from gmr.update import learn
-from harness.checkpoint import Checkpoint
-from harness.items import Item
-from harness.learning import Learning, updates
-from harness.method import Setting
+from harness.agents.trajectory import Context, Episode
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
 from harness.results import Answered
-from harness.together import together
-from harness.training import Attempt, Place, Training
-from harness.trajectory import Desk, Episode
+from harness.runner.method import Setting
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning, updates
+from harness.training.loop import Attempt, Place, Training
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +56,10 @@ class GMR:
             raise RuntimeError("the router has no weights yet: call fit or load first")
         return self._policy
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """One trajectory, with decisions as ``decode`` says."""
         return await Rollout(self.policy, self.pool, self.config, greedy=self.config.decode == "greedy").solve(
-            item, desk
+            item, context
         )
 
     def utility(self, answered: Answered) -> float:
@@ -108,7 +108,7 @@ class GMR:
             return attempt, its.trace
 
         with training.timed("rollouts"):
-            made = await together(rollout(item, number) for item in questions for number in range(self.config.group))
+            made = await gather(rollout(item, number) for item in questions for number in range(self.config.group))
         attempts = [attempt for attempt, _ in made]
         with training.timed("update"):
             measures = learn(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gmr.config import Config
-from harness import draws
-from harness.backbones import Backbone
+from harness import rng
+from harness.agents.roles import Role, by_domain, catalogue
 from harness.errors import UserError
-from harness.method import Setting
-from harness.roles import Role, by_domain, catalogue
+from harness.llm.backbones import Backbone
+from harness.runner.method import Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,5 @@ def _some(domain: str, count: int, setting: Setting) -> list[Role]:
     roles = by_domain(domain)
     if not 1 <= count <= len(roles):
         raise UserError(f"role_subset asks for {count} roles of {domain}; choose between 1 and {len(roles)}")
-    drawn = sorted(roles, key=lambda role: draws.uniform("role subset", str(setting.seed), role.key))
+    drawn = sorted(roles, key=lambda role: rng.uniform("role subset", str(setting.seed), role.key))
     return drawn[:count]

@@ -12,11 +12,11 @@ from gmr.config import Config
 from gmr.pool import Pool
 from gmr.router import Memory, Snapshot, State
 from gmr.trace import Step, Trace
-from harness.agents import act
-from harness.choosing import most_frequent
-from harness.items import Item
-from harness.prompts import Record
-from harness.trajectory import Decision, Desk
+from harness.agents.activation import act
+from harness.agents.prompts import Record
+from harness.agents.sampling import most_frequent
+from harness.agents.trajectory import Context, Decision
+from harness.benchmarks.items import Item
 
 Probabilities = NDArray[np.float64]
 
@@ -46,31 +46,31 @@ class Rollout:
         """The decisions made, complete once :meth:`solve` has returned."""
         return Trace(self._question, tuple(self._steps))
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """Act until halted or φ steps are done, then aggregate what was stored; no step is cut short (D-GMR-4)."""
-        self._question = await desk.embed(item.question)
+        self._question = await context.embed(item.question)
         state = self._policy.begin(self._question)
-        memory, halted = await self._step(state, item, desk)
+        memory, halted = await self._step(state, item, context)
         while not halted and len(self._steps) < self._config.max_depth:
-            memory, halted = await self._step(await self._policy.state(memory), item, desk)
+            memory, halted = await self._step(await self._policy.state(memory), item, context)
         backbone = most_frequent([self._pool.backbones[step.backbone].key for step in self._steps])
         records = self._stored
         if not records and self._config.empty_memory == "last_response":
             records = [self._last]
-        prompt = aggregator_prompt(desk.rules, item, records)
-        reply = await desk.ask(backbone, prompt, step=len(self._steps) + 1, purpose="aggregate", is_step=False)
+        prompt = aggregator_prompt(context.rules, item, records)
+        reply = await context.ask(backbone, prompt, step=len(self._steps) + 1, purpose="aggregate", is_step=False)
         return reply.text
 
-    async def _step(self, state: State, item: Item, desk: Desk) -> tuple[Memory, bool]:
-        draw = _Draws(desk, len(self._steps) + 1, greedy=self._greedy)
+    async def _step(self, state: State, item: Item, context: Context) -> tuple[Memory, bool]:
+        draw = _Draws(context, len(self._steps) + 1, greedy=self._greedy)
         role = self._choose(draw, "role", self._policy.roles(state), self._config.role_allocator)
         probabilities = self._policy.backbones(state, role)
         backbone = self._choose(draw, "backbone", probabilities, self._config.llm_router)
         retrieved = draw.gates("retrieve", self._policy.retrieval(state, role, backbone), len(self._stored))
         seen = [record for record, kept in zip(self._stored, retrieved, strict=True) if kept]
         its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
-        text = await act(its_role, its_backbone.key, item, seen, desk, step=draw.step)
-        response = await desk.embed(text)
+        text = await act(its_role, its_backbone.key, item, seen, context, step=draw.step)
+        response = await context.embed(text)
         written = draw.gate("write", self._policy.write(state, response), otherwise=True)
         self._last = Record(its_role.name, text)
         if written:
@@ -86,20 +86,20 @@ class Rollout:
 
 
 class _Draws:
-    """The draws of one step, recorded at the desk; adds up the log-probability of those a policy makes."""
+    """The draws of one step, recorded at the context; adds up the log-probability of those a policy makes."""
 
-    def __init__(self, desk: Desk, step: int, *, greedy: bool) -> None:
+    def __init__(self, context: Context, step: int, *, greedy: bool) -> None:
         self.step = step
         self.log_prob = 0.0
-        self._desk = desk
+        self._context = context
         self._greedy = greedy
 
     def choice(self, name: str, probabilities: Probabilities, keys: list[str], *, learned: bool) -> int:
         """Draw one of several; a uniform draw of a module that is off has no part in the log-probability."""
         # A draw that no policy makes stays a draw when the policy is greedy: there is nothing to prefer.
-        index = self._desk.draw(self.step, name, keys, probabilities, greedy=self._greedy and learned)
+        index = self._context.draw(self.step, name, keys, probabilities, greedy=self._greedy and learned)
         log_prob = math.log(probabilities[index])
-        self._desk.decide(Decision(self.step, name, 0, keys[index], len(keys), log_prob))
+        self._context.decide(Decision(self.step, name, 0, keys[index], len(keys), log_prob))
         self.log_prob += log_prob if learned else 0.0
         return index
 
@@ -107,9 +107,9 @@ class _Draws:
         """Draw open or closed; a gate that is off (``None``) draws nothing."""
         if probability is None:
             return otherwise
-        is_open = self._desk.toss(self.step, name, probability, slot, greedy=self._greedy)
+        is_open = self._context.bernoulli(self.step, name, probability, slot, greedy=self._greedy)
         log_prob = math.log(probability) if is_open else math.log1p(-probability)
-        self._desk.decide(Decision(self.step, name, slot, "yes" if is_open else "no", 2, log_prob))
+        self._context.decide(Decision(self.step, name, slot, "yes" if is_open else "no", 2, log_prob))
         self.log_prob += log_prob
         return is_open
 

@@ -19,7 +19,7 @@ from gmr.halting import Halting, pool
 from gmr.latents import LATENT, ProfileVAE
 from gmr.state_encoder import StateEncoder, by_row
 from gmr.trace import Vector
-from harness.batcher import Batcher
+from harness.concurrency import Batcher
 
 # Trajectories whose contexts are computed together: more would save little and keep the event loop from its calls.
 TOGETHER = 16

@@ -14,8 +14,8 @@ from gmr.objective import advantages, loss, utility
 from gmr.padded import evaluate
 from gmr.router import Router
 from gmr.trace import Trace
-from harness.learning import Learning, check_on_policy
 from harness.results import Answered
+from harness.training.learning import Learning, check_on_policy
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""A workplace where everything is done as if for the first time, for measuring how long it takes.
+"""A runtime where everything is done as if for the first time, for measuring how long it takes.
 
 No call, embedding or verdict of an earlier run is known, and what is kept lies in a folder to be thrown away. Simulated
 backbones answer at once, so they stand behind servers whose speed is modelled.
@@ -11,24 +11,24 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from harness import layout
+from harness.agents.code_tools import CodeTools
+from harness.agents.error_share import ErrorShare, places_of
+from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.embeddings import Embeddings
-from harness.encoder import SentenceEncoder
-from harness.error_share import ErrorShare, places_of
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import SentenceEncoder
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.llm.served import Served
-from harness.opening import as_served, check_confinement, endpoints_of, simulated_endpoint, spending_of
-from harness.plan import Plan
+from harness.runner import layout
+from harness.runner.plan import Plan
+from harness.runner.setup import as_served, check_confinement, endpoints_of, simulated_endpoint, spending_of
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
-from harness.workbench import Workbench
-from harness.workplace import Workplace
 
 # Requests at once for each modelled server.
 _EACH = 64
@@ -80,7 +80,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
 
 async def open_anew(
     plan: Plan, servers: Servers, folder: Path, stack: AsyncExitStack
-) -> tuple[Workplace, Mapping[str, Served]]:
+) -> tuple[Runtime, Mapping[str, Served]]:
     """Set up all that trajectories need, until the stack is closed.
 
     Args:
@@ -90,7 +90,7 @@ async def open_anew(
         stack: What is opened is closed with it.
 
     Returns:
-        The workplace, and what each endpoint says of the model it serves.
+        The runtime, and what each endpoint says of the model it serves.
 
     Raises:
         UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
@@ -108,18 +108,18 @@ async def open_anew(
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier())
     embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), folder / "embeddings", "anew"))
-    workplace = Workplace(
+    runtime = Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
         benchmark=plan.benchmark,
         tools=Tools(sandbox, verifier),
-        workbench=Workbench(sandbox),
+        code_tools=CodeTools(sandbox),
         embeddings=embeddings,
         seed=plan.seed,
         errors=ErrorShare(plan.preset.max_error_share, places_of(servers.endpoints)),
         greedy=plan.preset.greedy,
     )
-    return workplace, served
+    return runtime, served
 
 
 def _at(url: str, plan: Plan) -> dict[str, Endpoint]:

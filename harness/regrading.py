@@ -17,17 +17,18 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from harness import finished, layout, results
+from harness import results
+from harness.agents.grading import grade
 from harness.benchmarks import Tools
+from harness.benchmarks.items import Verdict
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.concurrency import gather
 from harness.files import write_atomically
-from harness.grading import grade
-from harness.items import Verdict
-from harness.method import build
-from harness.opening import name_of
-from harness.plan import Plan
 from harness.results import Answered, Utility
-from harness.together import together
+from harness.runner import finished, layout
+from harness.runner.method import build
+from harness.runner.plan import Plan
+from harness.runner.setup import name_of
 from harness.verdicts import RememberingSandbox
 
 AT_ONCE = 64
@@ -118,7 +119,7 @@ async def regrade(plan: Plan) -> Regraded:
             async with slots:
                 return Answered(answered.trajectory, await grade(plan.benchmark, answered.trajectory, tools))
 
-        return Regraded(plan, run, then, await together(one(answered) for answered in then))
+        return Regraded(plan, run, then, await gather(one(answered) for answered in then))
 
 
 def write(regraded: Regraded) -> None:

@@ -18,34 +18,35 @@ from typing import Any
 
 import orjson
 
-from harness import finished, layout, results
-from harness.backbones import Backbone
+from harness import results
+from harness.agents.code_tools import CodeTools
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
+from harness.benchmarks.items import Verdict
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.embeddings import Embeddings
-from harness.encoder import Encoded, SentenceEncoder
-from harness.error_share import ErrorShare
 from harness.errors import UserError
-from harness.evaluate import evaluate
 from harness.files import code_of
-from harness.items import Verdict
 from harness.keys import Keys
 from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLog
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import Encoded, SentenceEncoder
 from harness.llm.sealed_log import index_of, sealed_of
 from harness.llm.served import Served
-from harness.opening import check_confinement, name_of
-from harness.plan import Plan
-from harness.progress import Progress
 from harness.recording import Recording
 from harness.results import Answered
-from harness.rewalk import RecordedClient, RecordedDesk, Walk
+from harness.rewalk import RecordedClient, RecordedContext, Walk
+from harness.runner import finished, layout
+from harness.runner.evaluation import evaluate
+from harness.runner.plan import Plan
+from harness.runner.progress import Progress
+from harness.runner.setup import check_confinement, name_of
 from harness.sandbox import Outcome
 from harness.tables import rows_of
-from harness.training import CHECKPOINT, TABLES
+from harness.training.loop import CHECKPOINT, TABLES
 from harness.verdicts import MACHINES_OWN, RememberingSandbox
-from harness.workbench import Workbench
-from harness.workplace import Workplace
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +77,10 @@ async def run(plan: Plan, recording: Recording) -> dict[str, Any]:
         log = stack.enter_context(CallLog(log_path))
         used = _checked_training(plan, log, recorded)
         _check_calls(plan, log, then)
-        workplace = await _open(plan, recording, recorded, log, walk, stack)
+        runtime = await _open(plan, recording, recorded, log, walk, stack)
         method = finished.trained_method(plan, recorded)
         progress = Progress(str(plan.cell), len(plan.test))
-        now = await evaluate(method, plan.test, workplace, progress, in_flight=AT_ONCE, folder=plan.folder)
+        now = await evaluate(method, plan.test, runtime, progress, in_flight=AT_ONCE, folder=plan.folder)
         used.update(now.keys)
         if len(log) != len(used):
             raise UserError(f"{plan.cell}: the recorded log holds {len(log)} calls, and {len(used)} were used")
@@ -162,7 +163,7 @@ def _backbones(plan: Plan, recorded: Mapping[str, Any]) -> dict[str, Backbone]:
 
 async def _open(
     plan: Plan, recording: Recording, recorded: Mapping[str, Any], log: CallLog, walk: Walk, stack: AsyncExitStack
-) -> Workplace:
+) -> Runtime:
     attempts = AttemptLog(plan.folder / "attempts.jsonl")
     stack.callback(attempts.close)
     client = await stack.enter_async_context(RecordedClient({}, log, attempts))
@@ -172,17 +173,17 @@ async def _open(
     encoder = RecordedEncoder(recorded.get("encoder"), str(plan.cell))
     folder = layout.embeddings(encoder.identity, plan.cell.benchmark)
     recording.place(path for path in recording.below(folder) if not path.exists())
-    return Workplace(
+    return Runtime(
         client=client,
         backbones=_backbones(plan, recorded),
         benchmark=plan.benchmark,
         tools=Tools(sandbox, await stack.enter_async_context(MathVerifier())),
-        workbench=Workbench(sandbox),
+        code_tools=CodeTools(sandbox),
         embeddings=await stack.enter_async_context(Embeddings(encoder, folder, name_of(plan))),
         seed=plan.seed,
         errors=ErrorShare(1.0),
         greedy=plan.preset.greedy,
-        desks=functools.partial(RecordedDesk, walk=walk),
+        contexts=functools.partial(RecordedContext, walk=walk),
     )
 
 

@@ -13,11 +13,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.agents.trajectory import Call, Decision, Trajectory, fields
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.items import Item, Status, Verdict
 from harness.tables import writing_table
-from harness.trajectory import Call, Decision, Trajectory, fields
 
 SCHEMA_VERSION = 1
 

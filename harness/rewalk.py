@@ -1,4 +1,4 @@
-"""Desks at which a recorded trajectory is walked again: every choice is the recorded one, every call is in the log."""
+"""Contexts that walk a recorded trajectory again: each choice is the recorded one, each call is in the log."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.agents.trajectory import Context, Decision, Trajectory
 from harness.errors import UserError
 from harness.llm.client import ChatClient
 from harness.llm.request import Message, Reply, Request
-from harness.trajectory import Decision, Desk, Trajectory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,12 +49,12 @@ class Walk:
         return UserError(f"{self.cell}, item {item}, step {step}: {what}; the bundle was altered or is incomplete")
 
 
-class RecordedDesk(Desk):
-    """A desk that gives every choice and every reply as recorded.
+class RecordedContext(Context):
+    """A context that gives every choice and every reply as recorded.
 
     Args:
         walk: The recorded trajectories.
-        anything: As :class:`~harness.trajectory.Desk` takes it.
+        anything: As :class:`~harness.agents.trajectory.Context` takes it.
     """
 
     def __init__(self, *anything: Any, walk: Walk, **more: Any) -> None:
@@ -91,7 +91,7 @@ class RecordedDesk(Desk):
             raise self._walk.other(self.item.id, step, f"{name} was {choice!r}, which cannot be chosen here")
         return list(options).index(choice)
 
-    def toss(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
+    def bernoulli(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
         """Whether it happened; nothing is drawn."""
         return self._of(step, name, slot).choice == "yes"
 

@@ -25,16 +25,16 @@ from typing import Any
 
 import orjson
 
-from harness import finished, layout
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Trajectory
 from harness.anew import open_anew, servers_of
+from harness.benchmarks.items import Item, Status
+from harness.concurrency import gather
 from harness.files import write_atomically
-from harness.items import Item, Status
 from harness.llm.served import Served
-from harness.method import Method
-from harness.plan import Plan
-from harness.together import together
-from harness.trajectory import Trajectory
-from harness.workplace import Workplace
+from harness.runner import finished, layout
+from harness.runner.method import Method
+from harness.runner.plan import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -65,17 +65,17 @@ async def run(plan: Plan) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
         servers = await stack.enter_async_context(servers_of(plan))
-        workplace, served = await open_anew(plan, servers, folder, stack)
-        finished.check_backbones(plan, cell, workplace.backbones)
+        runtime, served = await open_anew(plan, servers, folder, stack)
+        finished.check_backbones(plan, cell, runtime.backbones)
         method = finished.trained_method(plan, cell)
         if plan.method.trained:
-            workplace.embeddings.encoder.encode("The first text loads the model.")
+            runtime.embeddings.encoder.encode("The first text loads the model.")
         logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.test), in_flight)
         started = time.perf_counter()
-        trajectories = await answer_all(method, plan.test, workplace, in_flight)
+        trajectories = await answer_all(method, plan.test, runtime, in_flight)
         seconds = time.perf_counter() - started
     found = {
-        **_identity(plan, cell, workplace, served),
+        **_identity(plan, cell, runtime, served),
         **_measures(trajectories, seconds),
         "concurrency": in_flight,
         "engine": None if servers.engine is None else dataclasses.asdict(servers.engine),
@@ -87,7 +87,7 @@ async def run(plan: Plan) -> dict[str, Any]:
     return found
 
 
-async def answer_all(method: Method, items: Sequence[Item], workplace: Workplace, in_flight: int) -> list[Trajectory]:
+async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int) -> list[Trajectory]:
     """Let a method answer every question, ``in_flight`` at a time; answers are not graded.
 
     Raises:
@@ -99,15 +99,15 @@ async def answer_all(method: Method, items: Sequence[Item], workplace: Workplace
     async def one(item: Item) -> Trajectory:
         nonlocal done
         async with slots:
-            desk = workplace.desk(item)
-            trajectory = desk.close(await method.solve(item, desk))
-        workplace.errors.note(_status(trajectory), trajectory.final_call)
+            context = runtime.context(item)
+            trajectory = context.close(await method.solve(item, context))
+        runtime.errors.note(_status(trajectory), trajectory.final_call)
         done += 1
         if done % -(-len(items) // _LINES) == 0:
             logger.info("%d of %d questions answered", done, len(items))
         return trajectory
 
-    return await together(one(item) for item in items)
+    return await gather(one(item) for item in items)
 
 
 def _status(trajectory: Trajectory) -> Status:
@@ -117,9 +117,7 @@ def _status(trajectory: Trajectory) -> Status:
     return Status.CALL_FAILED if failed else Status.GRADED
 
 
-def _identity(
-    plan: Plan, cell: Mapping[str, Any], workplace: Workplace, served: Mapping[str, Served]
-) -> dict[str, Any]:
+def _identity(plan: Plan, cell: Mapping[str, Any], runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "preset": plan.preset.name,
@@ -128,10 +126,10 @@ def _identity(
         "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
         "data": cell["data"],
         "backbones": {
-            key: {"model": one.model, "served_by": one.owned_by, "revision": workplace.backbones[key].revision}
+            key: {"model": one.model, "served_by": one.owned_by, "revision": runtime.backbones[key].revision}
             for key, one in served.items()
         },
-        "sandbox": workplace.tools.sandbox.level,
+        "sandbox": runtime.tools.sandbox.level,
     }
 
 

@@ -27,8 +27,8 @@ from types import TracebackType
 import numpy as np
 import orjson
 
+from harness.concurrency import InFlight
 from harness.files import ROOT, fingerprint
-from harness.in_flight import InFlight
 from harness.places import as_digests, line_at
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from harness.shared_records import Scanned, SharedRecords

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.items import Item, Status, Verdict
+from harness.benchmarks.items import Item, Status, Verdict
 
 
 class Exact:

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from harness.encoder import Encoded
+from harness.llm.encoder import Encoded
 
 
 class FakeEncoder:

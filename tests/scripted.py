@@ -1,14 +1,14 @@
-"""A client that answers from a script and remembers what it was asked, and a desk in front of it."""
+"""A client that answers from a script and remembers what it was asked, and a context in front of it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from harness.backbones import Backbone
-from harness.items import Item
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.llm.backbones import Backbone
 from harness.llm.request import Reply, Request, Sampling
-from harness.method import Setting
-from harness.trajectory import Desk
+from harness.runner.method import Setting
 
 
 class ScriptedClient:
@@ -37,13 +37,13 @@ def backbones() -> dict[str, Backbone]:
     }
 
 
-def desk(item: Item, client: Any, rules: str = "", **equipment: Any) -> Desk:
-    """A desk with the two backbones; it has the workbench and the embeddings it is given, or none.
+def context(item: Item, client: Any, rules: str = "", **equipment: Any) -> Context:
+    """A context with the two backbones; it has the code_tools and the embeddings it is given, or none.
 
     Texts are their own answers unless an extractor is given.
     """
-    bare = {"workbench": None, "embeddings": None, "extract": lambda item, text: text}
-    return Desk(item, client, backbones(), rules, **{**bare, **equipment})
+    bare = {"code_tools": None, "embeddings": None, "extract": lambda item, text: text}
+    return Context(item, client, backbones(), rules, **{**bare, **equipment})
 
 
 def setting(backbone: str = "small", **changes: Any) -> Setting:

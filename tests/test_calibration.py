@@ -1,10 +1,10 @@
 """The simulated backbones are fitted to the numbers the paper prints, and the cells that are say so."""
 
-from harness import config
-from harness.backbones import load as load_backbones
+from analysis.published import load
 from harness.files import ROOT
+from harness.llm.backbones import load as load_backbones
+from harness.runner import config
 from harness.simulator.parameters import load_settings
-from paper.published import load
 
 METHOD_OF_STYLE = {"direct": "single", "step_by_step": "cot", "complex": "complex_cot"}
 

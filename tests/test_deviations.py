@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEDGER = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"\bD-[A-Z]+-\d+\b")
 HEADINGS = re.findall(r"^### (D-[A-Z]+-\d+) (.+)$", LEDGER, re.MULTILINE)
-ROOMS = ("baselines", "config", "docs", "gmr", "harness", "paper", "tests", "workflow")
+ROOMS = ("baselines", "config", "docs", "gmr", "harness", "analysis", "tests", "workflow")
 
 
 def anchor(heading: str) -> str:

@@ -6,8 +6,8 @@ import re
 import yaml
 
 from gmr.config import Config
-from harness.config import methods
 from harness.files import ROOT
+from harness.runner.config import methods
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GMR = (ROOT / "docs" / "gmr.md").read_text(encoding="utf-8")

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from harness import config, layout, yaml_files
-from harness.config import Preset
+from harness import yaml_files
 from harness.errors import UserError
 from harness.files import ROOT, writing
+from harness.runner import config, layout
+from harness.runner.config import Preset
 
 app = typer.Typer(
     help="Reproducibility suite for Gated-Memory Routing. `snakemake --cores all reports/NAME` makes tables and "

@@ -7,10 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-from harness.budget import BudgetError
+from harness.concurrency import use_one_thread
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.threads import use_one_thread
+from harness.llm.budget import BudgetError
 from workflow import forecast
 from workflow.app import app
 from workflow.commands import endpoints, exports, grading, grim, jobs, reports, sandbox, trajectories

@@ -17,26 +17,27 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness import layout, recording
+from harness import recording
+from harness.agents.prompts import question_prompt
 from harness.anew import AskingAlways
-from harness.backbones import Backbone
 from harness.benchmarks import Tools
 from harness.benchmarks import benchmark as find_benchmark
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.config import Cell, Preset
+from harness.concurrency import gather
 from harness.errors import UserError
-from harness.items import Item, Status, Verdict
 from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.llm.served import Served
-from harness.opening import as_served, check_confinement, check_world, endpoints_of, in_process, spending_of
-from harness.plan import Plan, plan
-from harness.prompts import question_prompt
+from harness.runner import layout
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import Plan, plan
+from harness.runner.setup import as_served, check_confinement, check_world, endpoints_of, in_process, spending_of
 from harness.sandbox import Sandbox
-from harness.together import together
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ async def measure(preset: Preset, requests: int) -> list[Passes]:
         tools = Tools(sandbox, await stack.enter_async_context(MathVerifier()))
         asking = {key: _Asking(client, as_served(one.backbones[key], served[key])) for key, one in plans.items()}
         turns = _turns(endpoints)
-        replies = await together(_one_after_the_other(asking, keys, items) for keys in turns)
+        replies = await gather(_one_after_the_other(asking, keys, items) for keys in turns)
         graded = await _graded({key: found for part in replies for key, found in part.items()}, items, tools)
         return [
             Passes(key, served[key], alone, again, loaded, plans[key].backbones[key].weights)
@@ -122,7 +123,7 @@ class _Asking:
         """The replies of the three passes."""
         requests = [_request(item, self._backbone) for item in items]
         alone, again = await self._one_by_one(requests, "first"), await self._one_by_one(requests, "second")
-        loaded = await together(self._ask(request) for request in requests)
+        loaded = await gather(self._ask(request) for request in requests)
         logger.info("%s: %d requests asked all at once", self._backbone.key, len(requests))
         return alone, again, loaded
 
@@ -192,6 +193,6 @@ async def _graded(replies: Replies, items: Sequence[Item], tools: Tools) -> Mapp
         return Answer(reply, await verdicts[key])
 
     async def graded(found: Sequence[Reply]) -> tuple[Answer, ...]:
-        return tuple(await together(one(item, reply) for item, reply in zip(items, found, strict=True)))
+        return tuple(await gather(one(item, reply) for item, reply in zip(items, found, strict=True)))
 
     return {key: [await graded(found) for found in passes] for key, passes in replies.items()}

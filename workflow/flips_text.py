@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.statistics import wilson
+from analysis.tables import warning
 from harness.files import write_atomically
-from paper.statistics import wilson
-from paper.tables import warning
 from workflow.flips import Answer, Passes
 
 FILES = ("flip_rate.md", "flip_rate.csv")

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness import config, layout
-from harness.backbones import load
+from analysis import registry
 from harness.benchmarks.prepare import Prepared, read
-from harness.config import POOL, Cell, Preset
 from harness.errors import UserError, unknown
 from harness.files import ROOT
+from harness.llm.backbones import load
+from harness.runner import config, layout
+from harness.runner.config import POOL, Cell, Preset
 from harness.yaml_files import read_yaml
-from paper import registry
 from workflow.app import Overrides, app, preset_of
 
 if TYPE_CHECKING:

@@ -13,20 +13,20 @@ from urllib.parse import urlsplit
 import httpx2
 import orjson
 
-from harness import config, layout
-from harness.backbones import Backbone, load
 from harness.benchmarks.prepare import read
-from harness.config import Preset
+from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import ROOT, write_atomically
 from harness.llm import endpoints
+from harness.llm.backbones import Backbone, load
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Request
 from harness.llm.served import Served, find_served
 from harness.llm.servers import Server
 from harness.llm.transport import http_client
-from harness.opening import as_served
-from harness.together import together
+from harness.runner import config, layout
+from harness.runner.config import Preset
+from harness.runner.setup import as_served
 
 # Of vLLM and SGLang, and of Ollama.
 _VERSIONS = ("/version", "/api/version")
@@ -63,7 +63,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     places = endpoints.load(endpoints.declared_in(), asked)
     needed = {key: needs(preset, key) for key in benchmarks}
     async with http_client(None, sum(len(place.urls) for place in places.values())) as http:
-        found = await together(_hear(backbone, places[key], http) for key, backbone in asked.items())
+        found = await gather(_hear(backbone, places[key], http) for key, backbone in asked.items())
     problems = [problem for _, unheard in found for problem in unheard]
     heard = dict(zip(asked, (answers for answers, _ in found), strict=True))
     problems += [problem for key, answers in heard.items() for problem in _too_short(key, answers, needed)]
@@ -104,7 +104,7 @@ async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -
         servers = [Server(url, place, http, None) for url in place.urls]
     except UserError as error:
         return [], [str(error)]
-    answers = await together(_ask(server, backbone, place.served_name, http) for server in servers)
+    answers = await gather(_ask(server, backbone, place.served_name, http) for server in servers)
     heard = [answer for answer in answers if isinstance(answer, Heard)]
     problems = [answer for answer in answers if isinstance(answer, str)]
     if not problems and len(heard) > 1:

@@ -14,10 +14,10 @@ from typing import BinaryIO
 
 import yaml
 
-from harness import config, layout
-from harness.config import Preset
 from harness.errors import UserError
 from harness.files import write_atomically, writing
+from harness.runner import config, layout
+from harness.runner.config import Preset
 
 PARENT = "GMR_PARENT"
 HEAD = "# The settings of the last run of this preset, overrides included; its jobs read them.\n"

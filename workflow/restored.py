@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from gmr.method import GMR
-from harness import checkpoint, config, layout
-from harness.backbones import load as load_backbones
 from harness.benchmarks import benchmark as find_benchmark
-from harness.config import POOL, Cell, Preset
-from harness.encoder import SentenceEncoder
 from harness.errors import UserError, unknown
 from harness.files import ROOT
-from harness.method import Setting, build
-from harness.training import CHECKPOINT
+from harness.llm.backbones import load as load_backbones
+from harness.llm.encoder import SentenceEncoder
+from harness.runner import config, layout
+from harness.runner.config import POOL, Cell, Preset
+from harness.runner.method import Setting, build
+from harness.training.loop import CHECKPOINT, checkpoint
 
 _MODULE = "gmr"
 _OF_THE_CELL = {"method", "module", "config", "preset", "benchmark", "backbone", "seed", "training_seed", "simulated"}

@@ -8,21 +8,21 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, replace
 
+from analysis.trajectories import CallTexts, Said, Step, steps_of
 from gmr.outlook import Outlook, outlook
-from harness import layout
+from harness.agents.grading import grade
+from harness.agents.trajectory import Trajectory
 from harness.benchmarks import benchmark as find_benchmark
+from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.prepare import read
-from harness.config import Cell, MethodEntry, Preset
-from harness.encoder import SentenceEncoder
 from harness.errors import UserError
-from harness.grading import grade
-from harness.items import Item, Verdict
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog, drop_errors
-from harness.opening import open_workplace
-from harness.plan import Plan
-from harness.trajectory import Trajectory
-from paper.trajectories import CallTexts, Said, Step, steps_of
+from harness.llm.encoder import SentenceEncoder
+from harness.runner import layout
+from harness.runner.config import Cell, MethodEntry, Preset
+from harness.runner.plan import Plan
+from harness.runner.setup import open_runtime
 from workflow.restored import Restored
 
 
@@ -145,10 +145,10 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
         log = stack.enter_context(CallLog(path))
         attempts = AttemptLog(plan.folder / "attempts.jsonl")
         stack.callback(attempts.close)
-        workplace, served = await open_workplace(plan, log, attempts, stack)
-        desk = workplace.desk(item)
-        trajectory = desk.close(await restored.router.solve(item, desk))
-        graded = Grade(item.gold, await grade(plan.benchmark, trajectory, workplace.tools)) if item.gold else None
+        runtime, served = await open_runtime(plan, log, attempts, stack)
+        context = runtime.context(item)
+        trajectory = context.close(await restored.router.solve(item, context))
+        graded = Grade(item.gold, await grade(plan.benchmark, trajectory, runtime.tools)) if item.gold else None
     simulated = any(one.simulated for one in served.values())
     with closing(CallTexts(path)) as texts:
         return _walk(restored, trajectory, texts, graded, preset.name, simulated)

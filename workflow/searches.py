@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import config, layout
-from harness.config import Preset
+from harness.runner import config, layout
+from harness.runner.config import Preset
 
 MODULE = "baselines.aflow"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.config import Preset
+from analysis import registry
 from harness.files import ROOT
-from paper import registry
+from harness.runner.config import Preset
 
 _OF_A_STUDY = ("main_table", "costs", "leak_report")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from harness.items import Verdict
-from harness.trajectory import Call
-from paper.trajectories import Choice, Gate, Record, Said, Step
+from analysis.trajectories import Choice, Gate, Record, Said, Step
+from harness.agents.trajectory import Call
+from harness.benchmarks.items import Verdict
 from workflow.terminal import Page, count, percent, visible
 
 MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."

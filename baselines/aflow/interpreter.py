@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from baselines.aflow.operators import RUN, Outcome, Turn
 from baselines.aflow.workflow import Node, Status, Workflow
-from harness.items import Item
-from harness.prompts import Record
-from harness.together import together
-from harness.trajectory import Desk
+from harness.agents.prompts import Record
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
 
 
 class Result(NamedTuple):
@@ -35,19 +35,19 @@ class Interpreter:
         self._workflow = workflow
         self._executor = executor
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """The answer: the output of the last node."""
         results: dict[str, Result] = {}
         for step, node in enumerate(self._workflow.nodes, 1):
-            results[node.id] = await self._run(node, step, results, desk)
+            results[node.id] = await self._run(node, step, results, context)
         return results[self._workflow.nodes[-1].id].texts[0]
 
-    async def _run(self, node: Node, step: int, results: Mapping[str, Result], desk: Desk) -> Result:
+    async def _run(self, node: Node, step: int, results: Mapping[str, Result], context: Context) -> Result:
         if node.when is not None and results[node.when.node].status != node.when.outcome:
             return _passed_through(node, results)
         records = _records(node, results)
-        turns = [Turn(desk, self._executor, step, repetition) for repetition in range(node.repeat)]
-        return _joined(await together(_operate(node, turn, records) for turn in turns))
+        turns = [Turn(context, self._executor, step, repetition) for repetition in range(node.repeat)]
+        return _joined(await gather(_operate(node, turn, records) for turn in turns))
 
 
 async def _operate(node: Node, turn: Turn, records: list[Record]) -> Outcome:

@@ -13,16 +13,16 @@ from baselines.aflow.optimizer import Optimizer, Proposal
 from baselines.aflow.prompt import Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, check, start, workflow_of
-from harness import draws
-from harness.checkpoint import Checkpoint
-from harness.choosing import sample
+from harness import rng
+from harness.agents.sampling import sample
+from harness.agents.trajectory import Context, Episode
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
 from harness.errors import UserError
-from harness.items import Item
-from harness.method import Setting
 from harness.results import Answered
-from harness.together import together
-from harness.training import Attempt, Place, Training
-from harness.trajectory import Desk, Episode
+from harness.runner.method import Setting
+from harness.training.checkpoint import Checkpoint
+from harness.training.loop import Attempt, Place, Training
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +56,9 @@ class AFlow:
         self._config = config
         self._optimizer = Optimizer(optimizer, setting.domain)
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """Run the workflow on a question."""
-        return await Interpreter(self.workflow, self._executor).solve(item, desk)
+        return await Interpreter(self.workflow, self._executor).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """What the search maximises of one question: whether it is right, whatever it costs."""
@@ -153,7 +153,7 @@ class AFlow:
         drawn_from = search.candidates(rounds, self._config.sample)
         scores = [score for score, _ in search.scored(drawn_from)]
         shares = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
-        return drawn_from[sample(shares, draws.uniform("parent", *place))]
+        return drawn_from[sample(shares, rng.uniform("parent", *place))]
 
     def _cost(self, proposal: Proposal) -> float:
         backbone = self._setting.pool[self._optimizer.backbone]
@@ -164,7 +164,7 @@ class AFlow:
         solve = Interpreter(begun.tried, self._executor).solve
         episode = Episode(begun.number, 0)
         with training.timed("validation"):
-            attempts = await together(training.attempt(solve, item, episode) for item in training.items)
+            attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
         done = _graded(begun, rounds, attempts, training.seed)
         self._note(done, rounds, attempts, training)
         return done
@@ -203,7 +203,7 @@ def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], 
 
 
 def _shuffled(failures: Sequence[Failure], what: str, *place: str) -> list[Failure]:
-    return sorted(failures, key=lambda failure: draws.uniform(f"failures {what}", *place, failure.item))
+    return sorted(failures, key=lambda failure: rng.uniform(f"failures {what}", *place, failure.item))
 
 
 def build(setting: Setting, config: Config) -> AFlow:

@@ -1,4 +1,4 @@
-"""What the operators do: their prompts, their calls, their use of the workbench (D-AF-7)."""
+"""What the operators do: their prompts, their calls, their use of the code_tools (D-AF-7)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from baselines.aflow import catalogue
 from baselines.aflow.workflow import MOST_REPEATS, Status
-from harness.agents import appended
+from harness.agents.activation import appended
+from harness.agents.code_tools import programs
+from harness.agents.prompts import Record, question_prompt, team_prompt
+from harness.agents.trajectory import Context, Decision
 from harness.llm.request import Message, Reply
-from harness.prompts import Record, question_prompt, team_prompt
-from harness.trajectory import Decision, Desk
-from harness.workbench import programs
 
 HEADER = "Results of earlier steps, in their order:"
 CANDIDATES = "The candidates:"
@@ -56,20 +56,20 @@ class Turn(NamedTuple):
     """One run of a node.
 
     Attributes:
-        desk: Where models and tools are.
+        context: Where models and tools are.
         backbone: Key of the executor.
         step: Place of the node in the workflow, counted from 1.
         repetition: Which run of the node this is, counted from 0.
     """
 
-    desk: Desk
+    context: Context
     backbone: str
     step: int
     repetition: int
 
     async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0) -> Reply:
         """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
-        return await self.desk.ask(
+        return await self.context.ask(
             self.backbone,
             messages,
             step=self.step,
@@ -91,10 +91,10 @@ class Turn(NamedTuple):
 
     def prompt(self, instruction: str, records: Sequence[Record]) -> tuple[Message, ...]:
         """The prompt of an operator that answers; without instruction and records it is that of Single LLM."""
-        desk = self.desk
+        context = self.context
         if not records:
-            return question_prompt(instruction, desk.rules, desk.item)
-        return team_prompt((instruction, desk.rules), desk.item, records, header=HEADER)
+            return question_prompt(instruction, context.rules, context.item)
+        return team_prompt((instruction, context.rules), context.item, records, header=HEADER)
 
 
 async def custom(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
@@ -105,7 +105,7 @@ async def custom(turn: Turn, instruction: str, records: Sequence[Record]) -> Out
 async def generate_code(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
     """One call, of which only the program goes on; the whole text where there is none."""
     text = (await turn.ask(turn.prompt(instruction, records), "generate_code")).text
-    program = (turn.desk.extract(text) or "").strip("\n")
+    program = (turn.context.extract(text) or "").strip("\n")
     return Outcome(_fenced(program) if program.strip() else text)
 
 
@@ -123,10 +123,10 @@ async def ensemble(turn: Turn, instruction: str, records: Sequence[Record]) -> O
         return Outcome(records[0].text if records else "")
     letters = string.ascii_uppercase[: len(records)]
     candidates = [Record(f"Candidate {letter}", one.text) for letter, one in zip(letters, records, strict=True)]
-    prompt = team_prompt((_CHOOSE,), turn.desk.item, candidates, header=CANDIDATES)
+    prompt = team_prompt((_CHOOSE,), turn.context.item, candidates, header=CANDIDATES)
     named = _LETTER.findall((await turn.ask(prompt, "ensemble")).text)
     letter = named[-1] if named and named[-1] in letters else ""
-    turn.desk.decide(Decision(turn.step, "ensemble", turn.slot, letter or UNLISTED, len(records), 0.0))
+    turn.context.decide(Decision(turn.step, "ensemble", turn.slot, letter or UNLISTED, len(records), 0.0))
     return Outcome(records[letters.index(letter) if letter else 0].text)
 
 
@@ -142,7 +142,7 @@ async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) ->
         if reply.error is not None:
             break
         text = reply.text
-        value = await turn.desk.workbench.value(text)
+        value = await turn.context.code_tools.value(text)
         if value is not None and value.printed not in (None, "None"):
             return Outcome(f"{_fenced(_source(text))}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure
@@ -159,29 +159,31 @@ async def check_solution(turn: Turn, instruction: str, records: Sequence[Record]
     """
     solutions = [one.text for one in records]
     for solution in solutions:
-        if await _status(turn.desk, solution) == "passed":
+        if await _status(turn.context, solution) == "passed":
             return Outcome(solution, "passed")
     solution = next((one for one in solutions if programs(one)), "")
     for attempt in range(MOST_REFLECTIONS if solution else 0):
-        seen = Record("Solution", appended(solution, await turn.desk.workbench.examples(turn.desk.item, solution)))
-        prompt = team_prompt((_REFLECT, turn.desk.rules), turn.desk.item, [seen], header="The solution:")
+        seen = Record(
+            "Solution", appended(solution, await turn.context.code_tools.examples(turn.context.item, solution))
+        )
+        prompt = team_prompt((_REFLECT, turn.context.rules), turn.context.item, [seen], header="The solution:")
         text = (await turn.ask(prompt, "reflect", attempt)).text
         if not programs(text):
             break
         solution = text
-        if await _status(turn.desk, solution) == "passed":
+        if await _status(turn.context, solution) == "passed":
             return Outcome(solution, "passed")
     return Outcome(solution or (solutions[0] if solutions else ""), "failed")
 
 
-async def _status(desk: Desk, solution: str) -> Status:
+async def _status(context: Context, solution: str) -> Status:
     if not programs(solution):
         return "failed"
-    return "failed" if await desk.workbench.passes(desk.item, solution) is False else "passed"
+    return "failed" if await context.code_tools.passes(context.item, solution) is False else "passed"
 
 
 def _source(text: str) -> str:
-    """The program that the workbench takes the value from."""
+    """The program that the code_tools takes the value from."""
     return [source for source in programs(text) if _ANSWER.search(source)][-1]
 
 

@@ -13,11 +13,11 @@ from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
 from baselines.aflow.prompt import Situation, optimizer_prompt
 from baselines.aflow.search import Round
 from baselines.aflow.workflow import InvalidWorkflowError, Workflow
-from harness import draws
+from harness import rng
+from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.extraction import fenced_blocks
 from harness.llm.request import Reply
-from harness.training import Training
-from harness.trajectory import Desk, Episode
+from harness.training.loop import Training
 
 logger = logging.getLogger(__name__)
 
@@ -111,11 +111,11 @@ class Optimizer:
             What came of the calls, one or two; the last counts.
         """
         fits = schema(situation.parent.tried, self._domain)
-        draw = draws.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
+        draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
 
-        async def ask(desk: Desk) -> tuple[Reply, ...]:
-            prompt = optimizer_prompt(situation, fits, self._domain, desk.rules, refused)
-            call = partial(desk.ask, self.backbone, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw)
+        async def ask(context: Context) -> tuple[Reply, ...]:
+            prompt = optimizer_prompt(situation, fits, self._domain, context.rules, refused)
+            call = partial(context.ask, self.backbone, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw)
             first = await call(response_format=_response_format(fits))
             self._log_failure(first, episode, "with a response format")
             if first.error is None:

@@ -10,7 +10,7 @@ import orjson
 from baselines.aflow.catalogue import offered
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS
-from harness.items import Item
+from harness.benchmarks.items import Item
 from harness.llm.request import Message
 
 _TASKS: Mapping[str, str] = {

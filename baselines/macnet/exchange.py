@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from baselines.macnet import prompts
 from baselines.macnet.topology import Graph
-from harness.items import Item
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
 from harness.llm.request import Message
-from harness.trajectory import Desk
 
 
 class Turn(NamedTuple):
@@ -32,19 +32,19 @@ class Exchange:
         backbone: Key of the backbone behind all of them.
         checks: What critics look at.
         item: The question.
-        desk: Where models are asked.
+        context: Where models are asked.
     """
 
-    def __init__(self, graph: Graph, backbone: str, checks: str, item: Item, desk: Desk) -> None:
+    def __init__(self, graph: Graph, backbone: str, checks: str, item: Item, context: Context) -> None:
         self.graph = graph
         self._backbone = backbone
         self._checks = checks
         self._item = item
-        self._desk = desk
+        self._context = context
 
     async def solve(self, node: int) -> str:
         """The solution of a node that nothing is handed to."""
-        return await self._ask(self._turn(node, 0), "solve", prompts.solve_prompt(self._desk.rules, self._item))
+        return await self._ask(self._turn(node, 0), "solve", prompts.solve_prompt(self._context.rules, self._item))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
         """One edge: a critic reads the solution handed on, then the actor writes a better one.
@@ -57,7 +57,7 @@ class Exchange:
             node: The node the edge leads to, whose temperature both calls use.
             edge: Place of the edge among those to the node, counted from 0.
         """
-        rules, item = self._desk.rules, self._item
+        rules, item = self._context.rules, self._item
         critic, actor = self._turn(node, 2 * edge), self._turn(node, 2 * edge + 1)
         if not solution.strip():
             return await self._ask(actor, "solve", prompts.solve_prompt(rules, item))
@@ -88,14 +88,14 @@ class Exchange:
         shown = present(candidates)
         if not shown:
             return ""
-        prompt = prompts.merge_prompt(self._desk.rules, self._item, shown)
+        prompt = prompts.merge_prompt(self._context.rules, self._item, shown)
         return await self._ask(turn, "merge", prompt, is_step=is_step)
 
     def _turn(self, node: int, place: int) -> Turn:
         return Turn(node + 1, self.graph.slots[node] + place, self.graph.temperatures[node])
 
     async def _ask(self, turn: Turn, purpose: str, prompt: tuple[Message, ...], *, is_step: bool = True) -> str:
-        reply = await self._desk.ask(
+        reply = await self._context.ask(
             self._backbone,
             prompt,
             step=turn.step,

@@ -11,11 +11,11 @@ from baselines.macnet.official import official
 from baselines.macnet.prompts import CHECKS
 from baselines.macnet.textbook import textbook
 from baselines.macnet.topology import Graph, Topology, between_terminals, graph_of
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
 from harness.checks import check_choice, check_whole
 from harness.errors import unknown
-from harness.items import Item
-from harness.method import Setting
-from harness.trajectory import Desk
+from harness.runner.method import Setting
 
 Schedule = Literal["textbook", "official"]
 
@@ -59,9 +59,9 @@ class MacNet:
     schedule: Schedule
     checks: str
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """The solution of the last node, or the one made from all leaves."""
-        exchange = Exchange(self.graph, self.backbone, self.checks, item, desk)
+        exchange = Exchange(self.graph, self.backbone, self.checks, item, context)
         return await _SCHEDULES[self.schedule](exchange)
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from baselines.macnet.exchange import Exchange, present
-from harness.together import together
+from harness.concurrency import gather
 
 MOST_POOLED = 4
 
@@ -27,14 +27,14 @@ async def official(exchange: Exchange) -> str:
     candidates: defaultdict[int, list[str]] = defaultdict(list)
     solutions: dict[int, str] = {}
     layer = [node for node in graph.nodes if not left[node]]
-    solutions.update(zip(layer, await together(map(exchange.solve, layer)), strict=True))
+    solutions.update(zip(layer, await gather(map(exchange.solve, layer)), strict=True))
     while layer:
         edges = [(before, node) for before in layer for node in graph.nodes if before in left[node]]
-        refined = await together(_refined(exchange, solutions[before], before, node) for before, node in edges)
+        refined = await gather(_refined(exchange, solutions[before], before, node) for before, node in edges)
         for (_, node), candidate in zip(edges, refined, strict=True):
             candidates[node].append(candidate)
         reached = sorted({node for _, node in edges})
-        settled = await together(_settled(exchange, node, candidates[node], len(left[node])) for node in reached)
+        settled = await gather(_settled(exchange, node, candidates[node], len(left[node])) for node in reached)
         solutions.update(zip(reached, settled, strict=True))
         for before, node in edges:
             left[node].remove(before)
@@ -73,7 +73,7 @@ async def _pooled(exchange: Exchange, node: int, candidates: Sequence[str]) -> s
     merges = 0
     while len(pool) > 2:
         pairs = [pool[start : start + 2] for start in range(0, len(pool) - 1, 2)]
-        made = await together(exchange.merge(pair, node, merges + number) for number, pair in enumerate(pairs))
+        made = await gather(exchange.merge(pair, node, merges + number) for number, pair in enumerate(pairs))
         merges += len(made)
         pool = [*made, *pool[2 * len(pairs) :]]
     return await exchange.merge(pool, node, merges)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.items import Item
+from harness.agents.prompts import Record, team_prompt
+from harness.benchmarks.items import Item
 from harness.llm.request import Message
-from harness.prompts import Record, team_prompt
 
 # One line for every node of every benchmark (D-MAC-4).
 PROFILE = "You are an expert in the field of the question."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from baselines.macnet.exchange import Exchange
-from harness.together import together
+from harness.concurrency import gather
 
 
 async def textbook(exchange: Exchange) -> str:
@@ -28,7 +28,7 @@ async def textbook(exchange: Exchange) -> str:
         solutions[node] = await _solution(exchange, node, [solutions[before] for before in graph.predecessors[node]])
         delivered[node].set()
 
-    await together(run(node) for node in graph.nodes)
+    await gather(run(node) for node in graph.nodes)
     final = [solutions[leaf] for leaf in graph.leaves]
     return final[0] if len(final) == 1 else await exchange.conclude(final)
 
@@ -36,5 +36,5 @@ async def textbook(exchange: Exchange) -> str:
 async def _solution(exchange: Exchange, node: int, handed: list[str]) -> str:
     if not handed:
         return await exchange.solve(node)
-    candidates = await together(exchange.refine(solution, node, edge) for edge, solution in enumerate(handed))
+    candidates = await gather(exchange.refine(solution, node, edge) for edge, solution in enumerate(handed))
     return candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)

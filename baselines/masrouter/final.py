@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from baselines.masrouter.team import letter, said
-from harness.items import Item
+from harness.agents.prompts import Record, team_prompt
+from harness.benchmarks.items import Item
 from harness.llm.request import Message
-from harness.prompts import Record, team_prompt
 
 INSTRUCTIONS: Mapping[str, str] = {
     "Code": (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from harness.agents import Formats
-from harness.roles import Output, Role
+from harness.agents.activation import Formats
+from harness.agents.roles import Output, Role
 
 _ANSWER = (
     "Close with a line that states the result alone, without a unit and without further words: The answer is <result>. "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from baselines.masrouter.config import Config
 from baselines.masrouter.pool import Pool
 from baselines.masrouter.router import Router, Texts
-from harness.checkpoint import Checkpoint
 from harness.errors import UserError
-from harness.learning import Learning, network_of, refuse_other_choices, seeded
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning, network_of, refuse_other_choices, seeded
 
 
 def new_router(config: Config, texts: Texts, seed: int) -> Router:

@@ -14,14 +14,14 @@ from baselines.masrouter.rollout import Rollout
 from baselines.masrouter.router import Embeddings, Router, Texts
 from baselines.masrouter.trace import Trace
 from baselines.masrouter.update import learn
-from harness.checkpoint import Checkpoint
-from harness.items import Item
-from harness.learning import Learning, updates
-from harness.method import Setting
+from harness.agents.trajectory import Context, Episode
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
 from harness.results import Answered
-from harness.together import together
-from harness.training import Attempt, Place, Training
-from harness.trajectory import Desk, Episode
+from harness.runner.method import Setting
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning, updates
+from harness.training.loop import Attempt, Place, Training
 
 
 class MASRouter:
@@ -49,9 +49,9 @@ class MASRouter:
             raise RuntimeError("the router has no weights yet: call fit or load first")
         return self._trained
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """One trajectory."""
-        return await Rollout(self.router, self.pool, self.config).solve(item, desk)
+        return await Rollout(self.router, self.pool, self.config).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """What training maximises of one trajectory: its reward less its cost."""
@@ -100,7 +100,7 @@ class MASRouter:
             return attempt, its.trace
 
         with training.timed("rollouts"):
-            made = await together(rollout(item) for item in questions)
+            made = await gather(rollout(item) for item in questions)
         attempts = [attempt for attempt, _ in made]
         with training.timed("update"):
             measures = learn(

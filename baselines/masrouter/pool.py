@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from baselines.masrouter.formats import profile
 from baselines.masrouter.modes import MODES, Mode
 from baselines.masrouter.tasks import profiles
-from harness.backbones import Backbone
-from harness.method import Setting
-from harness.roles import Role, by_domain
+from harness.agents.roles import Role, by_domain
+from harness.llm.backbones import Backbone
+from harness.runner.method import Setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.roles import DOMAINS
+from harness.agents.roles import DOMAINS
 
 _DESCRIPTIONS = {
     "Code": "Write a function in Python from a description of what it has to do and examples of its use.",

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from baselines.masrouter.formats import formats_of
 from baselines.masrouter.modes import Mode
-from harness.agents import act
+from harness.agents.activation import act
+from harness.agents.prompts import Record
+from harness.agents.roles import Role
+from harness.agents.trajectory import Context, Decision
+from harness.benchmarks.items import Item
 from harness.benchmarks.programs import parse
-from harness.items import Item
-from harness.prompts import Record
-from harness.roles import Role
-from harness.together import together
-from harness.trajectory import Decision, Desk
+from harness.concurrency import gather
 
 THIS_ROUND = "What other agents have said in this round:"
 PREVIOUS_ROUND = "What the other agents said in the previous round:"
@@ -53,20 +53,20 @@ def said(texts: Sequence[str]) -> Iterator[int]:
     return (slot for slot, text in enumerate(texts) if text.strip())
 
 
-async def work(team: Team, item: Item, desk: Desk) -> list[str]:
+async def work(team: Team, item: Item, context: Context) -> list[str]:
     """Let a team go through all rounds of its mode.
 
     Args:
         team: Who works, and how.
         item: The question, with the examples that tools may run.
-        desk: Where models and tools are.
+        context: Where models and tools are.
 
     Returns:
         What each agent said in the last round, by slot; the empty text of one that stayed silent.
     """
     previous: list[str] = []
     for number in range(1, team.mode.rounds + 1):
-        previous = await _Round(team, item, desk, number, previous).run()
+        previous = await _Round(team, item, context, number, previous).run()
     return previous
 
 
@@ -76,22 +76,22 @@ class _Round:
     Args:
         team: Who works, and how.
         item: The question, with the examples that tools may run.
-        desk: Where models and tools are.
+        context: Where models and tools are.
         number: Counted from 1.
         previous: What was said in the round before, by slot.
     """
 
-    def __init__(self, team: Team, item: Item, desk: Desk, number: int, previous: Sequence[str]) -> None:
+    def __init__(self, team: Team, item: Item, context: Context, number: int, previous: Sequence[str]) -> None:
         self._team = team
         self._item = item
-        self._desk = desk
+        self._context = context
         self._number = number
         self._previous = previous
         self._said = [""] * len(team.agents)
 
     async def run(self) -> list[str]:
         for layer in self._team.mode.layers(len(self._team.agents)):
-            texts = await together(self._turn(slot) for slot in layer)
+            texts = await gather(self._turn(slot) for slot in layer)
             for slot, text in zip(layer, texts, strict=True):
                 self._said[slot] = text
         return self._said
@@ -107,7 +107,7 @@ class _Round:
             backbone,
             self._item,
             list(records.values()),
-            self._desk,
+            self._context,
             step=self._number,
             slot=slot + 1,
             note=mode.note,
@@ -131,9 +131,9 @@ class _Round:
     async def _short_cut(self, slot: int, records: dict[int, Record]) -> str | None:
         """The first visible message whose program passes the visible examples; it is passed on without a call."""
         for at, record in records.items():
-            if await self._desk.workbench.passes(self._item, record.text):
+            if await self._context.code_tools.passes(self._item, record.text):
                 choice = f"Agent {letter(at)}"
-                self._desk.decide(Decision(self._number, "short_cut", slot + 1, choice, len(records), 0.0))
+                self._context.decide(Decision(self._number, "short_cut", slot + 1, choice, len(records), 0.0))
                 return record.text
         return None
 

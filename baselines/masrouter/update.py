@@ -11,8 +11,8 @@ from baselines.masrouter.objective import policy_loss, task_loss
 from baselines.masrouter.pool import Pool
 from baselines.masrouter.router import Decided, Router
 from baselines.masrouter.trace import Trace
-from harness.learning import Learning, check_on_policy
 from harness.results import Answered, Utility
+from harness.training.learning import Learning, check_on_policy
 
 
 def learn(

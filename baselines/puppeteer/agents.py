@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable
 from baselines.puppeteer import prompts
 from baselines.puppeteer.actions import TEMPERATURE, Action
 from baselines.puppeteer.path import Contribution, Messages, Path
-from harness.agents import appended
+from harness.agents.activation import appended
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, Value, programs
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import definitions, parse
-from harness.items import CodeTask, Item
 from harness.llm.request import Message, Reply
-from harness.trajectory import Desk
-from harness.workbench import NO_EXAMPLE, NO_PROGRAM, Value, programs
 
 Ask = Callable[..., Awaitable[Reply]]
 
 
-async def act(action: Action, backbone: str, item: Item, path: Path, desk: Desk) -> Path:
+async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> Path:
     """Let an agent contribute to a path once.
 
     Args:
@@ -26,27 +26,27 @@ async def act(action: Action, backbone: str, item: Item, path: Path, desk: Desk)
         backbone: Key of the backbone behind all agents.
         item: The question.
         path: The work so far.
-        desk: Where rules, models, embeddings and tools are.
+        context: Where rules, models, embeddings and tools are.
 
     Raises:
         UserError: The sandbox is broken, or an endpoint is gone.
     """
     ask: Ask = functools.partial(
-        desk.ask, backbone, step=path.steps + 1, slot=path.slot, role=action.key, temperature=TEMPERATURE
+        context.ask, backbone, step=path.steps + 1, slot=path.slot, role=action.key, temperature=TEMPERATURE
     )
-    prompt = prompts.turn(action, item, desk.rules, path)
+    prompt = prompts.turn(action, item, context.rules, path)
     reply = await ask(prompt, purpose="act")
     if reply.error is not None:
         # A call that failed leaves no conversation to continue.
         one = Contribution("", None, path.dialogs.get(action.key, ()), _tokens(reply))
     elif item.code is not None:
-        one = await _implemented(action, item.code, item, prompt, reply, desk)
+        one = await _implemented(action, item.code, item, prompt, reply, context)
     elif action.kind == "program":
-        one = await _computed(prompt, reply, ask, desk)
+        one = await _computed(prompt, reply, ask, context)
     else:
         answer = prompts.stated(reply.text) if action.answers else None
         one = Contribution(reply.text, answer, _continued(prompt, reply), _tokens(reply))
-    return path.after(action, one, await desk.embed(one.text))
+    return path.after(action, one, await context.embed(one.text))
 
 
 def program_of(text: str, task: CodeTask) -> str | None:
@@ -56,17 +56,17 @@ def program_of(text: str, task: CodeTask) -> str | None:
 
 
 async def _implemented(
-    action: Action, task: CodeTask, item: Item, prompt: Messages, reply: Reply, desk: Desk
+    action: Action, task: CodeTask, item: Item, prompt: Messages, reply: Reply, context: Context
 ) -> Contribution:
     """A turn on a programming question; the programmer's reply is run on the visible examples (D-PUP-11)."""
-    outcome = await desk.workbench.examples(item, reply.text) if action.kind == "program" else ""
+    outcome = await context.code_tools.examples(item, reply.text) if action.kind == "program" else ""
     text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
     return Contribution(text, None, _continued(prompt, reply), _tokens(reply), program_of(reply.text, task))
 
 
-async def _computed(prompt: Messages, reply: Reply, ask: Ask, desk: Desk) -> Contribution:
+async def _computed(prompt: Messages, reply: Reply, ask: Ask, context: Context) -> Contribution:
     """A program that computes the answer, and the call that states it if the program ran (D-PUP-10)."""
-    value = await desk.workbench.value(reply.text)
+    value = await context.code_tools.value(reply.text)
     if value is None or value.printed is None:
         return Contribution(appended(reply.text, _failure(value)), None, _continued(prompt, reply), _tokens(reply))
     told = f"The program was executed; its variable answer holds {value.printed}"

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from baselines.puppeteer import prompts
 from baselines.puppeteer.actions import TEMPERATURE
 from baselines.puppeteer.path import Path
-from harness.items import Item
-from harness.together import together
-from harness.trajectory import Desk
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
 
 
-async def close(paths: Sequence[Path], backbone: str, item: Item, desk: Desk) -> str:
+async def close(paths: Sequence[Path], backbone: str, item: Item, context: Context) -> str:
     """The answer of a question.
 
     On programming questions the last path that holds a valid program gives it: two right programs are rarely the same
@@ -23,19 +23,19 @@ async def close(paths: Sequence[Path], backbone: str, item: Item, desk: Desk) ->
     step = 1 + max(path.steps for path in paths)
 
     async def final(path: Path) -> str:
-        prompt = prompts.final(item, desk.rules, path)
-        ask = functools.partial(desk.ask, backbone, prompt, step=step, slot=path.slot, temperature=TEMPERATURE)
+        prompt = prompts.final(item, context.rules, path)
+        ask = functools.partial(context.ask, backbone, prompt, step=step, slot=path.slot, temperature=TEMPERATURE)
         return (await ask(purpose="aggregate", is_step=False)).text
 
     if item.code is not None:
         written = [path.program for path in paths if path.program is not None]
         return prompts.fenced(written[-1]) if written else await final(paths[-1])
-    return elected(await together(final(path) for path in paths), desk)
+    return elected(await gather(final(path) for path in paths), context)
 
 
-def elected(texts: Sequence[str], desk: Desk) -> str:
+def elected(texts: Sequence[str], context: Context) -> str:
     """The last text with the answer that most texts give; the last text of all where none gives any."""
-    answers = [desk.extract(text) for text in texts]
+    answers = [context.extract(text) for text in texts]
     counts = Counter(answer for answer in answers if answer is not None)
     most = max(counts.values(), default=0)
     winners = {answer for answer, count in counts.items() if count == most}

@@ -11,14 +11,14 @@ from baselines.puppeteer.rewards import utility
 from baselines.puppeteer.rollout import Rollout
 from baselines.puppeteer.trace import Trace
 from baselines.puppeteer.update import learn
-from harness.checkpoint import Checkpoint
-from harness.items import Item
-from harness.learning import Learning, refuse_other_choices, seeded, updates
-from harness.method import Setting
+from harness.agents.trajectory import Context, Episode
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
 from harness.results import Answered
-from harness.together import together
-from harness.training import Attempt, Place, Training
-from harness.trajectory import Desk, Episode
+from harness.runner.method import Setting
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning, refuse_other_choices, seeded, updates
+from harness.training.loop import Attempt, Place, Training
 
 
 class Puppeteer:
@@ -49,10 +49,10 @@ class Puppeteer:
             raise RuntimeError("the policy has no weights yet: call fit or load first")
         return self._policy
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         """One question, with actions chosen as ``selection`` says; the policy is frozen (D-PUP-8)."""
         greedy = self.config.selection == "greedy"
-        return await Rollout(self.policy, self._setting.backbone, self.config, greedy=greedy).solve(item, desk)
+        return await Rollout(self.policy, self._setting.backbone, self.config, greedy=greedy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """The discounted rewards of a question: its verdict, less what its steps cost (D-PUP-6)."""
@@ -100,7 +100,7 @@ class Puppeteer:
             return attempt, its.trace
 
         with training.timed("rollouts"):
-            made = await together(rollout(item) for item in questions)
+            made = await gather(rollout(item) for item in questions)
         attempts = [attempt for attempt, _ in made]
         with training.timed("update"):
             measures = learn(

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from baselines.puppeteer.actions import Action
 from baselines.puppeteer.path import Messages, Path
+from harness.agents.prompts import RECORDS_HEADER, Record, render_records, team_prompt
 from harness.benchmarks.extraction import after_answer_is, last_box
-from harness.items import Item
+from harness.benchmarks.items import Item
 from harness.llm.request import Message
-from harness.prompts import RECORDS_HEADER, Record, render_records, team_prompt
 
 CANDIDATES_HEADER = "Candidate answers of your team, oldest first:"
 AGAIN = "It is your turn again, with the same task as before. The work has gone on since."

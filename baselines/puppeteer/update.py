@@ -14,8 +14,8 @@ from baselines.puppeteer.config import Config
 from baselines.puppeteer.policy import Evaluation, Policy
 from baselines.puppeteer.rewards import returns, utility
 from baselines.puppeteer.trace import Trace
-from harness.learning import Learning, check_on_policy
 from harness.results import Answered
+from harness.training.learning import Learning, check_on_policy
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from harness.config import MethodEntry, methods
+from harness.runner.config import MethodEntry, methods
 
 PAGE = Path(__file__).resolve().parents[1] / "gmr.md"
 _BLOCK = re.compile(r"(?<=<!-- variants -->\n).*?(?=<!-- end of variants -->)", re.DOTALL)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.splits import Split, share_split
 from harness.errors import UserError
-from harness.items import Item, Status, Verdict
 
 if TYPE_CHECKING:
     from harness.benchmarks.math_verifier import MathVerifier

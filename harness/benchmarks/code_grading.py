@@ -10,10 +10,10 @@ from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import fenced_blocks
+from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.mutants import mutants
 from harness.benchmarks.needed import needed
 from harness.benchmarks.programs import canonical, definitions, parse, salvage
-from harness.items import CodeTask, Item, Status, Verdict
 
 PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last
-from harness.items import Item, Status, Verdict
+from harness.benchmarks.items import Item, Status, Verdict
 
 TOLERANCE = 1e-3
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared
-from harness.items import Item
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

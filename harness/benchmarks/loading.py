@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.registry import Entry, benchmark, entry
 from harness.benchmarks.sources import Records, load
 from harness.benchmarks.splits import Split
 from harness.errors import UserError
-from harness.items import Item, checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Loaded:
     Attributes:
         items: The items in upstream order.
         source: Where they came from, in words that are the same on every machine.
-        checksum: :func:`harness.items.checksum` over the items.
+        checksum: :func:`harness.benchmarks.items.checksum` over the items.
     """
 
     items: list[Item]

@@ -11,8 +11,8 @@ from typing import Any
 from harness.benchmarks import math_rules
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import after_answer_is, last_box
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.splits import Split, share_split, tenth_of_each
-from harness.items import Item, Status, Verdict
 
 _WORDS = r"(?:\\(?:text|mbox)\{\s*)?(?!and\b|or\b)[A-Za-z]{2}[A-Za-z\s,.'-]*\}?"
 # "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane".

@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
+from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.loading import load_items, split_items
 from harness.benchmarks.registry import entry
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.items import Item, checksum
 
 _FIELDS = frozenset(
     {

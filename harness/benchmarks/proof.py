@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from harness.benchmarks.base import Tools
 from harness.benchmarks.code_grading import CodeBenchmark
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.loading import load_items
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.registry import benchmark, entry, keys
 from harness.benchmarks.sources import load
 from harness.benchmarks.splits import keyed_order
 from harness.errors import UserError
-from harness.items import Item, Status, Verdict
 from harness.sandbox import Limits, Sandbox
 
 # What grading allows, but for the clock: with many others on a processor it would decide in place of processor time.

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.benchmarks.base import Benchmark, Tools
+from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.loading import load_items
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.registry import benchmark
-from harness.items import Item, Verdict
 
 MUTANTS_TRIED = 10
 AT_ONCE = 64

@@ -24,7 +24,6 @@ import numpy.typing as npt
 
 from harness.errors import UserError
 from harness.files import remove_leftovers, writing
-from harness.layout import CALL_LOG
 from harness.llm import log_lines
 from harness.llm.log_index import Seal
 from harness.llm.log_lines import Entry
@@ -34,6 +33,7 @@ from harness.llm.running_log import RunningLog, old_log
 from harness.llm.sealed_log import SealedFile, index_of, sealed_of, spare_of
 from harness.llm.sealing import Source, write_sealed
 from harness.places import GONE, Merged, as_digests, merged, positions, size
+from harness.runner.layout import CALL_LOG
 
 
 class CallLog:

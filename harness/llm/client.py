@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.in_flight import InFlight
+from harness.concurrency import InFlight
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.completion import AttemptError, Kind, attempt

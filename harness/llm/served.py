@@ -12,11 +12,11 @@ from typing import Any
 import openai
 from openai.types import Model
 
+from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.endpoints import their_file
 from harness.llm.servers import Server
 from harness.llm.unreachable import unreachable
-from harness.together import together
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ async def find_served(
         UserError: None can be reached; one refuses the key, or does not serve this model; or they do not all report the
             same.
     """
-    found = await together(_heard(server, backbone, model, served_name or model) for server in servers)
+    found = await gather(_heard(server, backbone, model, served_name or model) for server in servers)
     silent = [server for server, one in zip(servers, found, strict=True) if isinstance(one, _SilentError)]
     for one in found:
         if isinstance(one, _SilentError):

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx2
 import openai
 
+from harness.concurrency import gather
 from harness.llm.completion import AttemptError, Kind, attempt
 from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.limiter import Limiter
@@ -22,7 +23,6 @@ from harness.llm.outage import PROBE_EVERY_S, Trouble, Watch
 from harness.llm.pace import Pace
 from harness.llm.request import Message, Request
 from harness.llm.slots import Slots
-from harness.together import together
 
 logger = logging.getLogger(__name__)
 
@@ -271,7 +271,7 @@ class Pool:
             server.heard()
             return None
 
-        errors = await together(map(ask, self.servers))
+        errors = await gather(map(ask, self.servers))
         return None if None in errors else errors[0]
 
     def _best(self, avoid: Server | None) -> Server | None:

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness.budget import Budget, Prices, Spent, refusal, spent_in, spent_up, state_of
 from harness.errors import UserError
+from harness.llm.budget import Budget, Prices, Spent, refusal, spent_in, spent_up, state_of
 from harness.llm.request import Reply, Request
 from harness.llm.sealed_log import SealedLog
 from harness.llm.spending_table import UNKNOWN, Entry, SpendingTable, name_of

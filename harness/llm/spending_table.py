@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.budget import Spent
 from harness.errors import UserError
+from harness.llm.budget import Spent
 from harness.locked_file import LockedFile
 
 LOGS = 1 << 14
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
         name: What the log is known by.
         spent: What its calls took.
         reserved: Calls that may still be added.
-        state: Of the log (:func:`harness.budget.state_of`).
+        state: Of the log (:func:`harness.llm.budget.state_of`).
     """
 
     name: bytes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.benchmarks import Benchmark
-from harness.items import Item
+from harness.benchmarks.items import Item
 
 POOL_SIZE = 4
 _QUOTED = re.compile(r"`([^`\n]+)`")

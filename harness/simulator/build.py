@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from harness import layout
-from harness.backbones import Backbone
-from harness.backbones import load as load_backbones
 from harness.benchmarks import Benchmark
 from harness.benchmarks import benchmark as find_benchmark
+from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.prepare import read
-from harness.config import Preset
 from harness.files import ROOT
-from harness.items import Item, checksum
+from harness.llm.backbones import Backbone
+from harness.llm.backbones import load as load_backbones
+from harness.runner import layout
+from harness.runner.config import Preset
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import tokens
 from harness.simulator.calibrate import calibrate

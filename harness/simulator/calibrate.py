@@ -8,8 +8,8 @@ from statistics import fmean
 
 import numpy as np
 
+from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.items import Item
 from harness.simulator.model import affinity, difficulty
 from harness.simulator.parameters import Parameters, Settings, Style
 

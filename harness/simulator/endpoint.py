@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.benchmarks import benchmark as find_benchmark
-from harness.encoder import DECLARATION as ENCODER
 from harness.files import ROOT, fingerprint
+from harness.llm.encoder import DECLARATION as ENCODER
 from harness.simulator import schema, tokens
 from harness.simulator.incoming import RefusedError, check, identity
 from harness.simulator.reading import Reader
@@ -19,7 +19,7 @@ _DEFAULT_MAX_TOKENS = 2048
 
 
 # Below harness/, all that can change a reply.
-_CODE = ("simulator", "benchmarks", "roles", "draws.py", "items.py", "prompts.py")
+_CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "rng.py")
 
 
 def revision_of(world: str, length_scale: float) -> str:

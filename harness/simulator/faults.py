@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from harness import draws
+from harness import rng
 from harness.errors import UserError
 from harness.yaml_files import read_yaml
 
@@ -60,7 +60,7 @@ class Faults:
         """
         if attempt > LAST_FAULTY_ATTEMPT:
             return None
-        point = draws.uniform("fault", str(self.seed), identity, str((attempt - 1) // self.in_a_row))
+        point = rng.uniform("fault", str(self.seed), identity, str((attempt - 1) // self.in_a_row))
         for fault, share in self.shares.items():
             point -= share
             if point < 0:

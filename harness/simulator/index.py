@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.items import Item
+from harness.benchmarks.items import Item
 
 # Block length and stride of each tier, coarse to fine. A question of at least block + stride - 1 characters contains a
 # whole block at some position that is a multiple of the stride, wherever in the prompt it begins.

@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist, fmean
 
-from harness.backbones import Backbone
 from harness.benchmarks import benchmark as find_benchmark
 from harness.errors import UserError
+from harness.llm.backbones import Backbone
 from harness.simulator import tokens
 from harness.simulator.parameters import Settings, Style
 

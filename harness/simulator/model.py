@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import draws
-from harness.roles import Role
+from harness import rng
+from harness.agents.roles import Role
 from harness.simulator.parameters import Parameters
 
 # A generator may call a question trivial or impossible; the normal scale has no such ends.
@@ -44,17 +44,17 @@ def difficulty(question: str, known: float | None, parameters: Parameters) -> fl
         known: Between 0 and 1 where the question's record states it.
         parameters: Gives the weight of the known part.
     """
-    noise = draws.normal("difficulty", question)
+    noise = rng.normal("difficulty", question)
     if known is None:
         return noise
-    score = draws.normal_score(min(max(known, _EASIEST), _HARDEST))
+    score = rng.normal_score(min(max(known, _EASIEST), _HARDEST))
     weight = parameters.difficulty_weight
     return weight * score + math.sqrt(1 - weight**2) * noise
 
 
 def affinity(question: str, backbone: str, parameters: Parameters) -> float:
     """What one backbone finds easier (positive) or harder than others do, in logits."""
-    return parameters.disagreement_sd * draws.normal("affinity", question, backbone)
+    return parameters.disagreement_sd * rng.normal("affinity", question, backbone)
 
 
 def fit(role: Role | None, benchmark: str, question: str, parameters: Parameters) -> float:
@@ -62,7 +62,7 @@ def fit(role: Role | None, benchmark: str, question: str, parameters: Parameters
     if role is None:
         return 0.0
     domain = parameters.role_fit.get(role.domain, {}).get(benchmark, 0.0)
-    return domain + parameters.role_jitter_sd * draws.normal("fit", role.key, question)
+    return domain + parameters.role_jitter_sd * rng.normal("fit", role.key, question)
 
 
 def evidence(context: Context, accuracy: float, aggregating: bool, parameters: Parameters) -> float:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from harness.benchmarks import Benchmark
 from harness.benchmarks.code_grading import canonical, task_of
+from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
-from harness.items import CodeTask, Item
 from harness.sandbox import Outcome, Sandbox
 from harness.simulator.answers import POOL_SIZE, WrongProgram
 from harness.simulator.trial import Attempt, read_trial, trial

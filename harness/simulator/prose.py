@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.draws import Stream
+from harness.rng import Stream
 from harness.simulator import tokens
 from harness.simulator.parameters import Kind, Style
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.items import Item
-from harness.prompts import HINTS_HEADER
-from harness.roles import Role, catalogue
+from harness.agents.prompts import HINTS_HEADER
+from harness.agents.roles import Role, catalogue
+from harness.benchmarks.items import Item
 from harness.simulator.index import Occurrence, QuestionIndex
 from harness.simulator.parameters import Kind, Recognition, Style
 

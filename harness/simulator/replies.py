@@ -6,8 +6,8 @@ import math
 import string
 from dataclasses import dataclass
 
-from harness import draws
-from harness.draws import Stream
+from harness import rng
+from harness.rng import Stream
 from harness.simulator import prose, tokens
 from harness.simulator.answers import Answers
 from harness.simulator.lengths import log_location
@@ -49,7 +49,7 @@ class Writer:
         stream = Stream("prose", key)
         if reading.kind == "search":
             return ", ".join(prose.keywords(reading.item.question, stream))
-        if reading.kind not in _PREPARATORY and draws.uniform("parsable", key) < self._parameters.unparsable_share:
+        if reading.kind not in _PREPARATORY and rng.uniform("parsable", key) < self._parameters.unparsable_share:
             return prose.without_answer(length, stream)
         answer = self._answer(backbone, answers, reading, key)
         ending = self._ending(answers, reading, answer)
@@ -77,20 +77,20 @@ class Writer:
         return self.world.settings.parameters
 
     def _answer(self, backbone: str, answers: Answers, reading: Reading, key: str) -> str:
-        if draws.uniform("correct", key) < self.probability(backbone, answers, reading):
+        if rng.uniform("correct", key) < self.probability(backbone, answers, reading):
             return answers.right
         shown = wrong_answers_shown(answers, reading)
-        if shown and draws.uniform("copy", key) < self._parameters.copy_wrong_share:
-            return shown[draws.index(len(shown), "copied", key)]
+        if shown and rng.uniform("copy", key) < self._parameters.copy_wrong_share:
+            return shown[rng.index(len(shown), "copied", key)]
         return self._from_pool(answers, key)
 
     def _from_pool(self, answers: Answers, key: str) -> str:
         """A wrong answer; of programs, a stated share passes the visible examples where one of the pool does."""
         places = list(range(len(answers.wrong)))
-        deceive = draws.uniform("visible", key) < self._parameters.visible_pass_share
+        deceive = rng.uniform("visible", key) < self._parameters.visible_pass_share
         places = [place for place in places if answers.passes_visible[place] == deceive] or places
         weights = [self._parameters.wrong_weights[place] for place in places]
-        return answers.wrong[places[draws.weighted(weights, "wrong", key)]]
+        return answers.wrong[places[rng.weighted(weights, "wrong", key)]]
 
     def _ending(self, answers: Answers, reading: Reading, answer: str) -> str:
         if reading.choice and reading.contributions:
@@ -112,7 +112,7 @@ class Writer:
 
     def _draw_length(self, mean: float, floors: tuple[int, ...], key: str) -> float:
         sd = self._parameters.length_sd
-        return math.exp(log_location(mean, sd, floors) + sd * draws.normal("length", key))
+        return math.exp(log_location(mean, sd, floors) + sd * rng.normal("length", key))
 
     def _generic(self, key: str) -> str:
         length = self._draw_length(self._parameters.generic_tokens * self.length_scale, (0,), key)

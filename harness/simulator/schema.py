@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import draws
-from harness.draws import Stream
+from harness import rng
+from harness.rng import Stream
 from harness.simulator.incoming import RefusedError
 from harness.simulator.prose import vocabulary
 
@@ -85,10 +85,10 @@ def answer(schema: Schema, topic: str, invalid_share: float, key: str) -> str:
         text = json.dumps(_instance(schema, topic, key), ensure_ascii=False)
     except RecursionError as error:
         raise RefusedError(400, "the JSON schema refers to itself without end", "response_format") from error
-    if draws.uniform("schema validity", key) >= invalid_share:
+    if rng.uniform("schema validity", key) >= invalid_share:
         return text
     # The two commonest slips: the text ends too early, or explanations surround it.
-    return f"{text[: len(text) // 2]} ..." if draws.index(2, "slip", key) else f"Here is what I suggest: {text}."
+    return f"{text[: len(text) // 2]} ..." if rng.index(2, "slip", key) else f"Here is what I suggest: {text}."
 
 
 def _instance(schema: Schema, topic: str, key: str) -> Any:

@@ -11,7 +11,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from harness.encoder import tokenizer_file
+from harness.llm.encoder import tokenizer_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.items import CodeTask
+from harness.benchmarks.items import CodeTask
 from harness.sandbox import Execution, Outcome, Program
 
 Result = Literal["passed", "failed", "slow"]

@@ -13,9 +13,9 @@ import orjson
 
 from harness.benchmarks import Benchmark
 from harness.benchmarks import benchmark as find_benchmark
+from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.items import Item, checksum
 from harness.simulator.answers import POOL_SIZE, Answers, WrongProgram
 from harness.simulator.calibrate import Calibration
 from harness.simulator.index import QuestionIndex

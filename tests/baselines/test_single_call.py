@@ -3,11 +3,11 @@ import dataclasses
 import pytest
 
 from baselines import cot, single
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.items import Item
 from harness.llm.request import Message
-from harness.method import build
-from harness.trajectory import Desk
+from harness.runner.method import build
 from tests import scripted
 from tests.scripted import ScriptedClient, setting
 
@@ -15,8 +15,8 @@ ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 RULES = "End with a line that says: The answer is <number>."
 
 
-def desk(client: ScriptedClient) -> Desk:
-    return scripted.desk(ITEM, client, RULES)
+def context(client: ScriptedClient) -> Context:
+    return scripted.context(ITEM, client, RULES)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def desk(client: ScriptedClient) -> Desk:
 )
 async def test_one_call_at_temperature_zero_static_first(module: str, config: dict[str, str], opening: str) -> None:
     client = ScriptedClient("The answer is 3")
-    its_desk = desk(client)
-    answer = await build(module, setting(), config).solve(ITEM, its_desk)
-    trajectory = its_desk.close(answer)
+    its_context = context(client)
+    answer = await build(module, setting(), config).solve(ITEM, its_context)
+    trajectory = its_context.close(answer)
     assert answer == "The answer is 3"
     [(backbone, request)] = client.asked
     assert backbone == "small"
@@ -42,9 +42,9 @@ async def test_one_call_at_temperature_zero_static_first(module: str, config: di
 
 
 async def test_an_empty_reply_is_passed_on() -> None:
-    its_desk = desk(ScriptedClient(""))
-    assert await single.build(setting(), single.Config()).solve(ITEM, its_desk) == ""
-    assert len(its_desk.close("").calls) == 1
+    its_context = context(ScriptedClient(""))
+    assert await single.build(setting(), single.Config()).solve(ITEM, its_context) == ""
+    assert len(its_context.close("").calls) == 1
 
 
 def test_the_methods_differ_in_their_cue_alone() -> None:

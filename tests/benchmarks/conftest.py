@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from harness.benchmarks.items import Item
 from harness.benchmarks.splits import keyed_order
-from harness.items import Item
 
 DATA = "real" if os.environ.get("GMR_DATA_DIR") else "embedded"
 FEW = 3

@@ -18,7 +18,7 @@ from gmr.config import Config
 from gmr.learning import new_router
 from gmr.padded import evaluate
 from gmr.router import Router, Snapshot
-from harness.learning import Learning, seeded
+from harness.training.learning import Learning, seeded
 from tests.benchmarks.conftest import FEW, Measure
 from tests.gmr.made import trace, units
 

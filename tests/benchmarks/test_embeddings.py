@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.embeddings import Embeddings
-from harness.encoder import SentenceEncoder
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import SentenceEncoder
 from tests.benchmarks.conftest import FEW, Measure
 
 TEXTS = 64

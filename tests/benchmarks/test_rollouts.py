@@ -8,7 +8,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from baselines.single import SingleLLM
 from tests.benchmarks.conftest import FEW, Measure
-from tests.evidence.driving import Driven, bare, ours, questions, workplace
+from tests.evidence.driving import Driven, bare, ours, questions, runtime
 from tests.evidence.server import Model, report, served
 from tests.fake_encoder import FakeEncoder
 
@@ -25,7 +25,7 @@ def test_evaluation(by: str, places: int, benchmark: BenchmarkFixture, measure: 
     shares, processor = [], []
 
     async def through_us(url: str, folder: Path) -> Driven:
-        async with workplace(url, places, folder, FakeEncoder()) as place:
+        async with runtime(url, places, folder, FakeEncoder()) as place:
             return await ours(SingleLLM(BACKBONE), items, place, 2 * places, folder)
 
     def one(number: int) -> None:

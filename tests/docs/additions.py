@@ -12,7 +12,7 @@ import yaml
 
 from harness.files import ROOT
 
-ROOMS = ("harness", "baselines", "gmr", "paper", "workflow", "config", "profiles", "docs")
+ROOMS = ("harness", "baselines", "gmr", "analysis", "workflow", "config", "profiles", "docs")
 METHODS = ("majority", "second_opinion", "best_backbone")
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)

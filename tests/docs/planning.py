@@ -64,7 +64,7 @@ def plans(commands: Sequence[Sequence[str]], folder: Path) -> list[str | None]:
     return [failed.get(number) for number in range(len(commands))]
 
 
-def together(commands: Sequence[Sequence[str]], folder: Path) -> list[str | None]:
+def gather(commands: Sequence[Sequence[str]], folder: Path) -> list[str | None]:
     """The same, with one plan for all commands that differ in their targets only; where it fails, one for each."""
     groups: defaultdict[tuple[str, ...], dict[int, list[str]]] = defaultdict(dict)
     for number, words in enumerate(commands):
@@ -96,4 +96,4 @@ def _parted(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
-        json.dump(together(json.load(sys.stdin), Path(folder)), sys.stdout)
+        json.dump(gather(json.load(sys.stdin), Path(folder)), sys.stdout)

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 import typer
 
-from harness import config, yaml_files
+from harness import yaml_files
 from harness.files import ROOT
+from harness.runner import config
 from tests.docs import additions
 from tests.docs.commands import FOREIGN, OURS, PAGES, Command, mentioned, shown
 

@@ -103,7 +103,7 @@ def test_links_in_blocks_of_code_are_left_alone(site: Path) -> None:
 
 
 def test_links_to_nothing_fail_the_build(tmp_path: Path) -> None:
-    for name in ("config", "harness", "baselines", "gmr", "paper", "workflow"):
+    for name in ("config", "harness", "baselines", "gmr", "analysis", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     for name in ("mkdocs.yml", "README.md"):
         shutil.copy(ROOT / name, tmp_path)

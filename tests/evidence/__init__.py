@@ -1,5 +1,5 @@
 """Long measurements, each a command that prints its table: ``make evidence`` runs them one after the other."""
 
-from harness.threads import use_one_thread
+from harness.concurrency import use_one_thread
 
 use_one_thread()

@@ -1,4 +1,4 @@
-"""A workplace before a modelled server, and the bare loop that everything is compared with."""
+"""A runtime before a modelled server, and the bare loop that everything is compared with."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import NamedTuple
 
 import openai
 
-from harness.backbones import load
+from harness.agents.code_tools import CodeTools
+from harness.agents.error_share import ErrorShare
+from harness.agents.prompts import question_prompt
+from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools, benchmark
+from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.embeddings import Embeddings
-from harness.encoder import Encoder
-from harness.error_share import ErrorShare
-from harness.evaluate import evaluate
 from harness.files import ROOT
-from harness.items import Item
 from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import load
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import Encoder
 from harness.llm.endpoints import Endpoint
-from harness.method import Method, Setting
-from harness.progress import Progress
-from harness.prompts import question_prompt
+from harness.runner.evaluation import evaluate
+from harness.runner.method import Method, Setting
+from harness.runner.progress import Progress
 from harness.sandbox import Sandbox
-from harness.workbench import Workbench
-from harness.workplace import Workplace
 
 BENCHMARK = "gsm_hard"
 POOL = load(ROOT / "config" / "backbones.yaml")
@@ -56,8 +56,8 @@ def setting(backbone: str, epochs: int = 1) -> Setting:
 
 
 @asynccontextmanager
-async def workplace(url: str, places: int, folder: Path, encoder: Encoder) -> AsyncIterator[Workplace]:
-    """A workplace whose backbones all answer at one server, which is sent ``places`` requests at once."""
+async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> AsyncIterator[Runtime]:
+    """A runtime whose backbones all answer at one server, which is sent ``places`` requests at once."""
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(folder / "calls.jsonl"))
         attempts = AttemptLog(folder / "attempts.jsonl")
@@ -69,19 +69,19 @@ async def workplace(url: str, places: int, folder: Path, encoder: Encoder) -> As
         sandbox = await stack.enter_async_context(Sandbox())
         verifier = await stack.enter_async_context(MathVerifier())
         embeddings = await stack.enter_async_context(Embeddings(encoder, folder / "embeddings", "own"))
-        yield Workplace(
+        yield Runtime(
             client=client,
             backbones=POOL,
             benchmark=benchmark(BENCHMARK),
             tools=Tools(sandbox, verifier),
-            workbench=Workbench(sandbox),
+            code_tools=CodeTools(sandbox),
             embeddings=embeddings,
             seed=0,
             errors=ErrorShare(0.5),
         )
 
 
-async def ours(method: Method, items: Sequence[Item], place: Workplace, in_flight: int, folder: Path) -> Driven:
+async def ours(method: Method, items: Sequence[Item], place: Runtime, in_flight: int, folder: Path) -> Driven:
     """The evaluation loop of a cell, from the first question to the last answer on disk."""
     wall, cpu = time.perf_counter(), time.process_time()
     answers = await evaluate(method, items, place, Progress("measured", len(items)), in_flight=in_flight, folder=folder)

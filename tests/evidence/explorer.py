@@ -20,14 +20,14 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from harness import config, layout
-from harness.config import Cell
-from harness.items import Item
-from paper import registry, results
-from paper.explorer import page
-from paper.site.frame import ASSETS
-from paper.site.source import Finished
-from tests.paper.trajectories.made import PRESET, RIGHT, Ask, Story, finish, prepare
+from analysis import registry, results
+from analysis.explorer import page
+from analysis.site.frame import ASSETS
+from analysis.site.source import Finished
+from harness.benchmarks.items import Item
+from harness.runner import config, layout
+from harness.runner.config import Cell
+from tests.analysis.trajectories.made import PRESET, RIGHT, Ask, Story, finish, prepare
 
 QUESTIONS = 1056
 REPLY = 1300

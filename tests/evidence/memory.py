@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from harness import results
-from harness.backbones import Backbone
-from harness.error_share import ErrorShare
-from harness.evaluate import evaluate
-from harness.items import Item
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Context, Decision
+from harness.benchmarks.items import Item
 from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import simulated
 from harness.llm.request import Message
-from harness.progress import Progress
-from harness.trajectory import Decision, Desk
-from harness.workplace import Workplace
+from harness.runner.evaluation import evaluate
+from harness.runner.progress import Progress
 from tests.exact import Exact
 
 QUESTION, REPLY = 500, 1_000
@@ -56,12 +56,12 @@ class Canned:
 class Chain:
     """Asks three times, each time with the reply before, and records a decision a step."""
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         text = ""
         for step in range(1, STEPS + 1):
             prompt = (Message("system", item.question), Message("user", f"{item.id} {step} {text}"))
-            text = (await desk.ask("canned", prompt, step=step)).text
-            desk.decide(Decision(step, "next", 0, "canned", 5, -0.5 * step))
+            text = (await context.ask("canned", prompt, step=step)).text
+            context.decide(Decision(step, "next", 0, "canned", 5, -0.5 * step))
         return text
 
 
@@ -78,8 +78,8 @@ async def cell(number: int, folder: Path) -> None:
     attempts = AttemptLog(folder / "attempts.jsonl")
     with CallLog(folder / "calls.jsonl") as log:
         async with ChatClient({"canned": simulated()}, log, attempts, in_process=Canned()) as client:
-            nothing: dict[str, Any] = {"tools": None, "workbench": None, "embeddings": None}
-            workplace = Workplace(
+            nothing: dict[str, Any] = {"tools": None, "code_tools": None, "embeddings": None}
+            runtime = Runtime(
                 client=client,
                 backbones={"canned": Backbone("canned", MODEL, None, 1, 4096, "Canned.")},
                 benchmark=Exact(),  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ async def cell(number: int, folder: Path) -> None:
                 **nothing,
             )
             progress = Progress("toy", number)
-            answered = await evaluate(Chain(), items, workplace, progress, in_flight=IN_FLIGHT, folder=folder)
+            answered = await evaluate(Chain(), items, runtime, progress, in_flight=IN_FLIGHT, folder=folder)
         log.seal(answered.keys)
     results.write(folder, answered, {"cell": "toy"})
     attempts.close()

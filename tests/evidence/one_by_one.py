@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from baselines import masrouter
 from baselines.masrouter.config import Config
-from harness.config import methods
-from harness.encoder import SentenceEncoder
-from harness.training import Training
-from tests.evidence.driving import Driven, ours, questions, setting, workplace
+from harness.llm.encoder import SentenceEncoder
+from harness.runner.config import methods
+from harness.training.loop import Training
+from tests.evidence.driving import Driven, ours, questions, runtime, setting
 from tests.evidence.server import Model, report, served
 
 MODEL = Model(64, 0.2, 0.8)
@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 async def _evaluate(url: str, folder: Path, encoder: SentenceEncoder, count: int, in_flight: int) -> Driven:
     method = masrouter.build(setting("pool", epochs=0), Config(**methods()["masrouter"].config))
-    async with workplace(url, MODEL.places, folder, encoder) as place:
+    async with runtime(url, MODEL.places, folder, encoder) as place:
         await method.fit(Training([], place, folder, {"identity": "evidence"}, "measured", lambda key: True, in_flight))
         return await ours(method, questions(count), place, in_flight, folder)
 

@@ -25,14 +25,14 @@ from typing import Any
 
 import orjson
 
-from harness import config, layout
 from harness.files import ROOT
+from harness.runner import config, layout
 from tests.evidence import smoke
 
 # What is timed: the name of the phase, the module, and what in it.
 _TIMED = [
     ("simulated replies", "harness.simulator.endpoint", "SimulatedEndpoint.chat"),
-    ("sentence embeddings", "harness.encoder", "SentenceEncoder.encode"),
+    ("sentence embeddings", "harness.llm.encoder", "SentenceEncoder.encode"),
     ("decisions", "gmr.router", "Snapshot._contexts_of"),
     *(
         ("decisions", "gmr.router", f"Snapshot.{name}")
@@ -44,7 +44,7 @@ _TIMED = [
     ("call log", "harness.llm.running_log", "RunningLog.write"),
     ("call log", "harness.llm.call_log", "CallLog.get"),
     ("call log", "harness.llm.call_log", "CallLog.seal"),
-    ("tables", "harness.cell", "write"),
+    ("tables", "harness.runner.cell", "write"),
 ]
 PHASES = [*dict.fromkeys(name for name, _, _ in _TIMED), "programs and Math-Verify", "everything else"]
 
@@ -67,8 +67,8 @@ def _time(spent: Counter[str], phase: str, module: str, name: str) -> None:
 
 def _one(preset: str, cell: config.Cell) -> None:
     """Run a cell here, and print what it spent."""
-    from harness.cell import run
-    from harness.plan import plan
+    from harness.runner.cell import run
+    from harness.runner.plan import plan
 
     spent: Counter[str] = Counter()
     for phase, module, name in _TIMED:

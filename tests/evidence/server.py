@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from harness.backbones import load
 from harness.files import ROOT
+from harness.llm.backbones import load
 from harness.simulator.engine import Engine
 from harness.simulator.parameters import EngineParameters
 

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import gmr
 from gmr.config import Config
-from harness.config import methods
-from harness.encoder import SentenceEncoder
-from harness.training import Attempt, Place, Training
-from tests.evidence.driving import questions, setting, workplace
+from harness.llm.encoder import SentenceEncoder
+from harness.runner.config import methods
+from harness.training.loop import Attempt, Place, Training
+from tests.evidence.driving import questions, runtime, setting
 from tests.evidence.schedule import Step, greedy
 from tests.evidence.server import Model, seconds_of, served
 
@@ -53,7 +53,7 @@ class _Watched(Training):
 async def _train(url: str, model: Model, folder: Path, encoder: SentenceEncoder) -> Found:
     config = Config(**methods()["gmr"].config)
     method = gmr.build(setting("pool"), config)
-    async with workplace(url, model.places, folder, encoder) as place:
+    async with runtime(url, model.places, folder, encoder) as place:
         items = questions(UPDATES * config.batch)
         facts = {"identity": "evidence"}
         training = _Watched(items, place, folder, facts, "measured", lambda key: True, config.batch * config.group)

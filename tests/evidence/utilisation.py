@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baselines.single import SingleLLM
-from harness.items import Item
-from tests.evidence.driving import Driven, Wordless, bare, ours, questions, workplace
+from harness.benchmarks.items import Item
+from tests.evidence.driving import Driven, Wordless, bare, ours, questions, runtime
 from tests.evidence.server import Model, report, served
 
 BACKBONE = "llama-3.1-8B"
@@ -52,7 +52,7 @@ def measure(load: Load, *, by_us: bool) -> Found:
 
 
 async def _ours(url: str, load: Load, items: Sequence[Item], folder: Path) -> Driven:
-    async with workplace(url, load.model.places, folder, Wordless()) as place:  # type: ignore[arg-type]
+    async with runtime(url, load.model.places, folder, Wordless()) as place:  # type: ignore[arg-type]
         return await ours(SingleLLM(BACKBONE), items, place, 2 * load.model.places, folder)
 
 

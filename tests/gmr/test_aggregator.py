@@ -1,5 +1,5 @@
 from gmr.aggregator import NOTHING_STORED, aggregator_prompt
-from harness.prompts import Record
+from harness.agents.prompts import Record
 from tests.gmr.world import ITEMS, RULES
 
 RECORDS = [Record("Critic", "It is 3."), Record("Historian", "It is 4.")]

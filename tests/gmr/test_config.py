@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gmr.config import Config
-from harness.config import methods
+from harness.runner.config import methods
 from tests.scripted import setting
 
 SWITCHES = ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting")

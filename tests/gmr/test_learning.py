@@ -12,10 +12,10 @@ import torch
 from gmr.learning import new_router, restored, vae_noise
 from gmr.pool import Pool
 from gmr.router import Router
-from harness import checkpoint
-from harness.checkpoint import Checkpoint
 from harness.errors import UserError
-from harness.learning import Learning, refuse_other_choices
+from harness.training import checkpoint
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning, refuse_other_choices
 from tests.gmr.world import POOL, config, embedding
 
 PROFILES = [np.stack([embedding(each.profile) for each in part]) for part in (POOL.roles, POOL.backbones)]

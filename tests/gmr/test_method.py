@@ -16,14 +16,14 @@ from gmr.config import Config
 from gmr.method import GMR
 from gmr.pool import Pool
 from gmr.router import Router
-from harness import checkpoint, results
-from harness.config import methods
+from harness import results
+from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.evaluate import evaluate
-from harness.items import Item
 from harness.llm.request import Reply, Request
-from harness.progress import Progress
-from harness.training import CHECKPOINT
+from harness.runner.config import methods
+from harness.runner.evaluation import evaluate
+from harness.runner.progress import Progress
+from harness.training.loop import CHECKPOINT, checkpoint
 from tests.gmr.world import (
     ITEMS,
     LARGE,
@@ -36,8 +36,8 @@ from tests.gmr.world import (
     embedding,
     method,
     right_if,
+    runtime,
     training,
-    workplace,
 )
 from tests.scripted import setting
 
@@ -58,7 +58,7 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 
 
 async def ask_test_questions(folder: Path, made: GMR, client: Any) -> None:
-    answered = await evaluate(made, ITEMS[4:], workplace(client), Progress("toy", 4), in_flight=3, folder=folder)
+    answered = await evaluate(made, ITEMS[4:], runtime(client), Progress("toy", 4), in_flight=3, folder=folder)
     results.write(folder, answered, {"cell": "toy"})
 
 
@@ -123,7 +123,7 @@ async def test_a_run_may_shorten_the_training(tmp_path: Path, max_epochs: int, t
     assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == trained
     epochs = set(pq.read_table(tmp_path / "training_calls.parquet")["epoch"].to_pylist())
     assert epochs == set(range(1, trained + 1))
-    assert await made.solve(ITEMS[4], workplace(Client()).desk(ITEMS[4]))
+    assert await made.solve(ITEMS[4], runtime(Client()).context(ITEMS[4]))
 
 
 # Learning
@@ -138,7 +138,7 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
     assert share(untrained, LARGE) > 0.3
     assert share(made, LARGE) < 0.1
     answered = await evaluate(
-        made, ITEMS, workplace(client, seed), Progress("toy", len(ITEMS)), in_flight=4, folder=tmp_path
+        made, ITEMS, runtime(client, seed), Progress("toy", len(ITEMS)), in_flight=4, folder=tmp_path
     )
     assert sum(one.verdict.correct for one in answered) >= len(ITEMS) - 1
 
@@ -247,7 +247,7 @@ async def test_a_loaded_router_answers_as_the_trained_one(tmp_path: Path) -> Non
 
 async def test_a_router_without_weights_does_not_answer() -> None:
     with pytest.raises(RuntimeError, match="call fit or load first"):
-        await method().solve(ITEMS[0], workplace(Client()).desk(ITEMS[0]))
+        await method().solve(ITEMS[0], runtime(Client()).context(ITEMS[0]))
 
 
 async def test_a_router_does_not_fit_another_pool(tmp_path: Path) -> None:
@@ -266,10 +266,10 @@ async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: P
     made = {way: await fitted(tmp_path / way, Client(), epochs=ONCE, decode=way) for way in ways}
     sampled, greedy = (content(tmp_path / way) for way in ways)
     assert sampled["training_decisions.parquet"] == greedy["training_decisions.parquet"]
-    desk = workplace(Client()).desk(ITEMS[0])
-    trajectory = desk.close(await made["greedy"].solve(ITEMS[0], desk))
+    context = runtime(Client()).context(ITEMS[0])
+    trajectory = context.close(await made["greedy"].solve(ITEMS[0], context))
     policy = made["greedy"].policy
-    state = policy.begin(np.asarray(await desk.embed(ITEMS[0].question)))
+    state = policy.begin(np.asarray(await context.embed(ITEMS[0].question)))
     role = next(decision.choice for decision in trajectory.decisions if decision.name == "role")
     assert role == POOL.roles[int(policy.roles(state).argmax())].key
 

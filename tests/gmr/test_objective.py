@@ -9,9 +9,9 @@ from hypothesis.extra.numpy import arrays
 
 from gmr.objective import advantages, loss, utility
 from gmr.padded import Evaluation
-from harness.items import Status, Verdict
+from harness.agents.trajectory import Call, Trajectory
+from harness.benchmarks.items import Status, Verdict
 from harness.results import Answered
-from harness.trajectory import Call, Trajectory
 from tests.gmr.world import ITEMS, config
 
 VALUES = st.floats(-2, 2, allow_nan=False)

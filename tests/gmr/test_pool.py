@@ -4,8 +4,8 @@ import pytest
 
 from gmr.config import Config
 from gmr.pool import pool_of
+from harness.agents.roles import by_domain, catalogue
 from harness.errors import UserError
-from harness.roles import by_domain, catalogue
 from tests.scripted import backbones, setting
 
 HALF = {"Math": 6, "Code": 4, "Commonsense": 3}

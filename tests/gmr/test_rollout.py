@@ -9,9 +9,9 @@ import pytest
 
 from gmr.aggregator import NOTHING_STORED
 from gmr.router import Router, Snapshot
+from harness.agents.prompts import RECORDS_HEADER
+from harness.agents.trajectory import Episode, Trajectory
 from harness.llm.request import GREEDY, Reply, Request
-from harness.prompts import RECORDS_HEADER
-from harness.trajectory import Episode, Trajectory
 from tests.gmr.made import units
 from tests.gmr.world import (
     CRITIC,

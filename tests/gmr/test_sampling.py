@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import draws
-from harness.choosing import sample
-from harness.trajectory import Decision, Desk, Episode
+from harness import rng
+from harness.agents.sampling import sample
+from harness.agents.trajectory import Context, Decision, Episode
 from tests.gmr.world import (
     INSPECTOR,
     ITEMS,
@@ -63,7 +63,7 @@ async def test_a_decision_follows_its_probability_and_its_own_draw() -> None:
     by_place = {(one.step, one.name, one.slot): one for one in trajectory.decisions}
 
     def check(number: int, name: str, slot: int, yes: bool, probability: float) -> None:
-        uniform = draws.uniform("3", "2", "5", "toy", "q0", str(number), name, str(slot))
+        uniform = rng.uniform("3", "2", "5", "toy", "q0", str(number), name, str(slot))
         assert yes == (uniform < probability)
         found = by_place[number, name, slot]
         assert (found.choice, found.options) == ("yes" if yes else "no", 2)
@@ -74,7 +74,7 @@ async def test_a_decision_follows_its_probability_and_its_own_draw() -> None:
             ("role", step.role, policy.roles(state)),
             ("backbone", step.backbone, policy.backbones(state, step.role)),
         ):
-            uniform = draws.uniform("3", "2", "5", "toy", "q0", str(number), name, "0")
+            uniform = rng.uniform("3", "2", "5", "toy", "q0", str(number), name, "0")
             assert index == sample(probabilities, uniform)
             assert by_place[number, name, 0].log_prob == pytest.approx(math.log(probabilities[index]))
         gates = policy.retrieval(state, step.role, step.backbone)
@@ -198,9 +198,9 @@ async def test_another_seed_epoch_rollout_or_question_is_another_trajectory() ->
     assert len(set(others)) == len(others)
 
 
-async def test_the_draw_of_a_desk_is_where_a_choice_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_draw_of_a_context_is_where_a_choice_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     policy: Any = Undecided(0.5)
     for uniform, role in ((0.19, 0), (0.21, 1), (0.49, 1), (0.51, 2), (0.59, 2), (0.61, 3)):
-        monkeypatch.setattr(Desk, "uniform", lambda self, step, name, slot=0, value=uniform: value)
+        monkeypatch.setattr(Context, "uniform", lambda self, step, name, slot=0, value=uniform: value)
         _, trace = await walk(policy, config(max_depth=1), Client())
         assert trace.steps[0].role == role

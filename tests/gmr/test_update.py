@@ -16,10 +16,10 @@ from gmr.padded import evaluate
 from gmr.router import Router
 from gmr.trace import Trace
 from gmr.update import learn
-from harness.items import Status, Verdict
-from harness.learning import Learning
+from harness.agents.trajectory import Episode
+from harness.benchmarks.items import Status, Verdict
 from harness.results import Answered
-from harness.trajectory import Episode
+from harness.training.learning import Learning
 from tests.gmr.world import ITEMS, POOL, Client, config, embedding, walk
 
 VARIANTS: dict[str, dict[str, Any]] = {

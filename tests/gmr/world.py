@@ -18,14 +18,14 @@ from gmr.pool import Pool
 from gmr.rollout import Rollout
 from gmr.router import Router, Snapshot
 from gmr.trace import Trace
-from harness.encoder import Encoded
-from harness.error_share import ErrorShare
-from harness.items import Item
+from harness.agents.error_share import ErrorShare
+from harness.agents.roles import role
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import TEST, Context, Episode, Trajectory
+from harness.benchmarks.items import Item
+from harness.llm.encoder import Encoded
 from harness.llm.request import Reply, Request
-from harness.roles import role
-from harness.training import Training
-from harness.trajectory import TEST, Desk, Episode, Trajectory
-from harness.workplace import Workplace
+from harness.training.loop import Training
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.gmr.made import router
@@ -111,10 +111,10 @@ def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> GMR:
     return made
 
 
-def workplace(client: Any, seed: int = 0, limit: float = 1.0) -> Workplace:
-    """A workplace without tools, where the answer is graded by :class:`Exact`."""
-    parts: Mapping[str, Any] = {"benchmark": Ruled(), "tools": None, "workbench": None, "embeddings": Embeddings()}
-    return Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
+def runtime(client: Any, seed: int = 0, limit: float = 1.0) -> Runtime:
+    """A runtime without tools, where the answer is graded by :class:`Exact`."""
+    parts: Mapping[str, Any] = {"benchmark": Ruled(), "tools": None, "code_tools": None, "embeddings": Embeddings()}
+    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
 
 
 def training(
@@ -122,7 +122,7 @@ def training(
 ) -> Training:
     """A training in a folder, new or to be gone on with."""
     facts = {"identity": identity, "method": "gmr"}
-    return Training(items, workplace(client, seed), folder, facts, "toy cell", lambda key: True, 64)
+    return Training(items, runtime(client, seed), folder, facts, "toy cell", lambda key: True, 64)
 
 
 async def walk(
@@ -136,10 +136,10 @@ async def walk(
     greedy: bool = False,
     pool: Pool = POOL,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a desk of its own: what the desk recorded, and the trace."""
-    desk: Desk = workplace(client, seed).desk(item, episode)
+    """One rollout at a context of its own: what the context recorded, and the trace."""
+    context: Context = runtime(client, seed).context(item, episode)
     rollout = Rollout(policy, pool, settings, greedy=greedy)
-    return desk.close(await rollout.solve(item, desk)), rollout.trace
+    return context.close(await rollout.solve(item, context)), rollout.trace
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.batcher import Batcher
+from harness.concurrency import Batcher
 
 
 class Doubling:

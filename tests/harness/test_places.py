@@ -23,7 +23,7 @@ def table(known: dict[bytes, int]) -> Table:
     return Table(as_digests(sorted(known)), np.array([known[one] for one in sorted(known)], np.int64))
 
 
-def together(digests: object, *columns: object) -> list[tuple[object, ...]]:
+def gather(digests: object, *columns: object) -> list[tuple[object, ...]]:
     found = np.asarray(digests)
     cut = [found[at : at + 1].tobytes() for at in range(len(found))]
     return list(zip(cut, *(np.asarray(column).tolist() for column in columns), strict=True))
@@ -48,7 +48,7 @@ def test_a_table_knows_what_a_dictionary_knows(parts: list[tuple[bool, list[tupl
                 found.set(digest, place)
         assert [found.get(digest) for digest in DIGESTS] == [known.get(digest) for digest in DIGESTS]
     assert found.holds(as_digests(DIGESTS)).tolist() == [digest in known for digest in DIGESTS]
-    assert together(*found.table()) == sorted(known.items())
+    assert gather(*found.table()) == sorted(known.items())
     assert [found.get(digest) for digest in DIGESTS] == [known.get(digest) for digest in DIGESTS]
 
 
@@ -58,7 +58,7 @@ def test_of_several_tables_the_first_that_speaks_of_a_digest_counts(parts: list[
     expected = {digest: (number, part[digest]) for number, part in reversed(list(enumerate(parts))) for digest in part}
     there = [(digest, *owner) for digest, owner in sorted(expected.items()) if owner[1] != GONE]
     tables = [table(part) for part in parts]
-    assert together(*merged(tables)) == there
+    assert gather(*merged(tables)) == there
     assert size(tables) == len(there)
 
 

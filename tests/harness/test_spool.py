@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.answers import Answers
+from harness.agents.trajectory import Call, Decision, Trajectory
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.items import Item, Status, Verdict
 from harness.results import Answered
+from harness.runner.answers import Answers
 from harness.spool import Spool
-from harness.trajectory import Call, Decision, Trajectory
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.characters(codec="utf-8"))

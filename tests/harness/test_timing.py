@@ -14,25 +14,26 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from harness import anew, cell, config, layout, timing
+from harness import anew, timing
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Context
 from harness.anew import AskingAlways
-from harness.backbones import load as load_backbones
+from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import prepare
-from harness.config import Cell, Preset
-from harness.error_share import ErrorShare
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.items import Item
 from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import load as load_backbones
 from harness.llm.call_log import CallLog
 from harness.llm.endpoints import load as load_endpoints
 from harness.llm.endpoints import simulated
 from harness.llm.request import Message, Reply, Request
-from harness.plan import plan
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
 from harness.simulator.build import build_world_file
 from harness.simulator.parameters import EngineParameters
-from harness.trajectory import Desk
-from harness.workplace import Workplace
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
@@ -56,7 +57,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("harness.opening.SentenceEncoder", FakeEncoder)
+        patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
         paths = layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard")
         prepare("gsm_hard", "embedded", "official", *paths)
         asyncio.run(build_world_file(smoke()))
@@ -213,10 +214,10 @@ async def test_real_servers_are_asked_where_they_are(place: Path) -> None:
         assert servers == (load_endpoints(ROOT / "config" / "endpoints.yaml", ["llama-3.2-3B"]), None)
 
 
-def workplace(*replies: str | Reply, limit: float = 0.05) -> Workplace:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": None, "embeddings": None}
+def runtime(*replies: str | Reply, limit: float = 0.05) -> Runtime:
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": None}
     client: Any = ScriptedClient(*replies)
-    return Workplace(client=client, backbones=backbones(), seed=0, errors=ErrorShare(limit), **parts)
+    return Runtime(client=client, backbones=backbones(), seed=0, errors=ErrorShare(limit), **parts)
 
 
 ITEMS = [Item(id=str(n), benchmark="toy", question=f"{n}?", gold="") for n in range(30)]
@@ -228,11 +229,11 @@ class Counting:
     def __init__(self) -> None:
         self.now = self.most = 0
 
-    async def solve(self, item: Item, desk: Desk) -> str:
+    async def solve(self, item: Item, context: Context) -> str:
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.001 * (len(ITEMS) - int(item.id)))
-        reply = await desk.ask("small", (Message("user", item.question),))
+        reply = await context.ask("small", (Message("user", item.question),))
         self.now -= 1
         return reply.text
 
@@ -240,15 +241,15 @@ class Counting:
 @pytest.mark.parametrize("in_flight", [1, 7, 100])
 async def test_a_stated_number_of_questions_is_worked_on_at_a_time(in_flight: int) -> None:
     method = Counting()
-    trajectories = await timing.answer_all(method, ITEMS, workplace("yes"), in_flight)
+    trajectories = await timing.answer_all(method, ITEMS, runtime("yes"), in_flight)
     assert [one.item.id for one in trajectories] == [item.id for item in ITEMS]
     assert method.most == min(in_flight, len(ITEMS))
 
 
 async def test_a_pass_with_too_many_failed_questions_is_none() -> None:
     with pytest.raises(UserError, match="attempts failed"):
-        await timing.answer_all(Counting(), ITEMS, workplace(Reply.failed("m", "gone")), 4)
-    assert len(await timing.answer_all(Counting(), ITEMS, workplace(Reply.failed("m", "gone"), limit=1.0), 4)) == 30
+        await timing.answer_all(Counting(), ITEMS, runtime(Reply.failed("m", "gone")), 4)
+    assert len(await timing.answer_all(Counting(), ITEMS, runtime(Reply.failed("m", "gone"), limit=1.0), 4)) == 30
 
 
 def test_there_is_a_command(place: Path) -> None:

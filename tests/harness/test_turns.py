@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.together import together
-from harness.turns import Turns
+from harness.concurrency import Turns, gather
 
 
 class Work:
@@ -30,7 +29,7 @@ class Work:
 def test_the_longest_begins_first_and_never_are_too_many_at_work(lengths: list[int], at_once: int) -> None:
     async def run() -> Work:
         work = Work(at_once)
-        await together(work.piece(name, length) for name, length in enumerate(lengths))
+        await gather(work.piece(name, length) for name, length in enumerate(lengths))
         return work
 
     work = asyncio.run(run())

@@ -21,21 +21,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from harness import verdicts as module
+from harness.agents.code_tools import CodeTools, Value
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Context
 from harness.benchmarks import Tools
 from harness.benchmarks.humaneval import HumanEval
-from harness.error_share import ErrorShare
+from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
-from harness.evaluate import evaluate
 from harness.files import ROOT
-from harness.items import CodeTask, Item
-from harness.progress import Progress
 from harness.results import write
+from harness.runner.evaluation import evaluate
+from harness.runner.progress import Progress
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from harness.sandbox.levels import LEVELS, probe
-from harness.trajectory import Desk
 from harness.verdicts import RememberingSandbox
-from harness.workbench import Value, Workbench
-from harness.workplace import Workplace
 from tests.scripted import ScriptedClient, backbones
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
@@ -360,10 +360,10 @@ async def test_graders_and_tools_share_what_is_known(tmp_path: Path, executor: E
     text = f"```python\n{item.gold}\n```"
     # The only example is the only check, so one execution tells of both; the other is that of the value.
     async with RememberingSandbox(tmp_path, "cell", SMALL) as sandbox:
-        workbench = Workbench(sandbox)
-        await asyncio.gather(*(workbench.examples(item, text) for _ in range(5)))
-        await asyncio.gather(*(workbench.value(f"{text}\n```python\nanswer = 1\n```") for _ in range(5)))
-        assert await workbench.passes(item, text)
+        code_tools = CodeTools(sandbox)
+        await asyncio.gather(*(code_tools.examples(item, text) for _ in range(5)))
+        await asyncio.gather(*(code_tools.value(f"{text}\n```python\nanswer = 1\n```") for _ in range(5)))
+        assert await code_tools.passes(item, text)
         for _ in range(2):
             assert (await HumanEval("humaneval", "").grade(item, text, Tools(sandbox, None))).correct  # type: ignore[arg-type]
     assert len(executor.given) == len(set(executor.given)) == 2
@@ -372,9 +372,9 @@ async def test_graders_and_tools_share_what_is_known(tmp_path: Path, executor: E
 class Answering:
     """A method that asks once, runs the examples, and answers with what it was told."""
 
-    async def solve(self, item: Item, desk: Desk) -> str:
-        text = (await desk.ask("small", ())).text
-        return f"{text}\n{await desk.workbench.examples(item, text)}"
+    async def solve(self, item: Item, context: Context) -> str:
+        text = (await context.ask("small", ())).text
+        return f"{text}\n{await context.code_tools.examples(item, text)}"
 
 
 async def result(sandbox: Sandbox, folder: Path, answers: list[str]) -> dict[str, bytes]:
@@ -383,18 +383,16 @@ async def result(sandbox: Sandbox, folder: Path, answers: list[str]) -> dict[str
     items = [Item(str(number), "humaneval", "?", "", code=task) for number in range(len(answers))]
     parts: dict[str, Any] = {"client": ScriptedClient(*answers), "embeddings": None}
     async with sandbox:
-        workplace = Workplace(
+        runtime = Runtime(
             backbones=backbones(),
             benchmark=HumanEval("humaneval", ""),
             tools=Tools(sandbox, None),  # type: ignore[arg-type]
-            workbench=Workbench(sandbox),
+            code_tools=CodeTools(sandbox),
             seed=0,
             errors=ErrorShare(0.1),
             **parts,
         )
-        answered = await evaluate(
-            Answering(), items, workplace, Progress("cell", len(items)), in_flight=1, folder=folder
-        )
+        answered = await evaluate(Answering(), items, runtime, Progress("cell", len(items)), in_flight=1, folder=folder)
     write(folder, answered, {"sandbox": sandbox.level})
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -417,7 +415,7 @@ async def test_the_value_is_read_behind_any_output(tmp_path: Path) -> None:
     text = "```python\nprint('x' * 30_000)\nanswer = '数' * 300\n```"
     for name in ("cold", "warm"):
         async with RememberingSandbox(tmp_path, name, SMALL) as sandbox:
-            assert await Workbench(sandbox).value(text) == Value(printed=f"{'数' * 200}...")
+            assert await CodeTools(sandbox).value(text) == Value(printed=f"{'数' * 200}...")
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.backbones import load
 from harness.files import ROOT
 from harness.llm import endpoints
+from harness.llm.backbones import load
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
 POOL = ROOT / "config" / "backbones.yaml"

@@ -20,17 +20,17 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from harness import config, layout
-from harness.cell import run
-from harness.config import Cell
+from harness.benchmarks.items import Status
 from harness.files import ROOT
-from harness.items import Status
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import load
 from harness.llm.request import Message, Reply, Request
-from harness.plan import plan
+from harness.runner import config, layout
+from harness.runner.cell import run
+from harness.runner.config import Cell
+from harness.runner.plan import plan
 
 pytestmark = [
     pytest.mark.skipif(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from harness import cell, config, layout
 from harness.benchmarks.prepare import prepare
-from harness.config import Cell, Preset
-from harness.plan import plan
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
 from harness.simulator.build import build_world_file
 from workflow.commands import reports
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paper.site.chunks import write_chunk
+from analysis.site.chunks import write_chunk
 
 TEXTS = st.text() | st.sampled_from(
     ["</script>", "\u2028", "\ud800", "\udfff\ud800", "\0", "__proto__", '"); alert(1); ("']

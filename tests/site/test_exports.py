@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from harness import layout
+from harness.runner import layout
 from tests.site.run import SETTINGS, cells
 from workflow.cli import app
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from paper.site import charts
+from analysis.site import charts
 
 MAIN = "#main-table ~ .scroll table >> nth=0"
 

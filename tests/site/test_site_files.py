@@ -13,16 +13,16 @@ from urllib.parse import unquote
 import pytest
 from markupsafe import Markup, escape
 
-from harness import config, layout
+from analysis import registry, render
+from analysis.sections import SECTIONS, by_section, section, title
+from analysis.site import charts, frame, libraries, pieces
+from analysis.site.charts import Titles
+from analysis.site.documents import html, parts, slug
+from analysis.site.frame import Site
+from analysis.site.source import Finished
+from analysis.tables import Entry, Group, Row, Table
 from harness.errors import UserError
-from paper import registry, render
-from paper.sections import SECTIONS, by_section, section, title
-from paper.site import charts, frame, libraries, pieces
-from paper.site.charts import Titles
-from paper.site.documents import html, parts, slug
-from paper.site.frame import Site
-from paper.site.source import Finished
-from paper.tables import Entry, Group, Row, Table
+from harness.runner import config, layout
 from tests.site.run import REPORTS
 from tests.site.run import cells as cells_of_run
 

@@ -16,8 +16,8 @@ import docutils.core
 import jinja2
 import pytest
 
+from analysis.sections import SECTIONS
 from harness.files import ROOT
-from paper.sections import SECTIONS
 from tests.site.run import SETTINGS
 
 CAPTIONS = ROOT / "workflow" / "report"

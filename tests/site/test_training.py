@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from harness import layout
-from harness.checkpoint import load
-from harness.config import Cell
-from paper.training_view.panels import panels_of
+from analysis.training_view.panels import panels_of
+from harness.runner import layout
+from harness.runner.config import Cell
+from harness.training.checkpoint import load
 
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
 AFLOW = Cell("aflow", "gsm_hard", "qwen-2.5-14B", 0)

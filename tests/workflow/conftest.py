@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import layout
 from harness.benchmarks.prepare import prepare
+from harness.runner import layout
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.trained import TRAINED, Backbones, write
 
@@ -15,10 +15,10 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
     """A folder to work in, and stand-ins for the encoder and the backbones."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
-    for room in ("workflow.restored", "workflow.route", "harness.opening"):
+    for room in ("workflow.restored", "workflow.route", "harness.runner.setup"):
         monkeypatch.setattr(f"{room}.SentenceEncoder", FakeEncoder)
     answering = Backbones()
-    monkeypatch.setattr("harness.opening.simulated_endpoint", lambda preset: answering)
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: answering)
     return answering
 
 

@@ -36,7 +36,7 @@ def entry(name: str) -> dict[str, object]:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the suite with more entries, and the modules beside it."""
     folder = tmp_path_factory.mktemp("suite")
-    for room in ("harness", "baselines", "gmr", "paper", "workflow", "config"):
+    for room in ("harness", "baselines", "gmr", "analysis", "workflow", "config"):
         shutil.copytree(ROOT / room, folder / "suite" / room, ignore=shutil.ignore_patterns("__pycache__"))
     path = folder / "suite" / "config" / "methods.yaml"
     path.write_text(f"{path.read_text()}\n{yaml.safe_dump({name: entry(name) for name in ENTRIES})}")

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from harness.items import Item
-from harness.trajectory import Call, Decision, Trajectory
-from paper.trajectories import Gate, Said, Step, steps_of
+from analysis.trajectories import Gate, Said, Step, steps_of
+from harness.agents.trajectory import Call, Decision, Trajectory
+from harness.benchmarks.items import Item
 from workflow.route import aggregated
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="?", gold="1")

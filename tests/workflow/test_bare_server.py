@@ -9,15 +9,15 @@ import pytest
 import yaml
 from aiohttp import web
 
-from harness import cell, config, layout
+from analysis import tidy
+from analysis.claims.records import _backbones as of_claims
+from analysis.measures import measure
+from analysis.provenance import provenance
+from analysis.results import read
 from harness.benchmarks.prepare import prepare
-from harness.config import Cell
-from harness.plan import plan
-from paper import tidy
-from paper.claims.records import _backbones as of_claims
-from paper.measures import measure
-from paper.provenance import provenance
-from paper.results import read
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell
+from harness.runner.plan import plan
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.serving import completion, served_at
 from workflow import health
@@ -29,9 +29,9 @@ BACKBONE, MODEL = "qwen-2.5-14B", "random/qwen-2.5-14B"
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GMR_ENDPOINTS", str(tmp_path / "endpoints.yaml"))
-    monkeypatch.setattr("harness.opening.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     # The questions need no program, and this machine need not be able to confine one.
-    monkeypatch.setattr("harness.opening.check_confinement", lambda *_: None)
+    monkeypatch.setattr("harness.runner.setup.check_confinement", lambda *_: None)
     preset = config.preset("cpu_server", {"backbones": [BACKBONE], "methods": ["cot"], "benchmarks": ["gsm_hard"]})
     prepare(
         "gsm_hard", "embedded", "official", *(of(preset.name, "gsm_hard") for of in (layout.items, layout.manifest))

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import cell, config, layout
 from harness.benchmarks.prepare import prepare
-from harness.budget import BudgetError
-from harness.config import Cell, Preset
-from harness.plan import plan
+from harness.llm.budget import BudgetError
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.trained import Backbones
 from workflow import cli, jobs
@@ -35,8 +35,8 @@ def bounded(calls: int | None) -> Preset:
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Cell, int | None], int]:
     """Runs a cell within a budget in a folder of its own; gives how many calls were asked."""
     answering = Backbones()
-    monkeypatch.setattr("harness.opening.SentenceEncoder", FakeEncoder)
-    monkeypatch.setattr("harness.opening.simulated_endpoint", lambda preset: answering)
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: answering)
 
     def run(folder: str, one: Cell, calls: int | None) -> int:
         (tmp_path / folder / "results").mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import config, layout
+from analysis.registry import artefacts, cells_of
+from analysis.sensitivity import plan
 from harness.files import ROOT
+from harness.runner import config, layout
 from harness.simulator.endpoint import _CODE
-from paper.registry import artefacts, cells_of
-from paper.sensitivity import plan
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 
@@ -156,8 +156,8 @@ def test_what_one_preset_cannot_have_is_no_mistake_in_another(checkout: Path) ->
     assert planned.returncode == 0, planned.stderr
 
 
-# What the simulator imports that cannot change a world or a reply: paths, errors, reading of YAML.
-NO_SOURCE = {"config", "encoder", "errors", "files", "layout", "yaml_files"}
+# What the simulator imports that cannot change a world: how requests are read, declarations of config/, paths, errors.
+NO_SOURCE = {"agents", "errors", "files", "llm", "runner", "yaml_files"}
 
 
 def imported_by_the_simulator() -> set[str]:
@@ -169,9 +169,8 @@ def imported_by_the_simulator() -> set[str]:
 
 def test_a_change_of_what_the_simulated_world_is_made_of_makes_a_new_one() -> None:
     rule = (ROOT / "workflow" / "rules" / "data.smk").read_text().split("rule world")[1]
-    # Roles and prompts are for reading requests, backbones for their declaration in config/.
-    made_of = imported_by_the_simulator() - {"roles", "prompts", "backbones"}
-    assert {"simulator", "benchmarks", "draws"} <= made_of
+    made_of = imported_by_the_simulator()
+    assert {"simulator", "benchmarks", "rng"} <= made_of
     for room in made_of:
         assert f'"harness/{room}"' in rule or f'"harness/{room}.py"' in rule, room
     for source in ("config/backbones.yaml", "config/encoder.yaml", "config/simulator.yaml"):

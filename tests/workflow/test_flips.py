@@ -13,16 +13,17 @@ import pytest
 import yaml
 from aiohttp import web
 
-from harness import config, layout, recording
-from harness.backbones import load
+from harness import recording
+from harness.benchmarks.items import Status, Verdict
 from harness.benchmarks.prepare import prepare
-from harness.budget import BudgetError
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.items import Status, Verdict
+from harness.llm.backbones import load
+from harness.llm.budget import BudgetError
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply
 from harness.llm.served import Served
+from harness.runner import config, layout
 from tests.harness.llm.serving import completion, served_at
 from workflow.flips import Answer, Passes, _turns, measure
 from workflow.flips_text import Flips, flips, to_csv, to_markdown, write
@@ -81,7 +82,7 @@ async def serving(monkeypatch: pytest.MonkeyPatch, folder: Path, say: Say, *keys
         entries = folder / "endpoints.yaml"
         entries.write_text(yaml.safe_dump({key: {"url": url, "max_in_flight": 64} for key in KEYS}))
         monkeypatch.setattr("harness.llm.endpoints.declared_in", lambda: entries)
-        monkeypatch.setattr("harness.opening.check_confinement", lambda *_: None)
+        monkeypatch.setattr("harness.runner.setup.check_confinement", lambda *_: None)
         monkeypatch.setattr("workflow.flips.check_confinement", lambda *_: None)
         yield loads
 
@@ -129,8 +130,8 @@ async def test_what_differs_by_itself_is_found_out_and_graded(monkeypatch: pytes
 
 
 def golds_by_question() -> dict[str, str]:
-    from harness.config import Cell
-    from harness.plan import plan
+    from harness.runner.config import Cell
+    from harness.runner.plan import plan
 
     items = plan(served_preset(KEYS[0]), Cell("single", "gsm_hard", KEYS[0], 0)).test
     return {item.question: item.gold for item in items}

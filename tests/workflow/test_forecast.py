@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from harness import config, layout
-from harness.backbones import load
 from harness.benchmarks.prepare import prepare, read
-from harness.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.llm.backbones import load
 from harness.results import CALLS
-from harness.training import TABLES
+from harness.runner import config, layout
+from harness.runner.config import Cell
+from harness.training.loop import TABLES
 from workflow.cli import COMMANDS, app
 from workflow.forecast import forecast, hours, most_like
 

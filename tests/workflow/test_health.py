@@ -12,9 +12,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from harness import config, layout
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
+from harness.runner import config, layout
 from tests.harness.llm.serving import served_at
 from workflow import health
 

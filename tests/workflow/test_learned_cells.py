@@ -10,10 +10,10 @@ from pathlib import Path
 
 import orjson
 
-from harness import layout
 from harness.benchmarks.prepare import prepare
-from harness.config import Cell
 from harness.files import ROOT
+from harness.runner import layout
+from harness.runner.config import Cell
 from tests.harness.llm.logged import running
 
 CELL = Cell("gmr", "gsm_hard", "pool", 0)

@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from harness import cell, config, layout, regrading
+from harness import regrading
 from harness.benchmarks.gsm_hard import GsmHard
+from harness.benchmarks.items import Item, Status
 from harness.benchmarks.prepare import prepare, read
-from harness.config import Cell
 from harness.errors import UserError
-from harness.items import Item, Status
-from harness.plan import Plan, plan
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell
+from harness.runner.plan import Plan, plan
 from tests.workflow.trained import Backbones
 from workflow.cli import app
 
@@ -75,7 +76,7 @@ def run(of: Cell, monkeypatch: pytest.MonkeyPatch) -> Plan:
     if not paths[0].exists():
         prepare(of.benchmark, "embedded", "official", *paths)
     answering = Answering(read(paths[1], paths[0]).test)
-    monkeypatch.setattr("harness.opening.simulated_endpoint", lambda preset: answering)
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: answering)
     asyncio.run(cell.run(planned(of)))
     return planned(of)
 

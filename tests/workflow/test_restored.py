@@ -7,11 +7,11 @@ import pytest
 
 from gmr.config import Config
 from gmr.pool import pool_of
-from harness import checkpoint, config, layout
-from harness.checkpoint import Checkpoint
-from harness.config import Cell
 from harness.errors import UserError
-from harness.training import CHECKPOINT
+from harness.runner import config, layout
+from harness.runner.config import Cell
+from harness.training.checkpoint import Checkpoint
+from harness.training.loop import CHECKPOINT, checkpoint
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.trained import BACKBONES, VARIANT, setting, write
 from workflow.restored import find, restore

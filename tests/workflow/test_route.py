@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness import checkpoint, layout
+from harness.agents.trajectory import Context, Trajectory
 from harness.benchmarks import benchmark
+from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import read
-from harness.embeddings import Embeddings
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.items import Item
+from harness.llm.embeddings import Embeddings
 from harness.llm.request import Reply
-from harness.method import build
-from harness.trajectory import Desk, Trajectory
+from harness.runner import layout
+from harness.runner.method import build
+from harness.training import checkpoint
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.logged import running
 from tests.scripted import ScriptedClient
@@ -96,22 +97,22 @@ def _walked_by_hand(item: Item, **changes: Any) -> Trajectory:
 
     async def walked() -> Trajectory:
         async with Embeddings(FakeEncoder(), Path("embeddings"), "by-hand") as embeddings:
-            equipment: dict[str, Any] = {"workbench": _Idle(), "embeddings": embeddings, "extract": None}
-            desk = Desk(item, client, setting().pool, rules, **equipment)  # type: ignore[arg-type]
-            return desk.close(await router.solve(item, desk))
+            equipment: dict[str, Any] = {"code_tools": _Idle(), "embeddings": embeddings, "extract": None}
+            context = Context(item, client, setting().pool, rules, **equipment)  # type: ignore[arg-type]
+            return context.close(await router.solve(item, context))
 
     return asyncio.run(walked())
 
 
 class _Idle:
-    """A workbench for texts without programs."""
+    """A code_tools for texts without programs."""
 
     async def value(self, text: str) -> None:
         return None
 
 
 def _probabilities(found: Mapping[str, Any]) -> dict[tuple[int, str, int], tuple[str, float]]:
-    """The decisions of a document as a desk records them: each with the probability of what was chosen."""
+    """The decisions of a document as a context records them: each with the probability of what was chosen."""
     made: dict[tuple[int, str, int], tuple[str, float]] = {}
     for step in found["steps"]:
         number = step["number"]

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.trajectories import Choice, Gate, Said, Step
 from gmr.outlook import Option, Outlook
-from harness.items import Status, Verdict
-from harness.trajectory import Call
-from paper.trajectories import Choice, Gate, Said, Step
+from harness.agents.trajectory import Call
+from harness.benchmarks.items import Status, Verdict
 from workflow.route import About, Grade, Walk
 from workflow.route_text import Page
 

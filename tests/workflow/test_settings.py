@@ -12,9 +12,9 @@ import orjson
 import pytest
 import yaml
 
-from harness import config
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.runner import config
 from workflow.jobs import settle
 
 CELL = Path("results/smoke/cells/cot/gsm_hard/qwen-2.5-14B/seed0")

@@ -26,7 +26,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     calls: list[Any] = []
     world = SimpleNamespace(settings=SimpleNamespace(engine=ENGINE))
     endpoint = SimpleNamespace(models=lambda: {"data": []}, world=world)
-    monkeypatch.setattr("harness.opening.simulated_endpoint", lambda preset: endpoint)
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
     monkeypatch.setattr(server, "serve", lambda *given: calls.append(given[1:]))
     return calls
 

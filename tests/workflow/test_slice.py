@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness import config
+from analysis import registry
 from harness.files import ROOT
-from paper import registry
+from harness.runner import config
 
 
 def test_it_runs_every_cell_with_the_seeds_of_the_run_and_nothing_else(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from harness import layout
-from harness.config import Cell
 from harness.files import ROOT
 from harness.llm.call_log import CallLog
+from harness.runner import layout
+from harness.runner.config import Cell
 
 ONE_BENCHMARK = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 2}"]
 CELLS = {

@@ -9,15 +9,15 @@ import numpy as np
 from gmr.config import Config
 from gmr.learning import new_router
 from gmr.pool import pool_of
-from harness import checkpoint, layout
-from harness.backbones import load as load_backbones
 from harness.benchmarks import benchmark
-from harness.checkpoint import Checkpoint
-from harness.config import Cell
 from harness.files import ROOT
-from harness.learning import Learning
-from harness.method import Setting
-from harness.training import CHECKPOINT
+from harness.llm.backbones import load as load_backbones
+from harness.runner import layout
+from harness.runner.config import Cell
+from harness.runner.method import Setting
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning
+from harness.training.loop import CHECKPOINT, checkpoint
 from tests.fake_encoder import FakeEncoder
 
 VARIANT: Mapping[str, Any] = {"epochs": {"default": 1}, "role_subset": {"Math": 3}, "max_depth": 3, "halting_bias": 0.0}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.benchmarks.base import Tools
+from harness.benchmarks.items import Status, Verdict
 from harness.benchmarks.registry import benchmark
 from harness.errors import UserError
-from harness.items import Status, Verdict
 from harness.yaml_files import read_yaml
 from workflow.agreement.differences import STRING_PAIRS, Class, Difference, Rule, difference
 from workflow.agreement.questions import BENCHMARKS, Questions

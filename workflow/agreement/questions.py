@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.benchmarks.extraction import last_box
+from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import parse
 from harness.benchmarks.registry import benchmark
-from harness.items import CodeTask, Item
 from workflow.agreement.records import Record, json_lines
 
 BENCHMARKS = {

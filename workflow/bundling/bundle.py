@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from harness import layout
-from harness.config import Preset
 from harness.files import ROOT, writing
+from harness.runner import layout
+from harness.runner.config import Preset
 from workflow.bundling import archive, derived
 from workflow.bundling.archive import Member
 from workflow.bundling.contents import collect, files

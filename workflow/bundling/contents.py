@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import config, finished, layout
-from harness.config import Preset
+from analysis import registry
+from analysis.registry import Artefact
+from analysis.sensitivity import plan as worlds_of
 from harness.errors import UserError
 from harness.llm.sealed_log import index_of, sealed_of
-from harness.opening import sealed_log
-from harness.plan import Plan, plan
 from harness.recording import FOLDER
 from harness.results import TABLES
-from harness.training import CHECKPOINT
-from harness.training import TABLES as TRAINING_TABLES
-from paper import registry
-from paper.registry import Artefact
-from paper.sensitivity import plan as worlds_of
+from harness.runner import config, finished, layout
+from harness.runner.config import Preset
+from harness.runner.plan import Plan, plan
+from harness.runner.setup import sealed_log
+from harness.training.loop import CHECKPOINT
+from harness.training.loop import TABLES as TRAINING_TABLES
 from workflow.bundling.settings import settings
 from workflow.shown import is_study
 

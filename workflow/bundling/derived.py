@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness import layout
 from harness.benchmarks.prepare import read
-from harness.embeddings import records
-from harness.encoder import SentenceEncoder
 from harness.files import whole_file, write_atomically
 from harness.keys import Keys
+from harness.llm.embeddings import records
+from harness.llm.encoder import SentenceEncoder
 from harness.llm.log_lines import Record
 from harness.llm.sealed_log import SealedFile, index_of, sealed_of
 from harness.llm.sealing import write_sealed
 from harness.places import merged
+from harness.runner import layout
 from workflow.bundling import contents as parts
 from workflow.bundling.archive import Member
 from workflow.bundling.contents import Contents

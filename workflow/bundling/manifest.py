@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.config import Preset
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.runner.config import Preset
 from harness.yaml_files import parse
 from workflow.bundling.contents import Contents
 from workflow.bundling.settings import settings

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import layout
 from harness.errors import UserError
 from harness.files import writing
 from harness.recording import FOLDER
+from harness.runner import layout
 from workflow.bundling.archive import Archive
 from workflow.bundling.source import code
 

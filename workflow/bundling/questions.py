@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import orjson
 
-from harness import layout
+from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.prepare import prepare, read
-from harness.config import Preset
 from harness.errors import UserError
-from harness.items import Item, checksum
 from harness.recording import Recording
+from harness.runner import layout
+from harness.runner.config import Preset
 
 
 def hashes(items: Iterable[Item]) -> bytes:

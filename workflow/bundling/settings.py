@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness import config
-from harness.config import Preset
+from harness.runner import config
+from harness.runner.config import Preset
 
 # How fast and how far a run may go decides about no result.
 _NOT_KEYS = ("in_flight", "budget")
 
 
 def settings(preset: Preset) -> dict[str, Any]:
-    """Every key of a preset that has a value and may show in a result, as ``harness.config.preset`` takes overrides."""
+    """Every key of a preset that has a value and may show in a result, as ``config.preset`` takes overrides."""
     found: dict[str, Any] = _plain(config.settings(preset))
     return {key: value for key, value in found.items() if key not in _NOT_KEYS}
 

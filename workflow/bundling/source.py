@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.files import ROOT, fingerprint
 
-_ROOMS = ("harness", "baselines", "gmr", "paper", "config/studies")
+_ROOMS = ("harness", "baselines", "gmr", "analysis", "config/studies")
 _FILES = (
     "artefacts",
     "backbones",

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness import config
 from harness.errors import UserError
+from harness.runner import config
 from workflow import stopping
 from workflow.app import JOB, Overrides, PresetName, app, preset_of
 
@@ -46,7 +46,7 @@ def simulate(
     overrides: Overrides = None,
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
-    from harness.opening import simulated_endpoint
+    from harness.runner.setup import simulated_endpoint
     from harness.simulator.faults import load_faults
     from harness.simulator.server import Manners, serve
 

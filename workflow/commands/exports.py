@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness import layout
-from harness.config import Cell, Preset
 from harness.errors import UserError
+from harness.runner import layout
+from harness.runner.config import Cell, Preset
 from workflow.app import Overrides, PresetName, app, preset_of
 from workflow.shown import shown
 
@@ -41,7 +41,7 @@ def inspect_logs(
     cells = _finished(chosen, method)
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
-    from paper.trajectories.cells import questions
+    from analysis.trajectories.cells import questions
     from workflow.inspect_export.files import write_cell
 
     folder, written = out or layout.REPORTS / preset / "inspect", []
@@ -69,9 +69,9 @@ def tables(
     `decisions/` and those of training are data sets, partitioned by method, benchmark, row (a backbone, or `pool`) and
     seed.
     """
-    from paper.exports import dataset
-    from paper.exports.tables import export
-    from paper.site.source import Finished
+    from analysis.exports import dataset
+    from analysis.exports.tables import export
+    from analysis.site.source import Finished
 
     chosen = preset_of(preset, overrides)
     finished = Finished.of(chosen, shown(chosen))
@@ -92,8 +92,8 @@ def curves(
     overrides: Overrides = None,
 ) -> None:
     """Write the training logs of all finished cells as one CSV: a line a cell, update and measure."""
-    from paper.exports.curves import export
-    from paper.site.source import Finished
+    from analysis.exports.curves import export
+    from analysis.site.source import Finished
 
     chosen = preset_of(preset, overrides)
     finished = Finished.of(chosen, shown(chosen))

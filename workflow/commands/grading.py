@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness import layout
-from harness.config import Cell, Preset
 from harness.errors import UserError, unknown
 from harness.files import write_atomically
+from harness.runner import layout
+from harness.runner.config import Cell, Preset
 from workflow import stopping
 from workflow.app import Overrides, PresetName, app, preset_of
 
 if TYPE_CHECKING:
-    from harness.items import Verdict
+    from harness.benchmarks.items import Verdict
     from harness.regrading import Regraded
 
 
@@ -164,7 +164,7 @@ def _selected(cells: Sequence[Cell], wanted: Mapping[str, Sequence[object] | Non
 
 def _regraded(preset: Preset, cell: Cell, write: bool) -> Regraded:
     from harness import regrading
-    from harness.plan import plan
+    from harness.runner.plan import plan
 
     found = stopping.run(regrading.regrade(plan(preset, cell)))
     if write and found.is_due:
@@ -200,7 +200,7 @@ def _parts(verdict: Verdict) -> tuple[Any, ...]:
 def _listing(changes: Sequence[Mapping[str, Any]], is_simulated: bool) -> str:
     import pandas as pd
 
-    from paper.tables import warning
+    from analysis.tables import warning
 
     head = f"# {warning(is_simulated)}\n" if is_simulated else ""
     return head + pd.DataFrame(changes, columns=list(COLUMNS)).to_csv(index=False, lineterminator="\n")

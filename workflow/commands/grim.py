@@ -12,7 +12,7 @@ from harness.errors import UserError
 from workflow.app import app
 
 if TYPE_CHECKING:
-    from paper.grim_table import Plausible
+    from analysis.grim_table import Plausible
 
 
 @app.command()
@@ -31,9 +31,9 @@ def grim(
     out: Annotated[Path | None, typer.Option(help="Write the outcome to this CSV file too.")] = None,
 ) -> None:
     """Show which counts of correct answers each printed percentage can come from (the GRIM test)."""
+    from analysis import grim_table
+    from analysis.published import load
     from harness.files import write_atomically
-    from paper import grim_table
-    from paper.published import load
 
     if table is None:
         if n or scan:
@@ -49,7 +49,7 @@ def grim(
 
 
 def _plausible(given: list[str], scan: str | None) -> Plausible:
-    from paper.grim_table import Plausible
+    from analysis.grim_table import Plausible
 
     if not given and scan is None:
         raise UserError("which numbers of items are plausible? Give --n 416,1056, --n COLUMN=416 or --scan 50-2000")

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from harness import config, layout, recording
-from harness.config import Cell
+from harness import recording
+from harness.runner import config, layout
+from harness.runner.config import Cell
 from workflow import stopping
 from workflow.app import JOB, BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
 
@@ -58,9 +59,9 @@ def cell(
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
-    from harness import cell as cells
     from harness import replay
-    from harness.plan import plan
+    from harness.runner import cell as cells
+    from harness.runner.plan import plan
 
     planned = plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))
     recorded = recording.here()
@@ -78,7 +79,7 @@ def time_cell(
 ) -> None:
     """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run beside it."""
     from harness import timing
-    from harness.plan import plan
+    from harness.runner.plan import plan
 
     one = Cell(method, benchmark, backbone, seed)
     if (recorded := recording.here()) is not None:
@@ -109,7 +110,7 @@ def flips(
 
 def _unmake(cell: Path) -> None:
     """First the result, then the calls: interrupted in between, the cell is run again all the same."""
-    from harness.training import forget
+    from harness.training.loop import forget
 
     (cell / "run.json").unlink(missing_ok=True)
     forget(cell)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness import config, layout
 from harness.files import ROOT
+from harness.runner import config, layout
 from harness.yaml_files import parse
 from workflow.app import JOB, Overrides, PresetName, app, preset_of
 
@@ -25,8 +25,8 @@ def report(
     overrides: Overrides = None,
 ) -> None:
     """Make one table or figure from the finished cells of a preset, in every format."""
-    from paper import figures, registry, render
-    from paper.figures import Figure
+    from analysis import figures, registry, render
+    from analysis.figures import Figure
 
     made = registry.artefact(name).build(preset_of(preset, overrides))
     folder = layout.REPORTS / preset
@@ -38,9 +38,9 @@ def report(
 @app.command(rich_help_panel=JOB)
 def learning(preset: PresetName, overrides: Overrides = None) -> None:
     """Report what training did, from the finished cells of a preset."""
-    from paper.learning.files import write
-    from paper.learning.report import build
-    from paper.learning.study import path_of
+    from analysis.learning.files import write
+    from analysis.learning.report import build
+    from analysis.learning.study import path_of
 
     chosen = preset_of(preset, overrides)
     report = build([layout.cell(preset, one) for one in config.cells(chosen)], path_of(preset))
@@ -56,7 +56,7 @@ def learning(preset: PresetName, overrides: Overrides = None) -> None:
 @app.command("search-history", rich_help_panel=JOB)
 def search_history(preset: PresetName, overrides: Overrides = None) -> None:
     """Report how the searches for a workflow went, from the finished cells of a preset."""
-    from paper.search_history import build, write
+    from analysis.search_history import build, write
     from workflow import searches
 
     chosen = preset_of(preset, overrides)
@@ -79,10 +79,10 @@ def claims(
 
     Reads whatever cells of the preset are finished, and writes reports/PRESET/claims.{html,md,csv}.
     """
-    from paper import registry
-    from paper.claims import render
-    from paper.claims.report import build
-    from paper.source import Source
+    from analysis import registry
+    from analysis.claims import render
+    from analysis.claims.report import build
+    from analysis.source import Source
 
     if published:
         typer.echo(render.terminal(build()))
@@ -107,9 +107,9 @@ def site(preset: PresetName, overrides: Overrides = None) -> None:
 
     It shows the tables and figures that are made, and names those that are not.
     """
-    from paper.site.build import build
-    from paper.site.exhibits import is_made
-    from paper.site.source import Finished
+    from analysis.site.build import build
+    from analysis.site.exhibits import is_made
+    from analysis.site.source import Finished
     from workflow.shown import shown
 
     chosen = preset_of(preset, overrides)
@@ -127,7 +127,7 @@ def site(preset: PresetName, overrides: Overrides = None) -> None:
 @app.command(rich_help_panel=JOB)
 def pdf(tex: Path, out: Path) -> None:
     """Compile one table to a PDF (needs a TeX installation)."""
-    from paper.pdf import compile_fragment
+    from analysis.pdf import compile_fragment
 
     compile_fragment(tex, out)
 
@@ -135,8 +135,8 @@ def pdf(tex: Path, out: Path) -> None:
 @app.command("ledger")
 def print_ledger(preset: PresetName, overrides: Overrides = None) -> None:
     """Print calls, tokens and cost of a preset's finished cells, by method."""
-    from harness.ledger import ledger, simulated
-    from paper import registry
+    from analysis import registry
+    from harness.runner.ledger import ledger, simulated
 
     chosen = preset_of(preset, overrides)
     folders = [layout.cell(preset, one) for one in registry.cells_of(chosen)]

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from harness import layout
 from harness.errors import UserError
 from harness.files import write_atomically
+from harness.runner import layout
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from workflow import stopping
 from workflow.app import app

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from harness import config, layout
-from harness.config import Cell, Preset
 from harness.errors import UserError
+from harness.runner import config, layout
+from harness.runner.config import Cell, Preset
 from workflow import stopping
 from workflow.app import Json, Overrides, PresetName, app, preset_of
 
 if TYPE_CHECKING:
-    from harness.items import Status
+    from harness.benchmarks.items import Status
 
 
 class Listed(NamedTuple):
@@ -33,7 +33,7 @@ class Listed(NamedTuple):
     @property
     def outcome(self) -> str:
         """``right``, ``wrong`` or ``error``."""
-        from paper.results import outcome
+        from analysis.results import outcome
 
         return outcome(self.status, self.correct)
 
@@ -114,8 +114,8 @@ def route(
 
 
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
-    from paper.results import read
-    from paper.trajectories import open_cell
+    from analysis.results import read
+    from analysis.trajectories import open_cell
     from workflow.terminal import Page, terminal_width
     from workflow.trajectory_text import MADE_UP, record_lines, to_json
 
@@ -179,7 +179,7 @@ def _listed(preset: Preset, cell: Cell) -> list[Listed]:
     Raises:
         UserError: It is not finished, or damaged.
     """
-    from paper.results import read
+    from analysis.results import read
 
     items = read(_check_finished(preset, cell)).items
     tokens = (sum(pair) for pair in zip(items.prompt_tokens, items.completion_tokens, strict=True))

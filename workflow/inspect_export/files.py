@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from inspect_ai.log import EvalLog, write_eval_log
 
-from harness.config import Cell, Preset
+from analysis import results
+from analysis.trajectories import open_cell
+from harness.benchmarks.items import Item
 from harness.files import whole_file
-from harness.items import Item
-from paper import results
-from paper.trajectories import open_cell
+from harness.runner.config import Cell, Preset
 from workflow.inspect_export.logs import log_of
 
 # The earliest that a zip can say.

@@ -21,9 +21,9 @@ from inspect_ai.log import (
 )
 from inspect_ai.model import ModelUsage
 
-from paper.results import Cell, Run
-from paper.tables import warning
-from paper.trajectories import Record
+from analysis.results import Cell, Run
+from analysis.tables import warning
+from analysis.trajectories import Record
 from workflow.inspect_export.samples import CORRECTNESS, ID_LENGTH, NO_TIME, STATUS, Samples
 
 SIMULATED, REAL = "simulated", "real"

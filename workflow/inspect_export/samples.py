@@ -22,7 +22,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
-from paper.trajectories import Gate, Record, Said, Step
+from analysis.trajectories import Gate, Record, Said, Step
 
 # When something happened is no part of a result; Inspect wants a time, and this one is plainly none.
 NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)

@@ -24,7 +24,7 @@ rule cell:
         "../../environment.yml"
     params:
         choice=lambda wildcards: as_text(
-            identities.of_cell(PRESETS[wildcards.preset], cell_of(wildcards))
+            config_hash.of_cell(PRESETS[wildcards.preset], cell_of(wildcards))
         ),
         code=lambda wildcards: code_of_method(wildcards.method),
     shell:

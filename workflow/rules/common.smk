@@ -7,14 +7,16 @@ import sys
 from snakemake.exceptions import WorkflowError
 from snakemake.io import IOFile
 
-from harness import config as suite
-from harness import identities, layout, recording, yaml_files
-from harness.config import Cell
+from harness.runner import config as suite
+from harness import recording, yaml_files
+from harness.runner import config_hash
+from harness.runner import layout
+from harness.runner.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
-from paper import registry
-from paper.code import code_of_report
-from paper.sections import section
+from analysis import registry
+from analysis.code import code_of_report
+from analysis.sections import section
 from workflow import jobs, searches
 from workflow.bundling import opening
 from workflow.shown import is_study, shown

@@ -7,7 +7,7 @@ rule data:
     conda:
         "../../environment.yml"
     params:
-        choice=lambda wildcards: as_text(identities.of_data(PRESETS[wildcards.preset])),
+        choice=lambda wildcards: as_text(config_hash.of_data(PRESETS[wildcards.preset])),
         code=code("harness/benchmarks", "config/benchmarks.yaml"),
     shell:
         "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
@@ -38,8 +38,7 @@ rule world:
         published=lambda wildcards: as_text(calibration_targets()),
         code=code(
             "harness/benchmarks",
-            "harness/draws.py",
-            "harness/items.py",
+            "harness/rng.py",
             "harness/sandbox",
             "harness/simulator",
             "config/backbones.yaml",

@@ -41,11 +41,11 @@ rule claims:
         backbones=backbones_of,
         choice=claims_choice,
         code=code_of_report(
-            ["paper.claims.report", "paper.claims.render"],
-            "paper/claims.yaml",
-            "harness/roles/catalogue.yaml",
+            ["analysis.claims.report", "analysis.claims.render"],
+            "analysis/claims.yaml",
+            "harness/agents/roles.yaml",
             "config/published.yaml",
-            "paper/schemas",
+            "analysis/schemas",
         ),
     shell:
         "gmr --log {log} claims --preset {wildcards.preset}"
@@ -64,7 +64,7 @@ rule pdf:
     conda:
         "../../environment.yml"
     params:
-        code=code("paper/pdf.py"),
+        code=code("analysis/pdf.py"),
     shell:
         "gmr --log {log} pdf {input} {output}"
 

@@ -21,9 +21,9 @@ rule learning:
         backbones=backbones_of,
         cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
         code=code_of_report(
-            ["paper.learning.report", "paper.learning.files"],
+            ["analysis.learning.report", "analysis.learning.files"],
             "config/studies",
-            "paper/schemas",
+            "analysis/schemas",
         ),
     shell:
         "gmr --log {log} learning --preset {wildcards.preset}"

@@ -1,4 +1,4 @@
-"""Workflows, models that answer by rule, a workbench without processes, and trainings, for the tests of AFlow."""
+"""Workflows, models that answer by rule, a code_tools without processes, and trainings, for the tests of AFlow."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from baselines.aflow.workflow import QUESTION, Condition, Node, Workflow
-from harness.error_share import ErrorShare
+from harness.agents.code_tools import Value
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
+from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.errors import UserError
-from harness.items import CodeTask, Item, Status, Verdict
 from harness.llm.request import Reply, Request
-from harness.training import Training
-from harness.workbench import Value
-from harness.workplace import Workplace
+from harness.training.loop import Training
 from tests.scripted import backbones
 
 RULES = "End with a line that says: The answer is <number>."
@@ -63,7 +63,7 @@ class Model:
 
 
 class Bench:
-    """A workbench that judges by words: a program with ``good`` passes, one with ``answer = X`` gives X."""
+    """A code_tools that judges by words: a program with ``good`` passes, one with ``answer = X`` gives X."""
 
     async def passes(self, item: Item, text: str) -> bool | None:
         return None if item.code is None or not item.code.visible else "good" in text
@@ -117,8 +117,8 @@ def questions(count: int) -> list[Item]:
 
 
 def training(folder: Path, client: Any, items: Sequence[Item], seed: int = 7, limit: float = 1.0) -> Training:
-    parts: dict[str, Any] = {"benchmark": Graded(), "tools": None, "workbench": Bench(), "embeddings": None}
-    place = Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
+    parts: dict[str, Any] = {"benchmark": Graded(), "tools": None, "code_tools": Bench(), "embeddings": None}
+    place = Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
     return Training(items, place, folder, {"identity": "one", "method": "aflow"}, "a cell", lambda key: True, 64)
 
 

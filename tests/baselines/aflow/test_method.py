@@ -14,15 +14,16 @@ from baselines.aflow.config import Config
 from baselines.aflow.method import AFlow, build
 from baselines.aflow.optimizer import FAILED
 from baselines.aflow.search import Round, candidates, probabilities, scored
-from harness import checkpoint, draws
-from harness.checkpoint import Checkpoint
-from harness.choosing import sample
+from harness import rng
+from harness.agents.sampling import sample
+from harness.agents.trajectory import Trajectory
+from harness.benchmarks.items import Status, Verdict
 from harness.errors import UserError
-from harness.items import Status, Verdict
 from harness.llm.request import Reply, Request
-from harness.method import build as build_method
 from harness.results import Answered
-from harness.trajectory import Trajectory
+from harness.runner.method import build as build_method
+from harness.training import checkpoint
+from harness.training.checkpoint import Checkpoint
 from tests import scripted
 from tests.baselines.aflow.made import (
     ITEM,
@@ -212,7 +213,7 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
         for one in kept[1:]:
             drawn_from = candidates(kept[: one.number - 1], 4)
             shares = probabilities([score for score, _ in scored(drawn_from)], 0.3, 0.2)
-            numbers = [draws.uniform("parent", str(seed), str(one.number), str(at)) for at in range(one.proposals)]
+            numbers = [rng.uniform("parent", str(seed), str(one.number), str(at)) for at in range(one.proposals)]
             parents = [drawn_from[sample(shares, number)] for number in numbers]
             for parent in parents:
                 assert f"with a score of {parent.score:.2f} %:" in asked.pop(0)
@@ -250,10 +251,10 @@ async def test_a_round_that_breaks_down_ends_the_search_and_is_done_again(
     """Whatever it was: nothing of the round is saved, and resumed the search ends in the same bytes."""
     whole, broken = interpreter.Interpreter.solve, ("'instruction': ''", "count 4")[number - 1]
 
-    async def solve(self: Any, item: Any, desk: Any) -> str:
+    async def solve(self: Any, item: Any, context: Any) -> str:
         if item.id == "q5" and broken in str(self._workflow.to_json()):
             raise error
-        return await whole(self, item, desk)
+        return await whole(self, item, context)
 
     with monkeypatch.context() as patched:
         patched.setattr(interpreter.Interpreter, "solve", solve)
@@ -347,8 +348,8 @@ async def test_a_checkpoint_gives_the_workflow_back(tmp_path: Path) -> None:
     loaded.load(checkpoint.load(tmp_path / "trained.safetensors"))
     assert loaded.workflow == found.workflow
     model = Model(answer)
-    desk = scripted.desk(QUESTIONS[3], model, workbench=Bench())
-    assert await loaded.solve(QUESTIONS[3], desk) == "right 3"
+    context = scripted.context(QUESTIONS[3], model, code_tools=Bench())
+    assert await loaded.solve(QUESTIONS[3], context) == "right 3"
 
 
 async def test_a_checkpoint_without_arrays_survives(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ import pytest
 from baselines.aflow.interpreter import Interpreter
 from baselines.aflow.operators import CANDIDATES, HEADER, Turn
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, Workflow, check, start
+from harness.agents.code_tools import CodeTools
+from harness.agents.prompts import question_prompt
+from harness.agents.trajectory import Trajectory
 from harness.benchmarks import benchmark
-from harness.items import Item
+from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply
-from harness.prompts import question_prompt
 from harness.sandbox import Limits, Sandbox
-from harness.trajectory import Trajectory
-from harness.workbench import Workbench
 from tests import scripted
 from tests.baselines.aflow.made import CODE, ITEM, RULES, Bench, fenced, flow, node, when
 from tests.scripted import ScriptedClient
@@ -29,8 +29,8 @@ GOOD = fenced("def double(x):\n    return 2 * x  # good")
 
 async def run(workflow: Workflow, client: Any, item: Item = ITEM, **equipment: Any) -> Trajectory:
     check(workflow, {"humaneval": "Code", "mmlu_pro": "Commonsense"}.get(item.benchmark, "Math"))
-    desk = scripted.desk(item, client, RULES, **{"workbench": Bench(), "extract": None, **equipment})
-    return desk.close(await Interpreter(workflow, "small").solve(item, desk))
+    context = scripted.context(item, client, RULES, **{"code_tools": Bench(), "extract": None, **equipment})
+    return context.close(await Interpreter(workflow, "small").solve(item, context))
 
 
 def calls(trajectory: Trajectory) -> list[tuple[int, str, int]]:
@@ -130,8 +130,8 @@ async def test_samples_of_two_nodes_with_one_prompt_are_independent_and_their_gr
 
 
 def test_no_two_samples_of_a_workflow_have_the_same_draw() -> None:
-    desk: Any = None
-    turns = [Turn(desk, "m", step, run) for step in range(1, MOST_NODES + 1) for run in range(MOST_REPEATS)]
+    context: Any = None
+    turns = [Turn(context, "m", step, run) for step in range(1, MOST_NODES + 1) for run in range(MOST_REPEATS)]
     assert {turn.draw for turn in turns if turn.repetition == 0} == {0}
     sampled = [turn.draw for turn in turns if turn.repetition]
     assert len(set(sampled)) == len(sampled) == 40
@@ -354,17 +354,17 @@ async def test_without_a_program_it_fails_and_without_examples_it_passes(
 
 
 @pytest.fixture
-async def workbench() -> AsyncIterator[Workbench]:
+async def code_tools() -> AsyncIterator[CodeTools]:
     async with Sandbox(Limits(cpu_s=2, wall_s=10.0, memory_mib=256), workers=1) as sandbox:
-        yield Workbench(sandbox)
+        yield CodeTools(sandbox)
 
 
-async def test_programs_really_run(workbench: Workbench) -> None:
+async def test_programs_really_run(code_tools: CodeTools) -> None:
     client = ScriptedClient(fenced("answer = 1 / 0"), fenced("total = 1 + 2\nanswer = total"))
-    found = await run(flow(node("p", "Programmer")), client, workbench=workbench)
+    found = await run(flow(node("p", "Programmer")), client, code_tools=code_tools)
     assert found.answer == f"{fenced('total = 1 + 2' + chr(10) + 'answer = total')}\nThe answer is 3"
     assert "ZeroDivisionError" in user(client)
     client = ScriptedClient(WRONG, GOOD)
-    found = await run(checked(), client, CODE, workbench=workbench)
+    found = await run(checked(), client, CODE, code_tools=code_tools)
     assert found.answer == GOOD
     assert "- example failed: assert double(1) == 2" in user(client)

@@ -15,7 +15,7 @@ from baselines.aflow.optimizer import FAILED, Optimizer, Proposal, parsed
 from baselines.aflow.prompt import Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
-from harness.items import Item
+from harness.benchmarks.items import Item
 from harness.llm.request import Reply
 from tests import scripted
 from tests.baselines.aflow.made import RULES, Model, flow, node, proposal, questions, text_of, told, training
@@ -228,17 +228,17 @@ async def test_two_attempts_that_fail_or_are_unusable_end_the_round(
 
 async def test_the_second_call_is_the_last_of_its_attempt(tmp_path: Path) -> None:
     """Where it stands decides whether the attempt counts as failed."""
-    desk = scripted.desk(questions(1)[0], Model(lambda request: REFUSED if request.response_format else PROGRAM))
+    context = scripted.context(questions(1)[0], Model(lambda request: REFUSED if request.response_format else PROGRAM))
 
     class Consulting:
         seed = 7
 
         async def consult(self, purpose: str, episode: Any, work: Any) -> Any:
-            return await work(desk)
+            return await work(context)
 
     its: Any = Consulting()
     await Optimizer("large", "Math").propose(5, lambda attempt: Situation(PARENT, (), ()), its)
-    assert [call.error is None for call in desk.close("").calls] == [False, True]
+    assert [call.error is None for call in context.close("").calls] == [False, True]
 
 
 # What was tried before

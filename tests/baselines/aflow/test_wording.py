@@ -9,7 +9,7 @@ import pytest
 from baselines.aflow.interpreter import Interpreter
 from baselines.aflow.workflow import Workflow, start
 from harness.benchmarks import benchmark
-from harness.items import Item
+from harness.benchmarks.items import Item
 from harness.llm.request import Request
 from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
@@ -25,8 +25,8 @@ CHOICE = Item(id="m", benchmark="mmlu_pro", question="Which of them?\nA. this\nB
 async def readings(workflow: Workflow, item: Item, *replies: str) -> list[Reading]:
     rules = benchmark(item.benchmark).output_rules
     client = ScriptedClient(*replies)
-    desk = scripted.desk(item, client, rules, workbench=Bench(), extract=benchmark(item.benchmark).extract)
-    await Interpreter(workflow, "small").solve(item, desk)
+    context = scripted.context(item, client, rules, code_tools=Bench(), extract=benchmark(item.benchmark).extract)
+    await Interpreter(workflow, "small").solve(item, context)
     reader = Reader(QuestionIndex([item]), load_settings().recognition, [rules])
     return [reader.read(messages(request)) for _, request in client.asked]
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.macnet import prompts
-from harness.items import Item
+from harness.agents.trajectory import Trajectory
+from harness.benchmarks.items import Item
 from harness.llm.request import Reply, Request
-from harness.method import build
+from harness.runner.method import build
 from harness.simulator.reading import split_records
-from harness.trajectory import Trajectory
 from tests import scripted
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
@@ -84,8 +84,8 @@ class Digesting:
 
 async def solve(client: Any, topology: str, agents: int = 6, schedule: str = "textbook", **changes: Any) -> Trajectory:
     config = {"topology": topology, "agents": agents, "schedule": schedule}
-    desk = scripted.desk(ITEM, client, RULES)
-    return desk.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, desk))
+    context = scripted.context(ITEM, client, RULES)
+    return context.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, context))
 
 
 def edges_of(topology: str, agents: int) -> list[tuple[int, int]]:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from baselines.macnet import Config, build, prompts
-from harness import config
-from harness import method as harness_method
 from harness.errors import UserError
+from harness.runner import config
+from harness.runner import method as harness_method
 from tests.baselines.macnet.model import Digesting, solve
 from tests.scripted import setting
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.macnet import prompts
+from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.loading import load_items
-from harness.roles import catalogue
 from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.agents.trajectory import Trajectory
 from harness.llm.request import Reply, Request
-from harness.trajectory import Trajectory
 from tests.baselines.macnet import model
 from tests.baselines.macnet.model import TOPOLOGIES, Digesting, edges_of, solve
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baselines.masrouter.config import Config
-from harness.config import methods
+from harness.runner.config import methods
 from tests.scripted import setting
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "baselines.masrouter"}

@@ -9,8 +9,8 @@ import pytest
 
 from baselines.masrouter.formats import TEXTS, formats_of, profile
 from baselines.masrouter.modes import MODES
-from harness.encoder import SentenceEncoder
-from harness.roles import Role, catalogue, role
+from harness.agents.roles import Role, catalogue, role
+from harness.llm.encoder import SentenceEncoder
 from tests.baselines.masrouter.world import RULES, Client, Passing, Planned, pool, role_of, walk
 
 # OutputFormat and PostOutputFormat of the released files; of the roles that are not listed, the last entry of a domain.

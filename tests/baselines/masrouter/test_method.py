@@ -15,15 +15,15 @@ from baselines.masrouter import build
 from baselines.masrouter.method import MASRouter
 from baselines.masrouter.objective import utility
 from baselines.masrouter.pool import Pool
-from harness import checkpoint, results
+from harness import results
+from harness.agents.roles import by_domain
+from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.evaluate import evaluate
-from harness.items import Item
 from harness.llm.request import Reply, Request
-from harness.progress import Progress
 from harness.results import Answered
-from harness.roles import by_domain
-from harness.training import CHECKPOINT
+from harness.runner.evaluation import evaluate
+from harness.runner.progress import Progress
+from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.masrouter.world import (
     BACKBONES,
     ITEMS,
@@ -35,8 +35,8 @@ from tests.baselines.masrouter.world import (
     method,
     pool,
     right_if,
+    runtime,
     training,
-    workplace,
 )
 from tests.scripted import setting
 
@@ -57,7 +57,7 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 
 async def asked(made: MASRouter, client: Any, items: tuple[Item, ...] = ITEMS[4:], seed: int = 0) -> list[Answered]:
     with TemporaryDirectory() as folder:
-        place, progress = workplace(client, seed), Progress("toy", len(items))
+        place, progress = runtime(client, seed), Progress("toy", len(items))
         return list(await evaluate(made, items, place, progress, in_flight=3, folder=Path(folder)))
 
 
@@ -247,7 +247,7 @@ async def test_a_loaded_router_answers_as_the_trained_one(tmp_path: Path) -> Non
 async def test_a_router_without_weights_does_not_answer() -> None:
     made = build(setting("pool", domain="Math"), config())
     with pytest.raises(RuntimeError, match="call fit or load first"):
-        await made.solve(ITEMS[0], workplace(Client()).desk(ITEMS[0]))
+        await made.solve(ITEMS[0], runtime(Client()).context(ITEMS[0]))
 
 
 OTHER_PROFILE = dataclasses.replace(BACKBONES[0], description="Grew overnight.")

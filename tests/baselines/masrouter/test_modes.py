@@ -8,7 +8,7 @@ import pytest
 
 from baselines.masrouter.modes import MODES, Mode
 from baselines.masrouter.tasks import profiles
-from harness.roles import DOMAINS
+from harness.agents.roles import DOMAINS
 
 BY_NAME = {mode.name: mode for mode in MODES}
 

@@ -18,9 +18,9 @@ from scipy.stats import multinomial
 
 from baselines.masrouter.router import Router, log_multinomial
 from baselines.masrouter.trace import Trace, draw_noise
-from harness import draws
-from harness.choosing import sample
-from harness.trajectory import Episode
+from harness import rng
+from harness.agents.sampling import sample
+from harness.agents.trajectory import Episode
 from tests.baselines.masrouter.reference import Reference
 from tests.baselines.masrouter.world import BACKBONES, ITEMS, Client, pool, router, walk
 
@@ -63,7 +63,7 @@ async def test_what_is_recorded_are_the_draws_by_their_keys() -> None:
         found = {(one.name, one.slot): one for one in trajectory.decisions}
 
         def check(name: str, slot: int, probabilities: np.ndarray, keys: list[str], place: str) -> None:
-            index = sample(probabilities, draws.uniform("3", "2", "0", "toy", place, "0", name, str(slot)))
+            index = sample(probabilities, rng.uniform("3", "2", "0", "toy", place, "0", name, str(slot)))
             one = found[name, slot]  # noqa: B023
             assert (one.step, one.choice, one.options) == (0, keys[index], len(keys))
             assert one.log_prob == pytest.approx(math.log(probabilities[index]))
@@ -86,7 +86,7 @@ async def test_the_noise_is_keyed_by_seed_episode_and_question() -> None:
     made, found = router(), []
     for item, seed, episode in itertools.product(ITEMS[:2], (0, 1), (Episode(1, 0), Episode(2, 0))):
         _, trace = await walk(made, Client(), item, seed=seed, episode=episode)
-        uniform = draws.uniform(str(seed), str(episode.epoch), "0", "toy", item.id, "0", "noise", "0")
+        uniform = rng.uniform(str(seed), str(episode.epoch), "0", "toy", item.id, "0", "noise", "0")
         expected = draw_noise(uniform, 6, 7, 2)
         assert all(torch.equal(a, b) for a, b in zip(trace.noise, expected, strict=True))
         found.append(trace.noise.question.numpy().tobytes())

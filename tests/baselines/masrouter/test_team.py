@@ -11,11 +11,11 @@ from baselines.masrouter.final import INSTRUCTIONS, LAST_OUTPUTS, NOTHING_CAME_B
 from baselines.masrouter.formats import TEXTS
 from baselines.masrouter.modes import MODES
 from baselines.masrouter.team import PREVIOUS_ROUND, THIS_ROUND, with_all_tests
+from harness.agents.roles import by_domain, role
+from harness.agents.trajectory import Episode, Trajectory
+from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.loading import load_items
-from harness.items import CodeTask, Item
 from harness.llm.request import Reply, Request
-from harness.roles import by_domain, role
-from harness.trajectory import Episode, Trajectory
 from tests.baselines.masrouter.world import (
     ITEMS,
     MODE_NAMES,

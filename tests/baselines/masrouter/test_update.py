@@ -15,10 +15,10 @@ from baselines.masrouter.objective import utility
 from baselines.masrouter.router import Router
 from baselines.masrouter.trace import Choices, Trace
 from baselines.masrouter.update import learn
-from harness.items import Status, Verdict
-from harness.learning import Learning
+from harness.agents.trajectory import Call, Episode, Trajectory
+from harness.benchmarks.items import Status, Verdict
 from harness.results import Answered
-from harness.trajectory import Call, Episode, Trajectory
+from harness.training.learning import Learning
 from tests.baselines.masrouter.reference import Reference
 from tests.baselines.masrouter.world import ITEMS, MODE_NAMES, Client, pool, router, walk
 

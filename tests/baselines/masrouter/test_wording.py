@@ -7,11 +7,11 @@ from functools import cache
 import pytest
 
 from baselines.masrouter.modes import MODES, Mode
+from harness.agents.roles import by_domain, role
 from harness.benchmarks import benchmark
+from harness.benchmarks.items import Item
 from harness.benchmarks.loading import load_items
-from harness.items import Item
 from harness.llm.request import Request
-from harness.roles import by_domain, role
 from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading

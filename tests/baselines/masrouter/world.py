@@ -20,16 +20,16 @@ from baselines.masrouter.pool import Pool
 from baselines.masrouter.rollout import Rollout
 from baselines.masrouter.router import Decided, Router, Texts
 from baselines.masrouter.trace import Choices, Trace
-from harness.encoder import Encoded
-from harness.error_share import ErrorShare
-from harness.items import Item, Status, Verdict
+from harness.agents.code_tools import CodeTools
+from harness.agents.error_share import ErrorShare
+from harness.agents.roles import by_domain, catalogue
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import TEST, Episode, Trajectory
+from harness.benchmarks.items import Item, Status, Verdict
+from harness.llm.encoder import Encoded
 from harness.llm.request import Reply, Request
-from harness.roles import by_domain, catalogue
 from harness.sandbox import Execution, Outcome, Program, Sandbox
-from harness.training import Training
-from harness.trajectory import TEST, Episode, Trajectory
-from harness.workbench import Workbench
-from harness.workplace import Workplace
+from harness.training.loop import Training
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones, setting
 
@@ -166,10 +166,10 @@ class Embeddings:
         return Encoded(embedding(text), len(text.split()))
 
 
-def workplace(client: Any, seed: int = 0, sandbox: Sandbox | None = None, *, greedy: bool = False) -> Workplace:
+def runtime(client: Any, seed: int = 0, sandbox: Sandbox | None = None, *, greedy: bool = False) -> Runtime:
     parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "embeddings": Embeddings(), "greedy": greedy}
-    bench = Workbench(sandbox or Passing())
-    return Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(1.0), workbench=bench, **parts)
+    bench = CodeTools(sandbox or Passing())
+    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(1.0), code_tools=bench, **parts)
 
 
 async def walk(
@@ -184,10 +184,10 @@ async def walk(
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a desk of its own: what the desk recorded, and the trace."""
-    desk = workplace(client, seed, sandbox, greedy=greedy).desk(item, episode)
+    """One rollout at a context of its own: what the context recorded, and the trace."""
+    context = runtime(client, seed, sandbox, greedy=greedy).context(item, episode)
     rollout = Rollout(made, pool(domain), config(**changes))
-    return desk.close(await rollout.solve(item, desk)), rollout.trace
+    return context.close(await rollout.solve(item, context)), rollout.trace
 
 
 def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonsense", **changes: Any) -> MASRouter:
@@ -198,7 +198,7 @@ def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonse
 def training(folder: Path, client: Any, items: Sequence[Item] = ITEMS[:4], seed: int = 0) -> Training:
     """A training in a folder, new or to be gone on with."""
     facts = {"identity": "one", "method": "masrouter"}
-    return Training(items, workplace(client, seed), folder, facts, "toy cell", lambda key: True, 64)
+    return Training(items, runtime(client, seed), folder, facts, "toy cell", lambda key: True, 64)
 
 
 def content(folder: Path) -> dict[str, bytes]:

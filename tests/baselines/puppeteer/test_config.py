@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from baselines.puppeteer import Config, build
-from harness.config import methods
 from harness.errors import UserError
-from harness.method import build as build_entry
+from harness.runner.config import methods
+from harness.runner.method import build as build_entry
 from tests.scripted import setting
 
 

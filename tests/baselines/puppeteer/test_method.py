@@ -14,15 +14,15 @@ import baselines.puppeteer.method
 from baselines.puppeteer.actions import KEYS, to_facts
 from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.state import state_of
-from harness import checkpoint, results
-from harness.checkpoint import Checkpoint
+from harness import results
+from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.evaluate import evaluate
-from harness.items import Item
 from harness.llm.request import Reply, Request
-from harness.progress import Progress
-from harness.training import CHECKPOINT
-from tests.baselines.puppeteer.world import ITEMS, Client, NoPrograms, content, embedding, method, training, workplace
+from harness.runner.evaluation import evaluate
+from harness.runner.progress import Progress
+from harness.training.checkpoint import Checkpoint
+from harness.training.loop import CHECKPOINT, checkpoint
+from tests.baselines.puppeteer.world import ITEMS, Client, NoPrograms, content, embedding, method, runtime, training
 
 SMALL: dict[str, Any] = {"epochs": {"default": 2}, "batch": 2, "lr": 1e-3}
 
@@ -45,7 +45,7 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 
 
 async def ask_test_questions(folder: Path, made: Puppeteer, client: Any) -> None:
-    place = workplace(client, workbench=NoPrograms())
+    place = runtime(client, code_tools=NoPrograms())
     answered = await evaluate(made, ITEMS, place, Progress("toy", len(ITEMS)), in_flight=3, folder=folder)
     results.write(folder, answered, {"cell": "toy"}, made.utility)
 
@@ -127,8 +127,8 @@ async def test_greedy_selection_rules_the_test_and_not_the_training(tmp_path: Pa
     made = {way: await fitted(tmp_path / way, Client(says), selection=way) for way in ("sample", "greedy")}
     trained = [content(tmp_path / way)["training_decisions.parquet"] for way in made]
     assert trained[0] == trained[1]
-    desk = workplace(Client(says), workbench=NoPrograms()).desk(ITEMS[0])
-    trajectory = desk.close(await made["greedy"].solve(ITEMS[0], desk))
+    context = runtime(Client(says), code_tools=NoPrograms()).context(ITEMS[0])
+    trajectory = context.close(await made["greedy"].solve(ITEMS[0], context))
     log_probs = made["greedy"].policy.log_probs(state_of(embedding(ITEMS[0].question), []), (len(KEYS) - 1,))
     assert trajectory.decisions[0].choice == KEYS[int(log_probs.argmax())]
 
@@ -155,7 +155,7 @@ async def test_a_loaded_policy_answers_as_the_trained_one(tmp_path: Path) -> Non
 
 async def test_a_policy_without_weights_does_not_answer() -> None:
     with pytest.raises(RuntimeError, match="call fit or load first"):
-        await method().solve(ITEMS[0], workplace(Client()).desk(ITEMS[0]))
+        await method().solve(ITEMS[0], runtime(Client()).context(ITEMS[0]))
 
 
 async def test_a_policy_over_other_actions_is_refused(tmp_path: Path) -> None:

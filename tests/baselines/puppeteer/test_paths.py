@@ -13,9 +13,9 @@ from baselines.puppeteer.answer import elected
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.prompts import fenced
 from baselines.puppeteer.rewards import returns, step_reward
-from harness.learning import seeded
-from harness.workbench import Workbench
-from tests.baselines.puppeteer.world import CODE, MATHS, Certain, Client, config, walk, workplace
+from harness.agents.code_tools import CodeTools
+from harness.training.learning import seeded
+from tests.baselines.puppeteer.world import CODE, MATHS, Certain, Client, config, runtime, walk
 
 REASONING, CRITIQUE, MODIFY = (KEYS.index(key) for key in ("reasoning", "critique", "modify"))
 
@@ -82,10 +82,10 @@ async def test_draws_are_without_replacement_and_carry_their_sequential_probabil
         recorded = [one for one in trajectory.decisions if one.step == 1]
         assert [one.log_prob for one in recorded] == [choice.log_prob for choice in roots]
         assert [one.options for one in recorded] == [9, 8, 7]
-        desk = workplace(Client(), seed).desk(MATHS)
+        context = runtime(Client(), seed).context(MATHS)
         for slot, choice in enumerate(roots):
             mass = np.exp(policy.log_probs(choice.state, choice.barred)).cumsum()
-            expected = np.searchsorted(mass, desk.uniform(1, "action", slot), side="right")
+            expected = np.searchsorted(mass, context.uniform(1, "action", slot), side="right")
             assert choice.action == expected
         distinct.add(tuple(choice.action for choice in roots))
     assert len(distinct) > 10
@@ -144,7 +144,7 @@ async def test_two_paths_with_a_shared_beginning_keep_its_reward_and_pay_for_it_
 
 
 def vote(*texts: str) -> str:
-    return elected(texts, workplace(Client()).desk(MATHS))
+    return elected(texts, runtime(Client()).context(MATHS))
 
 
 def test_the_majority_wins_and_ties_go_to_the_last() -> None:
@@ -159,9 +159,9 @@ def test_the_majority_wins_and_ties_go_to_the_last() -> None:
 async def test_programs_are_not_voted_on_and_the_last_path_with_one_gives_it() -> None:
     first, second = ("def double(x):\n    return 2 * x\n", "def double(x):\n    return x + x\n")
     replies = [fenced(first), fenced(second), "None here."]
-    bench: Any = Workbench(None)  # type: ignore[arg-type]
+    bench: Any = CodeTools(None)  # type: ignore[arg-type]
     policy = Certain("reasoning critique modify")
     client = Client(lambda request, number: replies[number - 1])
-    trajectory, _ = await walk(policy, client, CODE, workbench=bench, greedy=True, paths=3, max_steps=1)
+    trajectory, _ = await walk(policy, client, CODE, code_tools=bench, greedy=True, paths=3, max_steps=1)
     assert len(trajectory.calls) == 3
     assert trajectory.answer == fenced(second)

@@ -10,7 +10,7 @@ from baselines.puppeteer.actions import ACTIONS, TERMINATE
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.state import STATE, state_of
 from baselines.puppeteer.trace import Choice
-from harness.learning import seeded
+from harness.training.learning import seeded
 
 RNG = np.random.default_rng(0)
 STATES = RNG.normal(size=(6, STATE))

@@ -9,12 +9,12 @@ import pytest
 
 from baselines.puppeteer.agents import program_of
 from baselines.puppeteer.prompts import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, fenced, stated
+from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
+from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks import benchmark
-from harness.items import CodeTask, Item
+from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Message, Reply
-from harness.prompts import RECORDS_HEADER
 from harness.sandbox import Limits, Sandbox
-from harness.workbench import NO_PROGRAM, Value, Workbench
 from tests.baselines.puppeteer.world import CODE, MATHS, RULES, Client, planned
 
 PROGRAM = "```python\nanswer = 6 * 7\n```"
@@ -29,13 +29,13 @@ FAILED = PASSED.replace("passed: assert double(1) == 2", "failed: assert double(
 
 
 @pytest.fixture
-async def workbench() -> AsyncIterator[Workbench]:
+async def code_tools() -> AsyncIterator[CodeTools]:
     async with Sandbox(Limits(cpu_s=5)) as sandbox:
-        yield Workbench(sandbox)
+        yield CodeTools(sandbox)
 
 
 class Scripted:
-    """A workbench that returns one value."""
+    """A code_tools that returns one value."""
 
     def __init__(self, value: Value | None) -> None:
         self.returned = value
@@ -57,7 +57,7 @@ def replying(*texts: str) -> Client:
 async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
     client = replying(PROGRAM, "So the answer is 42", "Seen.", "The answer is 42.")
     bench = Scripted(Value(printed="42"))
-    trajectory = await planned("python", "reasoning", "terminate", client=client, workbench=bench)
+    trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=bench)
     question = f"Question:\n{MATHS.question}"
     opening, second, reasoning, final = client.conversations
     assert bench.given == [PROGRAM]
@@ -76,7 +76,7 @@ async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversati
 
 async def test_a_programmer_used_again_goes_on_from_its_second_reply() -> None:
     client = replying(PROGRAM, "The answer is 42", PROGRAM, "The answer is 43", "Done.")
-    await planned("python", "python", "terminate", client=client, workbench=Scripted(Value(printed="42")))
+    await planned("python", "python", "terminate", client=client, code_tools=Scripted(Value(printed="42")))
     _, second, third, fourth, _ = client.conversations
     assert third[:5] == (*second, Message("assistant", "The answer is 42"))
     assert third[5].content.startswith(f"{AGAIN}\n\n{COMPUTE}\n\n{RECORDS_HEADER}\n\n[1] Programmer:\n")
@@ -95,16 +95,16 @@ async def test_a_program_that_did_not_run_is_told_to_later_agents_and_has_no_sec
     reply: str, value: Value | None, failure: str
 ) -> None:
     client = replying(reply, "Then by hand. The answer is 42", "Closing.")
-    trajectory = await planned("python", "reasoning", "terminate", client=client, workbench=Scripted(value))
+    trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=Scripted(value))
     assert [call.purpose for call in trajectory.calls] == ["act", "act", "aggregate"]
     assert client.users[1].endswith(f"[1] Programmer:\n{reply}\n\n{failure}")
     # Not even an answer that the reply states beside its program is a candidate.
     assert client.users[2].endswith("oldest first:\n\n[1] Reasoner:\nThe answer is 42")
 
 
-async def test_broken_json_is_no_program_for_the_real_workbench(workbench: Workbench) -> None:
+async def test_broken_json_is_no_program_for_the_real_code_tools(code_tools: CodeTools) -> None:
     client = replying('{"code": "answer = 42"', "The answer is 1", "Closing.")
-    trajectory = await planned("python", "reasoning", "terminate", client=client, workbench=workbench)
+    trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=code_tools)
     assert [call.role for call in trajectory.calls] == ["python", "reasoning", ""]
     assert client.users[1].endswith(NO_PROGRAM)
 
@@ -117,9 +117,9 @@ async def test_broken_json_is_no_program_for_the_real_workbench(workbench: Workb
         ("result = 42", "The program gave no value: it has no variable named answer."),
     ],
 )
-async def test_programs_are_really_run(workbench: Workbench, program: str, told: str) -> None:
+async def test_programs_are_really_run(code_tools: CodeTools, program: str, told: str) -> None:
     client = replying(f"```python\n{program}\n```", "The answer is 42", "The answer is 43", "Closing.")
-    await planned("python", "reasoning", "terminate", client=client, workbench=workbench)
+    await planned("python", "reasoning", "terminate", client=client, code_tools=code_tools)
     assert told in next(user for user in client.users if "[1] Programmer" in user)
 
 
@@ -128,7 +128,7 @@ async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -
         return Reply.failed("org/small", "gone") if number == 2 else PROGRAM
 
     client, bench = Client(answering), Scripted(Value(printed="42"))
-    trajectory = await planned("python", "python", "terminate", client=client, workbench=bench)
+    trajectory = await planned("python", "python", "terminate", client=client, code_tools=bench)
     assert [call.error for call in trajectory.calls] == [None, "gone", None, None, None]
     assert client.conversations[2][2] == Message("assistant", PROGRAM)
     assert len(client.conversations[2]) == 4
@@ -138,7 +138,7 @@ async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -
 async def test_a_failed_first_call_runs_nothing() -> None:
     client = Client(lambda request, number: Reply.failed("org/small", "gone") if number == 1 else "Closing.")
     bench = Scripted(Value(printed="42"))
-    trajectory = await planned("python", "terminate", client=client, workbench=bench)
+    trajectory = await planned("python", "terminate", client=client, code_tools=bench)
     assert bench.given == []
     assert [call.purpose for call in trajectory.calls] == ["act", "aggregate"]
 
@@ -146,11 +146,11 @@ async def test_a_failed_first_call_runs_nothing() -> None:
 # Questions that ask for a program
 
 
-async def test_every_agent_sees_what_all_have_said_and_the_latest_program_is_the_answer(workbench: Workbench) -> None:
+async def test_every_agent_sees_what_all_have_said_and_the_latest_program_is_the_answer(code_tools: CodeTools) -> None:
     texts = ("A plan.", f"First.\n{fenced(WRONG)}", "It does not double.", f"So:\n{fenced(RIGHT)}")
     client = replying(*texts)
     keys = ["planning", "reasoning", "critique", "modify", "terminate"]
-    trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
+    trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
     names = ("Planner", "Reasoner", "Critic")
     records = [f"[{place}] {name}:\n{text}" for place, (name, text) in enumerate(zip(names, texts, strict=False), 1)]
     shown = ["\n\n".join([RECORDS_HEADER, *records[:count]]) if count else "" for count in range(4)]
@@ -162,10 +162,10 @@ async def test_every_agent_sees_what_all_have_said_and_the_latest_program_is_the
     assert trajectory.embedded == 5
 
 
-async def test_the_programmer_runs_the_visible_examples_with_one_call(workbench: Workbench) -> None:
+async def test_the_programmer_runs_the_visible_examples_with_one_call(code_tools: CodeTools) -> None:
     client = replying(fenced(WRONG), "Hm.", f"```python\n{RIGHT}```", "Fine.")
     keys = ["python", "critique", "python", "summarize", "terminate"]
-    trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
+    trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
     assert [call.purpose for call in trajectory.calls] == ["act"] * 4
     assert client.users[0] == f"Question:\n{CODE.question}\n\n{IMPLEMENT}"
     first = f"[1] Programmer:\n```python\n{WRONG}```\n\n{FAILED}"
@@ -175,12 +175,12 @@ async def test_the_programmer_runs_the_visible_examples_with_one_call(workbench:
     assert "hidden" not in "".join(client.users)
 
 
-async def test_a_turn_without_a_program_keeps_the_last_valid_one(workbench: Workbench) -> None:
+async def test_a_turn_without_a_program_keeps_the_last_valid_one(code_tools: CodeTools) -> None:
     broken = "```python\ndef double(x:\n```"
     other = "```python\ndef triple(x):\n    return 3 * x\n```"
     client = replying(fenced(RIGHT), broken, other, "No program at all.")
     keys = ["reasoning", "modify", "conclude", "python", "terminate"]
-    trajectory = await planned(*keys, client=client, item=CODE, workbench=workbench)
+    trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
     assert trajectory.answer == fenced(RIGHT)
     assert len(trajectory.calls) == 4
 
@@ -195,11 +195,11 @@ async def test_a_turn_without_a_program_keeps_the_last_valid_one(workbench: Work
     ],
 )
 async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(
-    workbench: Workbench, keys: str, names: list[str]
+    code_tools: CodeTools, keys: str, names: list[str]
 ) -> None:
     count = len(names)
     client = replying(*(f"Words {place}." for place in range(count)), fenced(RIGHT))
-    trajectory = await planned(*keys.split(), "terminate", client=client, item=CODE, workbench=workbench)
+    trajectory = await planned(*keys.split(), "terminate", client=client, item=CODE, code_tools=code_tools)
     assert trajectory.answer == fenced(RIGHT)
     *steps, last = trajectory.calls
     assert [call.purpose for call in steps] == ["act"] * count
@@ -217,22 +217,22 @@ async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(
     )
 
 
-async def test_a_last_call_without_a_program_is_the_answer_as_it_is(workbench: Workbench) -> None:
+async def test_a_last_call_without_a_program_is_the_answer_as_it_is(code_tools: CodeTools) -> None:
     client = replying("A plan.", "I would rather not.")
-    trajectory = await planned("planning", "terminate", client=client, item=CODE, workbench=workbench)
+    trajectory = await planned("planning", "terminate", client=client, item=CODE, code_tools=code_tools)
     assert trajectory.answer == "I would rather not."
 
 
-async def test_a_programmer_without_a_program_says_so(workbench: Workbench) -> None:
+async def test_a_programmer_without_a_program_says_so(code_tools: CodeTools) -> None:
     client = replying("Nothing to run.", "Nor here.")
-    await planned("python", "critique", "terminate", client=client, item=CODE, workbench=workbench)
+    await planned("python", "critique", "terminate", client=client, item=CODE, code_tools=code_tools)
     assert client.users[1].endswith(f"{RECORDS_HEADER}\n\n[1] Programmer:\nNothing to run.\n\n{NO_PROGRAM}")
 
 
-async def test_where_the_question_states_no_example_nothing_is_told(workbench: Workbench) -> None:
+async def test_where_the_question_states_no_example_nothing_is_told(code_tools: CodeTools) -> None:
     item = Item("c1", "toy", "Write double(x), please.", "", code=CodeTask("double", "", "", ()))
     client = replying(fenced(RIGHT), "Fine.")
-    await planned("python", "critique", "terminate", client=client, item=item, workbench=workbench)
+    await planned("python", "critique", "terminate", client=client, item=item, code_tools=code_tools)
     assert client.users[1].endswith(f"[1] Programmer:\n{fenced(RIGHT)}")
 
 

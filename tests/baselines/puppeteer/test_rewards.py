@@ -13,10 +13,10 @@ from baselines.puppeteer.actions import KEYS, TERMINATE
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.rewards import returns, step_reward, step_weight, utility
 from baselines.puppeteer.trace import Choice, Trace
-from harness.items import Status, Verdict
-from harness.learning import seeded
+from harness.agents.trajectory import Trajectory
+from harness.benchmarks.items import Status, Verdict
 from harness.results import Answered
-from harness.trajectory import Trajectory
+from harness.training.learning import seeded
 from tests.baselines.puppeteer.world import Client, config, walk
 
 STATE = np.zeros(1152)
@@ -113,14 +113,14 @@ async def test_the_utility_of_several_paths_pays_every_step_once_and_the_verdict
 
 
 async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_not() -> None:
-    from harness.workbench import Value
+    from harness.agents.code_tools import Value
     from tests.baselines.puppeteer.world import Certain
 
     class Bench:
         async def value(self, text: str) -> Value:
             return Value(printed="42")
 
-    trajectory, trace = await walk(Certain("python", "terminate"), Client(), workbench=Bench(), greedy=True)
+    trajectory, trace = await walk(Certain("python", "terminate"), Client(), code_tools=Bench(), greedy=True)
     assert KEYS[trace[0].action] == "python"
     # The n-th call reports 90 + n and 10 tokens.
     assert [choice.tokens for choice in trace] == [101 + 102, 0]

@@ -11,9 +11,9 @@ import pytest
 from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.prompts import AGAIN, AGGREGATE, CANDIDATES_HEADER, NO_CANDIDATES
-from harness.learning import seeded
+from harness.agents.prompts import RECORDS_HEADER
 from harness.llm.request import Message, Reply, Sampling
-from harness.prompts import RECORDS_HEADER
+from harness.training.learning import seeded
 from tests.baselines.puppeteer.world import (
     MATHS,
     RULES,
@@ -22,8 +22,8 @@ from tests.baselines.puppeteer.world import (
     NoPrograms,
     embedding,
     planned,
+    runtime,
     walk,
-    workplace,
 )
 from tests.scripted import sampling
 
@@ -178,11 +178,11 @@ async def test_a_failed_call_is_an_empty_contribution_and_leaves_no_conversation
 async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
     policy = seeded(Policy, "any").snapshot()
     for seed in range(20):
-        desk = workplace(Client(), seed).desk(MATHS)
-        trajectory, trace = await walk(policy, Client(), seed=seed, workbench=NoPrograms())
+        context = runtime(Client(), seed).context(MATHS)
+        trajectory, trace = await walk(policy, Client(), seed=seed, code_tools=NoPrograms())
         for choice in trace[: trajectory.depth]:
             mass = np.exp(policy.log_probs(choice.state, choice.barred)).cumsum()
-            expected = int(np.searchsorted(mass, desk.uniform(choice.step + 1, "action", 0), side="right"))
+            expected = int(np.searchsorted(mass, context.uniform(choice.step + 1, "action", 0), side="right"))
             assert choice.action == expected
 
 

@@ -16,10 +16,10 @@ from baselines.puppeteer.rewards import returns, utility
 from baselines.puppeteer.state import STATE
 from baselines.puppeteer.trace import Choice, Trace
 from baselines.puppeteer.update import learn, loss
-from harness.items import Status, Verdict
-from harness.learning import Learning, seeded
+from harness.agents.trajectory import Episode
+from harness.benchmarks.items import Status, Verdict
 from harness.results import Answered
-from harness.trajectory import Episode
+from harness.training.learning import Learning, seeded
 from tests.baselines.puppeteer.test_policy import plain
 from tests.baselines.puppeteer.world import ITEMS, Client, config, walk
 

@@ -9,10 +9,10 @@ import pytest
 from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE, Action, to_facts
 from baselines.puppeteer.path import Contribution, Path
 from baselines.puppeteer.prompts import STATE, fenced, final, posed, stated, turn
+from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
-from harness.items import CodeTask, Item
+from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Message
-from harness.roles import catalogue
 from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading

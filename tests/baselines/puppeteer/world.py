@@ -16,13 +16,13 @@ from baselines.puppeteer.config import Config
 from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.rollout import Rollout
 from baselines.puppeteer.trace import Trace
-from harness.encoder import Encoded
-from harness.error_share import ErrorShare
-from harness.items import CodeTask, Item, Status, Verdict
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import TEST, Context, Episode, Trajectory
+from harness.benchmarks.items import CodeTask, Item, Status, Verdict
+from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply, Request
-from harness.training import Training
-from harness.trajectory import TEST, Desk, Episode, Trajectory
-from harness.workplace import Workplace
+from harness.training.loop import Training
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones, setting
 
@@ -128,18 +128,18 @@ def config(**changes: Any) -> Config:
     return Config(**{"epochs": {"default": 1}, **changes})
 
 
-def workplace(client: Any, seed: int = 0, workbench: Any = None) -> Workplace:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "workbench": workbench, "embeddings": Embeddings()}
-    return Workplace(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(1.0), **parts)
+def runtime(client: Any, seed: int = 0, code_tools: Any = None) -> Runtime:
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": code_tools, "embeddings": Embeddings()}
+    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(1.0), **parts)
 
 
 def training(folder: Path, client: Any, items: Sequence[Item] = ITEMS, seed: int = 0) -> Training:
     facts = {"identity": "one", "method": "puppeteer"}
-    return Training(items, workplace(client, seed, NoPrograms()), folder, facts, "toy cell", lambda key: True, 64)
+    return Training(items, runtime(client, seed, NoPrograms()), folder, facts, "toy cell", lambda key: True, 64)
 
 
 class NoPrograms:
-    """A workbench that finds no program in any text."""
+    """A code_tools that finds no program in any text."""
 
     async def value(self, text: str) -> None:
         return None
@@ -154,21 +154,21 @@ async def walk(
     client: Any,
     item: Item = MATHS,
     *,
-    workbench: Any = None,
+    code_tools: Any = None,
     seed: int = 0,
     episode: Episode = TEST,
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a desk of its own: what the desk recorded, and the trace."""
-    desk: Desk = workplace(client, seed, workbench or NoPrograms()).desk(item, episode)
+    """One rollout at a context of its own: what the context recorded, and the trace."""
+    context: Context = runtime(client, seed, code_tools or NoPrograms()).context(item, episode)
     rollout = Rollout(policy, "small", config(**changes), greedy=greedy)
-    return desk.close(await rollout.solve(item, desk)), rollout.trace
+    return context.close(await rollout.solve(item, context)), rollout.trace
 
 
-async def planned(*keys: str, client: Any, item: Item = MATHS, workbench: Any = None, **changes: Any) -> Trajectory:
+async def planned(*keys: str, client: Any, item: Item = MATHS, code_tools: Any = None, **changes: Any) -> Trajectory:
     """A single path whose actions go as planned."""
-    trajectory, _ = await walk(Certain(*keys), client, item, workbench=workbench, greedy=True, **changes)
+    trajectory, _ = await walk(Certain(*keys), client, item, code_tools=code_tools, greedy=True, **changes)
     assert [decision.choice for decision in trajectory.decisions][: len(keys)] == list(keys)
     return trajectory
 

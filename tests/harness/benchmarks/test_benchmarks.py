@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.benchmarks import Tools, benchmark, keys, registry
+from harness.benchmarks.items import Item, Status
 from harness.benchmarks.math import Math
 from harness.errors import UserError
-from harness.items import Item, Status
 from tests.harness.benchmarks.samples import ALL
 
 EVERY_ITEM = [(key, item) for key in keys() for item in benchmark(key).normalise(ALL[key])]

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.benchmarks import Tools, benchmark
+from harness.benchmarks.items import Item, Status
 from harness.benchmarks.mbpp import _entry_point
 from harness.benchmarks.mutants import MOST_MUTANTS, mutants
 from harness.benchmarks.programs import canonical
-from harness.items import Item, Status
 from harness.sandbox.model import Outcome
 from tests.harness.benchmarks.conftest import PlainRunner
 from tests.harness.benchmarks.samples import ALL

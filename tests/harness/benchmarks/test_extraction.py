@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import benchmark
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last, fenced_blocks, last_box
-from harness.items import Item
+from harness.benchmarks.items import Item
 
 HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
 

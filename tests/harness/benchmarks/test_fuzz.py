@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.benchmarks import Tools, benchmark, keys
+from harness.benchmarks.items import Status
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.items import Status
 from harness.sandbox import Execution, Outcome, Sandbox
 from tests.harness.benchmarks.nasty import ANSWERS, TEXTS
 from tests.harness.benchmarks.samples import ALL

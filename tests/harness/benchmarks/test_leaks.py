@@ -4,8 +4,8 @@ from collections import Counter
 import pytest
 
 from harness.benchmarks import leaks
+from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared
-from harness.items import Item
 
 BASE = (
     "A shop sells {} pencils in boxes of {}; how many boxes must be opened for {} customers who each want one pencil?"

@@ -11,11 +11,11 @@ import orjson
 import pytest
 
 from harness.benchmarks import benchmark, keys, loading, registry, sources
+from harness.benchmarks.items import checksum
 from harness.benchmarks.prepare import Prepared, prepare, read
 from harness.benchmarks.registry import Expected
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.items import checksum
 from tests.harness.benchmarks.samples import ALL
 
 Pin = Callable[[str], None]

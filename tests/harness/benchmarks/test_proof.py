@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.benchmarks import benchmark, proof
+from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.proof import Plan, Proof, prove
 from harness.errors import UserError
-from harness.items import CodeTask, Item
 from harness.sandbox import Execution, Outcome, Program
 from tests.harness.benchmarks.samples import ALL
 
@@ -198,7 +198,7 @@ def test_the_command_writes_the_report_and_says_whether_it_is_proved(
 ) -> None:
     from typer.testing import CliRunner
 
-    from harness import layout
+    from harness.runner import layout
     from workflow.cli import app
 
     async def instead(items: list[Item], data: str, plan: Plan) -> Proof:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.benchmarks import Tools, benchmark
+from harness.benchmarks.items import Item, Status
 from harness.benchmarks.programs import LONGEST_SALVAGED, salvage
-from harness.items import Item, Status
 from tests.harness.benchmarks.samples import ALL
 
 GOOD = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from aiohttp import web
 
-from harness.backbones import Backbone
-from harness.budget import Prices
-from harness.config import Budget
 from harness.errors import UserError
 from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import Backbone
+from harness.llm.budget import Prices
 from harness.llm.call_log import CallLog, logs_below
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.spending import Spending
 from harness.llm.spending_table import SpendingTable
+from harness.runner.config import Budget
 from tests.harness.llm.serving import MODEL, completion, request, served_at
 
 IN_FLIGHT = 7

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm import client as client_module
 from harness.llm import outage
@@ -20,7 +21,6 @@ from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.retries import MAX_ATTEMPTS, MAX_ATTEMPTS_IN_OUTAGES
 from harness.llm.servers import SILENT_AFTER
-from harness.together import together
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, completion, models, request, served_at
 
@@ -223,7 +223,7 @@ async def test_a_server_that_dies_again_and_again_stops_the_cell_and_nothing_is_
     async with served_at(chat=server.chat, models=server.models) as url:
         client = make(None, url, max_in_flight=8)
         with pytest.raises(UserError, match=r"of m does not answer .*start the server"):
-            await together(client.complete("m", request(str(number))) for number in range(8))
+            await gather(client.complete("m", request(str(number))) for number in range(8))
     assert kept.calls == []
     assert 1 < server.crashes <= MAX_ATTEMPTS_IN_OUTAGES
 
@@ -284,7 +284,7 @@ async def test_a_hiccup_that_all_first_calls_meet_at_once_is_an_attempt_of_each(
     async with ill() as (server, url):
         server.meets = meets
         client = make(None, url, max_in_flight=8)
-        assert await together(client.complete("m", request(str(number))) for number in range(8)) == [ANSWER] * 8
+        assert await gather(client.complete("m", request(str(number))) for number in range(8)) == [ANSWER] * 8
     assert (server.calls, server.probes, kept.replies) == (16, 0, [ANSWER] * 8)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from harness.backbones import Backbone
-from harness.budget import BudgetError, Prices, Spent, refusal, spent_in, spent_up, state_of
-from harness.config import Budget
+from harness.concurrency import gather
 from harness.files import ROOT
 from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import Backbone
+from harness.llm.budget import BudgetError, Prices, Spent, refusal, spent_in, spent_up, state_of
 from harness.llm.call_log import CallLog, logs_below
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint, simulated
@@ -24,7 +24,7 @@ from harness.llm.request import Reply
 from harness.llm.sealed_log import SealedLog
 from harness.llm.spending import Spending
 from harness.llm.spending_table import SpendingTable, name_of
-from harness.together import together
+from harness.runner.config import Budget
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Scripted, completion, request, served_at
 
 WORKER = "tests.harness.llm.spending_worker"
@@ -165,7 +165,7 @@ async def test_all_that_is_in_flight_is_recorded_before_a_run_stops(tmp_path: Pa
             )
             async with ChatClient({"m": Endpoint((url,))}, log, attempts, spending=spending) as client:
                 with pytest.raises(BudgetError):
-                    await together(client.complete("m", request(str(number))) for number in range(9))
+                    await gather(client.complete("m", request(str(number))) for number in range(9))
             assert len(log) == 5
 
 

@@ -12,9 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.agents.roles import CATALOGUE, DOMAINS, Role, by_domain, catalogue, load, role
 from harness.errors import UserError
-from harness.roles import DOMAINS, Role, by_domain, catalogue, role
-from harness.roles.catalogue import CATALOGUE, load
 
 NAMES = {
     "Code": """AlgorithmDesigner BugFixer PlanSolver ProgrammingExpert ProjectManager ReflectProgrammer

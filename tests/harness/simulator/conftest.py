@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.backbones import Backbone
-from harness.backbones import load as load_backbones
 from harness.files import ROOT
+from harness.llm.backbones import Backbone
+from harness.llm.backbones import load as load_backbones
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint, World
 from harness.simulator.build import build_world

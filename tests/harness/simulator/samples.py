@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from harness.agents.prompts import question_prompt
 from harness.benchmarks import benchmark
+from harness.benchmarks.items import Item
 from harness.benchmarks.loading import load_items
-from harness.items import Item
-from harness.prompts import question_prompt
 
 CUES = {
     "direct": "",

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import config, layout
-from harness.backbones import Backbone
 from harness.benchmarks.prepare import prepare
-from harness.config import Preset
 from harness.errors import UserError
+from harness.llm.backbones import Backbone
+from harness.runner import config, layout
+from harness.runner.config import Preset
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import World, build
 from harness.simulator.build import build_world, build_world_file, changed_world

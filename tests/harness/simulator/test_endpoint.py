@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.backbones import Backbone
+from harness.agents.prompts import Record, agent_prompt, team_prompt
+from harness.agents.roles import role
 from harness.benchmarks import benchmark
+from harness.benchmarks.items import Item
 from harness.files import ROOT
-from harness.items import Item
-from harness.prompts import Record, agent_prompt, team_prompt
-from harness.roles import role
+from harness.llm.backbones import Backbone
 from harness.simulator import SimulatedEndpoint, World, tokens
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.reading import Contribution, Reading

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.items import Item
+from harness.benchmarks.items import Item
 from harness.simulator.index import QuestionIndex
 
 # Other work on the machine must not decide whether a property holds.

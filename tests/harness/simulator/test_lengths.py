@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.backbones import Backbone
 from harness.benchmarks import benchmark
 from harness.errors import UserError
+from harness.llm.backbones import Backbone
 from harness.simulator import tokens
 from harness.simulator.lengths import log_location, mean_tokens, quantiles
 from harness.simulator.parameters import Settings

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.roles import role
+from harness.agents.roles import role
 from harness.simulator.model import Context, affinity, difficulty, evidence, fit, overload, sigmoid
 from harness.simulator.parameters import Parameters, load_settings
 

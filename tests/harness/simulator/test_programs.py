@@ -8,7 +8,7 @@ import pytest
 
 from harness.benchmarks import benchmark
 from harness.benchmarks.code_grading import task_of
-from harness.items import CodeTask, Item
+from harness.benchmarks.items import CodeTask, Item
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from harness.simulator.programs import programs_for
 from harness.simulator.trial import read_trial, trial

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from harness.agents.prompts import HINTS_HEADER, Record, agent_prompt, question_prompt
+from harness.agents.roles import catalogue, role
 from harness.benchmarks import benchmark
-from harness.items import Item
-from harness.prompts import HINTS_HEADER, Record, agent_prompt, question_prompt
-from harness.roles import catalogue, role
+from harness.benchmarks.items import Item
 from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading, recognise_role, split_records

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from harness.agents import act
-from harness.backbones import Backbone
+from harness.agents.activation import act
+from harness.agents.code_tools import CodeTools
+from harness.agents.prompts import HINTS_HEADER, Record, agent_prompt
+from harness.agents.roles import Role, catalogue, role
+from harness.agents.trajectory import Context
 from harness.benchmarks import benchmark
-from harness.items import Item
+from harness.benchmarks.items import Item
+from harness.llm.backbones import Backbone
 from harness.llm.request import Reply, Request
-from harness.prompts import HINTS_HEADER, Record, agent_prompt
-from harness.roles import Role, catalogue, role
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint, World
 from harness.simulator.reading import Reader, Reading
 from harness.simulator.weighing import weigh
-from harness.trajectory import Desk
-from harness.workbench import Workbench
 
 from .samples import Questions
 
@@ -57,9 +57,9 @@ class Asked:
 
 
 @pytest.fixture
-async def workbench() -> AsyncIterator[Workbench]:
+async def code_tools() -> AsyncIterator[CodeTools]:
     async with Sandbox(Limits(cpu_s=5)) as sandbox:
-        yield Workbench(sandbox)
+        yield CodeTools(sandbox)
 
 
 async def activate(
@@ -68,13 +68,13 @@ async def activate(
     records: list[Record],
     endpoint: SimulatedEndpoint,
     backbones: dict[str, Backbone],
-    workbench: Workbench,
+    code_tools: CodeTools,
 ) -> tuple[str, Asked]:
     client = Asked(endpoint)
     its = benchmark(item.benchmark)
-    equipment: dict[str, Any] = {"workbench": workbench, "embeddings": None, "extract": its.extract}
-    desk = Desk(item, client, backbones, its.output_rules, **equipment)  # type: ignore[arg-type]
-    return await act(one, BACKBONE, item, records, desk, step=1), client
+    equipment: dict[str, Any] = {"code_tools": code_tools, "embeddings": None, "extract": its.extract}
+    context = Context(item, client, backbones, its.output_rules, **equipment)  # type: ignore[arg-type]
+    return await act(one, BACKBONE, item, records, context, step=1), client
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -83,14 +83,14 @@ async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
     pools: dict[str, Questions],
     endpoint: SimulatedEndpoint,
     backbones: dict[str, Backbone],
-    workbench: Workbench,
+    code_tools: CodeTools,
 ) -> None:
     """All roles, one after the other, each with the four before it: nothing is lost, doubled or taken for more."""
     item = pools[key].pool[0]
     records: list[Record] = []
     for one in catalogue():
         seen = records[-4:]
-        text, client = await activate(one, item, seen, endpoint, backbones, workbench)
+        text, client = await activate(one, item, seen, endpoint, backbones, code_tools)
         first, *second = client.readings
         assert (first.item, first.role, first.kind) == (item, one, KIND_OF_FIRST_CALL[one.output])
         assert len(first.contributions) == len(seen)
@@ -113,7 +113,7 @@ async def test_outcomes_of_examples_are_noticed(
     pools: dict[str, Questions],
     endpoint: SimulatedEndpoint,
     backbones: dict[str, Backbone],
-    workbench: Workbench,
+    code_tools: CodeTools,
 ) -> None:
     item = pools[key].pool[0]
     assert item.code is not None
@@ -126,17 +126,17 @@ async def test_outcomes_of_examples_are_noticed(
         ("Code/PlanSolver", [Record("Somebody", "A plan.")], [False, False]),
         ("Commonsense/Critic", [program], [False]),
     ):
-        _, client = await activate(role(name), item, records, endpoint, backbones, workbench)
+        _, client = await activate(role(name), item, records, endpoint, backbones, code_tools)
         assert [reading.feedback for reading in client.readings] == noticed, name
 
 
 async def test_where_no_example_can_be_run_there_is_no_outcome(
-    pools: dict[str, Questions], endpoint: SimulatedEndpoint, backbones: dict[str, Backbone], workbench: Workbench
+    pools: dict[str, Questions], endpoint: SimulatedEndpoint, backbones: dict[str, Backbone], code_tools: CodeTools
 ) -> None:
     program = Record("Somebody", "```python\nanswer = 42\n```")
     for key in ("gsm_hard", "math", "mmlu_pro"):
         item = pools[key].pool[0]
-        _, client = await activate(role("Code/BugFixer"), item, [program], endpoint, backbones, workbench)
+        _, client = await activate(role("Code/BugFixer"), item, [program], endpoint, backbones, code_tools)
         assert [reading.feedback for reading in client.readings] == [False, False]
 
 
@@ -146,12 +146,12 @@ async def test_programs_for_mathematics_compute_the_answer_they_state(
     pools: dict[str, Questions],
     endpoint: SimulatedEndpoint,
     backbones: dict[str, Backbone],
-    workbench: Workbench,
+    code_tools: CodeTools,
 ) -> None:
     for name in ("Math/ProgrammingExpert", "Math/SoftwareDeveloper"):
         item = pools[key].pool[1]
-        _, client = await activate(role(name), item, [], endpoint, backbones, workbench)
-        value = await workbench.value(client.replies[0])
+        _, client = await activate(role(name), item, [], endpoint, backbones, code_tools)
+        value = await code_tools.value(client.replies[0])
         stated = benchmark(key).extract(item, client.replies[0])
         assert value is not None
         assert value.printed is not None

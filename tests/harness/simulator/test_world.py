@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.backbones import Backbone
 from harness.errors import UserError
+from harness.llm.backbones import Backbone
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint, World
 from harness.simulator.build import build_world

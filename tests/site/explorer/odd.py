@@ -9,17 +9,17 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from harness import config, layout
-from harness.config import Cell
-from harness.items import Item, Status, Verdict
+from analysis import results
+from analysis.explorer import page as explorer_page
+from analysis.site.frame import ASSETS
+from analysis.site.libraries import libraries
+from analysis.site.source import Finished
+from harness.agents.trajectory import Decision
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.llm.request import Reply
-from harness.trajectory import Decision
-from paper import results
-from paper.explorer import page as explorer_page
-from paper.site.frame import ASSETS
-from paper.site.libraries import libraries
-from paper.site.source import Finished
-from tests.paper.trajectories.made import PRESET, Ask, Story, finish, prepare
+from harness.runner import config, layout
+from harness.runner.config import Cell
+from tests.analysis.trajectories.made import PRESET, Ask, Story, finish, prepare
 
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
 SINGLE = Cell("single", "gsm_hard", "small", 0)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from paper.site.chunks import write_chunk
-from tests.paper.test_explorer_data import value
+from analysis.site.chunks import write_chunk
+from tests.analysis.test_explorer_data import value
 from tests.site.explorer.odd import (
     HOSTILE,
     LARGE,

@@ -9,7 +9,7 @@ import pytest
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.bundling import runs
 
-ENCODERS = ("harness.opening", "harness.replay", "workflow.bundling.derived")
+ENCODERS = ("harness.runner.setup", "harness.replay", "workflow.bundling.derived")
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_encoder: None) -
 
     monkeypatch.setattr("socket.socket.connect", closed)
     monkeypatch.setattr("socket.socket.connect_ex", closed)
-    monkeypatch.setattr("harness.opening.simulated_endpoint", closed)
-    monkeypatch.setattr("harness.encoder.SentenceEncoder.encode", closed)
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", closed)
+    monkeypatch.setattr("harness.llm.encoder.SentenceEncoder.encode", closed)
     monkeypatch.chdir(tmp_path)
     return tmp_path

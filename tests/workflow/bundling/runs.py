@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 import orjson
 
-from harness import config, layout
-from harness.config import Cell, Preset
 from harness.recording import FOLDER
+from harness.runner import config, layout
+from harness.runner.config import Cell, Preset
 from workflow.bundling import archive, opening
 from workflow.bundling.archive import Archive, Member
 from workflow.bundling.bundle import bundle

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness import layout
 from harness.errors import UserError
 from harness.llm.log_lines import Record
 from harness.llm.sealed_log import SealedFile
 from harness.llm.sealing import write_sealed
 from harness.places import Merged, merged
+from harness.runner import layout
 from tests.workflow.bundling import runs
 from tests.workflow.bundling.runs import BENCHMARK, FOLDERS, altered, replay
 

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from harness import config
-from harness.config import Preset
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.runner import config
+from harness.runner.config import Preset
 from harness.yaml_files import parse
 from workflow.bundling import manifest, source
 from workflow.bundling.contents import Contents

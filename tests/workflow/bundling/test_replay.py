@@ -13,11 +13,11 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from harness import layout
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.sealed_log import SealedFile
+from harness.runner import layout
 from harness.sandbox import Execution, Outcome, Program
 from harness.verdicts import RememberingSandbox
 from tests.workflow.bundling import runs

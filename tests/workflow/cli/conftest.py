@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.config import Cell
-from harness.items import Item, Status, Verdict
-from harness.trajectory import Decision
-from tests.paper.trajectories.made import Ask, Story, finish, prepare
+from harness.agents.trajectory import Decision
+from harness.benchmarks.items import Item, Status, Verdict
+from harness.runner.config import Cell
+from tests.analysis.trajectories.made import Ask, Story, finish, prepare
 
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
 GMR, COT = Cell("gmr", "gsm_hard", "pool", 0), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from harness import layout
-from harness.config import Cell
+from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.items import Item
-from tests.paper.trajectories.made import Ask, Story, finish, prepare
+from harness.runner import layout
+from harness.runner.config import Cell
+from tests.analysis.trajectories.made import Ask, Story, finish, prepare
 from tests.workflow.cli.conftest import COT, GMR
 from workflow.cli import app
 

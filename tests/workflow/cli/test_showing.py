@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from harness import layout
 from harness.errors import UserError
+from harness.runner import layout
 from tests.workflow.cli.conftest import COT, GMR
 from workflow.cli import app
 from workflow.terminal import Page, visible

@@ -1,0 +1,103 @@
+"""The report as HTML, Markdown and CSV files, and as text for a terminal; the same bytes for the same report."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from analysis.claims.lines import Line, line
+from analysis.claims.report import LABEL, Report
+from analysis.claims.verdicts import Consistency, Verdict
+from analysis.render import csv
+from analysis.render.html import page
+from analysis.render.markdown import escape
+from harness.files import write_atomically
+
+_TEMPLATE = Path(__file__).with_name("report.html.j2")
+_AGAINST = (Consistency.INCONSISTENT, Consistency.PARTLY, Verdict.CONTRADICTED)
+_VERDICT_HEADS = ("In print", "Simulation shows", "In this run")
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write ``claims.html``, ``claims.md`` and ``claims.csv``, each whole or not at all.
+
+    Returns:
+        The files written.
+    """
+    texts = {".html": html(report), ".md": markdown(report), ".csv": csv.render(report)}
+    for ending, text in texts.items():
+        write_atomically(folder / f"{LABEL}{ending}", text)
+    return [folder / f"{LABEL}{ending}" for ending in texts]
+
+
+def html(report: Report) -> str:
+    """One page that needs nothing else: no script, no font, no style sheet, no picture."""
+    sections = list(_sections(report))
+    return page(
+        _TEMPLATE, report=report, sections=sections, heads=_heads(report), words=_VERDICT_HEADS, against=_AGAINST
+    )
+
+
+def markdown(report: Report) -> str:
+    """Warning, summary, a table a section, notes, provenance."""
+    warning = [f"> **{escape(report.warning)}**", ""] if report.warning else []
+    found = [*warning, f"# {escape(report.title)}", "", *_spaced(map(escape, report.summary))]
+    for section, lines in _sections(report):
+        found += [f"## {escape(section)}", "", *_table(report, lines), ""]
+    found += [f"- {escape(note)}" for note in report.notes]
+    if report.provenance:
+        origin = "; ".join(f"{name}: {value}" for name, value in report.provenance)
+        found += ["", f"Provenance: {escape(origin)}"]
+    return "\n".join([*found, ""])
+
+
+def terminal(report: Report, width: int = 100) -> str:
+    """Plain text: the verdicts of a claim in front, its numbers below it."""
+    found = [report.warning, ""] if report.warning else []
+    found += [report.title, *report.summary]
+    for section, lines in _sections(report):
+        found += ["", section, "-" * len(section)]
+        for one in lines:
+            found += _plain(one, width)
+    return "\n".join([*found, "", *(part for note in report.notes for part in textwrap.wrap(note, width))])
+
+
+def _heads(report: Report) -> list[str]:
+    run = ["Measured", *(["Simulation shows"] if report.simulated else []), "In this run"] if report.cells else []
+    return ["The paper says", "Its own numbers", "In print", *run]
+
+
+def _sections(report: Report) -> Iterator[tuple[str, list[Line]]]:
+    for section, judged in report.sections.items():
+        yield section, [line(one, report) for one in judged]
+
+
+def _table(report: Report, lines: Sequence[Line]) -> Iterator[str]:
+    heads = _heads(report)
+    yield f"| {' | '.join(heads)} |"
+    yield f"| {' | '.join(['---'] * len(heads))} |"
+    for one in lines:
+        says = [f"{escape(one.says)} ({escape(one.place)}; {escape(one.key)})", *map(escape, one.remarks)]
+        run = [_cell(one.measured), *([one.shown] if report.simulated else []), one.verdict] if report.cells else []
+        yield f"| {' | '.join(['<br>'.join(says), _cell(one.printed), one.in_print, *run])} |"
+
+
+def _cell(texts: Iterable[str]) -> str:
+    return "<br>".join(map(escape, texts))
+
+
+def _plain(one: Line, width: int) -> Iterator[str]:
+    verdicts = [f"in print: {one.in_print}", *([f"run: {one.verdict}"] if one.verdict else [])]
+    shown = f" (simulation: {one.shown})" if one.shown else ""
+    yield ""
+    yield from textwrap.wrap(f"{one.key}: {one.says}", width, subsequent_indent="  ")
+    yield f"  {', '.join(verdicts)}{shown}"
+    for title, texts in (("printed", one.printed), ("measured", one.measured)):
+        for text in texts:
+            yield from textwrap.wrap(f"{title}: {text}", width, initial_indent="    ", subsequent_indent="      ")
+
+
+def _spaced(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield from (text, "")

@@ -1,0 +1,157 @@
+"""The report on all claims: what every file format is made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from analysis import tables
+from analysis.claims import declared
+from analysis.claims.judge import Judged, Run, judge
+from analysis.claims.readings import Timed, by_key
+from analysis.claims.records import Titles, records
+from analysis.claims.seeds import Seeds
+from analysis.claims.verdicts import Outcome
+from analysis.grid import build_grid
+from analysis.notes import conditions
+from analysis.provenance import provenance
+from analysis.published import Published, load
+from analysis.results import Cell
+from analysis.source import Source
+from analysis.timings import read_timings
+from harness.runner import config
+
+LABEL = "claims"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Every claim, judged.
+
+    Attributes:
+        judged: In the order of the declaration.
+        published: Names for what the claims are about.
+        cells: The finished cells there were; none where the print alone was judged.
+        timings: How many timing jobs there were.
+        seeds: Those that there ought to be.
+    """
+
+    judged: tuple[Judged, ...]
+    published: Published
+    cells: tuple[Cell, ...]
+    timings: int = 0
+    seeds: Seeds = field(default_factory=Seeds)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the backbones were simulated."""
+        return any(cell.run.simulated for cell in self.cells)
+
+    @property
+    def warning(self) -> str:
+        """The sentence about simulated backbones, or nothing."""
+        return tables.warning(self.simulated)
+
+    @property
+    def title(self) -> str:
+        """What the report is about, in a line."""
+        if not self.cells:
+            return "The statements of the paper, held against its own numbers"
+        return f"The statements of the paper, held against its own numbers and the run {self.cells[0].run.preset!r}"
+
+    @property
+    def sections(self) -> Mapping[str, Sequence[Judged]]:
+        """The claims by section, in the order of first appearance."""
+        found: dict[str, list[Judged]] = {}
+        for one in self.judged:
+            found.setdefault(one.claim.section, []).append(one)
+        return found
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """How many claims came out which way, a sentence a side."""
+        print_ = _counted(one.consistency for one in self.judged)
+        if not self.cells:
+            return (f"In print: {print_}.", "No finished cell: no run was judged.")
+        verdicts = _counted(one.verdict for one in self.judged)
+        shown = _counted(one.outcome for one in self.judged if one.outcome in _DECIDED)
+        rehearsal = f" The rehearsed ones, in the simulation: {shown or 'none'}." if self.simulated else ""
+        return (f"In print: {print_}.", f"In this run: {verdicts}.{rehearsal}")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know."""
+        return (_PRINT_NOTE, *(self._run_notes() if self.cells else ()))
+
+    @property
+    def provenance(self) -> tuple[tuple[str, str], ...]:
+        """What identifies the run."""
+        return (*provenance(self.cells), ("timings", str(self.timings))) if self.cells else ()
+
+    @cached_property
+    def records(self) -> tuple[Mapping[str, str], ...]:
+        """One line a part of a claim."""
+        return records(self.judged, self.titles, simulated=self.simulated)
+
+    @cached_property
+    def titles(self) -> Titles:
+        """How keys of benchmarks, methods and backbones read."""
+        methods = {key: entry.title for key, entry in config.methods().items()}
+        return {**methods, **self.published.benchmarks, **self.published.backbones}
+
+    def _run_notes(self) -> tuple[str, ...]:
+        found = [_RUN_NOTE, _VALUE_NOTE, f"Seeds: {self.seeds}. A statement that lacks one of its seeds is not run."]
+        if any(one.calibrated for one in self.judged):
+            found.append(
+                f"{tables.DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a "
+                "statement about them holds is no finding."
+            )
+        changed = conditions(build_grid(self.cells, self.published)).strip()
+        return (*found, changed) if changed else tuple(found)
+
+
+def build(source: Source | None = None, path: Path = declared.PATH) -> Report:
+    """Judge every claim.
+
+    Args:
+        source: Whatever is finished of a preset; ``None`` or no cell judges the print alone.
+        path: The claims.
+
+    Raises:
+        UserError: The claims have a slip, a cell or timing cannot be read, two of them do not go together, or the cells
+            are of no preset that would tell their seeds.
+    """
+    published, claims = load(), declared.load(path)
+    if source is None or not source.cells:
+        return Report(tuple(judge(claim, published, Run()) for claim in claims), published, ())
+    cells, seeds = source.read(), Seeds.of(source.run)
+    timed = read_timings(source.timings, cells)
+    times = {key: Timed(one.per_query, one.seed) for key, one in timed.items()}
+    run = Run(by_key(cells), times, seeds, any(cell.run.simulated for cell in cells))
+    return Report(tuple(judge(claim, published, run) for claim in claims), published, cells, len(timed), seeds)
+
+
+_DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED)
+_PRINT_NOTE = (
+    "In print: the value that the paper's own numbers give; in brackets what the numbers before rounding allow. "
+    "Consistent: it is what the paper says, within the tolerance of the claim. Partly: so for some parts only. Not "
+    "checkable: the paper prints no number for it."
+)
+_RUN_NOTE = (
+    "Measured: mean over seeds and questions with a 95 % percentile bootstrap interval, in which all methods share the "
+    "questions drawn; costs are of a test question. Reproduced: the whole interval lies where the claim says. "
+    "Contradicted: the whole interval lies elsewhere. Undecided: it lies across, or there is none. Not run: a cell is "
+    "missing. A claim of several parts needs all of them."
+)
+_VALUE_NOTE = (
+    "Where the paper names a value, a run must show its direction; whether the interval contains the value is said "
+    "beside it. docs/claims.md has the margins. About the print only: arithmetic that no run can bear out."
+)
+
+
+def _counted(values: Iterable[str]) -> str:
+    times = Counter(values)
+    return ", ".join(f"{count} {value}" for value, count in sorted(times.items(), key=lambda one: (-one[1], one[0])))

@@ -1,0 +1,122 @@
+"""What the study of learning compares, as declared in ``config/studies``: a file a preset, where it has one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.learning.measures import MEASURES
+from analysis.schema import check
+from harness.errors import UserError, unknown
+from harness.files import ROOT
+from harness.runner import config
+from harness.yaml_files import parse
+
+FOLDER = ROOT / "config" / "studies"
+PATH = FOLDER / "learning.yaml"
+BEST_SINGLE = "best_single"
+RANDOM = "random_same_depth"
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One question of the study: method ``a`` minus ``b``, by each of some measures on each of some benchmarks.
+
+    Attributes:
+        asks: The question, as one sentence.
+        b: Key of a method, :data:`BEST_SINGLE` or :data:`RANDOM`.
+    """
+
+    name: str
+    asks: str
+    a: str
+    b: str
+    measures: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The whole declaration.
+
+    Attributes:
+        methods: Keys of the methods there are, in the order in which a report lists them.
+        cost_weight: λ_c of the utility in every row, so that rows can be compared.
+        contrasts: The questions.
+        own_utility: What the methods maximise, in words; a reader of their own utilities needs them.
+        collapsed_entropy: In nats; below it the choice of a backbone counts as settled. ``None`` asks nothing of it.
+        single: The method whose cells are the single backbones, if these are references.
+        trained: The router whose shares of backbones are shown after training, if any are.
+        untrained: The same router before.
+        random: Routers that choose uniformly, each with a fixed depth; may be none.
+    """
+
+    methods: tuple[str, ...]
+    cost_weight: float
+    contrasts: tuple[Contrast, ...]
+    own_utility: str = ""
+    collapsed_entropy: float | None = None
+    single: str | None = None
+    trained: str | None = None
+    untrained: str | None = None
+    random: tuple[str, ...] = ()
+
+
+def path_of(preset: str) -> Path:
+    """The declaration for a preset: its own, or the common one."""
+    own = FOLDER / f"{preset}.yaml"
+    return own if own.is_file() else PATH
+
+
+def load(path: Path = PATH) -> Study:
+    """Read a declaration.
+
+    Raises:
+        UserError: It breaks its schema, names a method or a measure that does not exist, or a contrast twice, or a
+            contrast needs what the declaration leaves out.
+    """
+    document = parse(path)
+    check(document, "learning", path)
+    contrasts = tuple(_contrast(entry) for entry in document.pop("contrasts"))
+    fields = {**document, "random": tuple(document.get("random", ()))}
+    study = Study(methods=tuple(config.methods()), contrasts=contrasts, **fields)
+    _check_names(study, path)
+    for one in study.contrasts:
+        _check_given(one, study, path)
+    return study
+
+
+def _contrast(entry: Mapping[str, Any]) -> Contrast:
+    lists = {key: tuple(entry[key]) for key in ("measures", "benchmarks")}
+    return Contrast(**{**entry, **lists})
+
+
+def _check_names(study: Study, path: Path) -> None:
+    own = [method for method in (study.single, study.trained, study.untrained, *study.random) if method is not None]
+    for method in [*own, *(one.a for one in study.contrasts)]:
+        if method not in study.methods:
+            raise unknown("method", method, study.methods, f"config/methods.yaml; named in {path}")
+    for one in study.contrasts:
+        if one.b not in (*study.methods, BEST_SINGLE, RANDOM):
+            raise unknown("method", one.b, (*study.methods, BEST_SINGLE, RANDOM), f"config/methods.yaml or {path}")
+        for measure in one.measures:
+            if measure not in MEASURES:
+                raise unknown("measure", measure, MEASURES, f"analysis/learning/measures.py; named in {path}")
+    twice = [name for name, times in Counter(one.name for one in study.contrasts).items() if times > 1]
+    if twice:
+        raise UserError(f"{path}: the contrast {twice[0]!r} stands there twice; give each a name of its own")
+
+
+def _check_given(contrast: Contrast, study: Study, path: Path) -> None:
+    """A contrast that nothing could ever answer is a slip in the declaration, not a gap in the results."""
+    needs = {
+        "single": study.single is None and contrast.b == BEST_SINGLE,
+        "random": not study.random and contrast.b == RANDOM,
+        "collapsed_entropy": study.collapsed_entropy is None and "collapse" in contrast.measures,
+    }
+    missing = [field for field, is_missing in needs.items() if is_missing]
+    if missing:
+        raise UserError(f"{path}: the contrast {contrast.name!r} needs `{missing[0]}`, which is not given; add it")

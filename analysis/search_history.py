@@ -1,0 +1,265 @@
+"""How a search for a workflow went: every round, the one that was chosen, and what it was worth on the test questions.
+
+A method that searches keeps its rounds in the facts of its checkpoint, under ``search``, the chosen one under ``best``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.comparable import read_comparable
+from analysis.grid import build_grid
+from analysis.notes import conditions
+from analysis.provenance import provenance, short, table_run_id
+from analysis.published import load as load_published
+from analysis.render.markdown import escape
+from analysis.results import Cell
+from analysis.tables import NOT_RUN, SIMULATED
+from harness.errors import UserError
+from harness.files import write_atomically
+from harness.training.checkpoint import load as load_checkpoint
+from harness.training.loop import CHECKPOINT
+
+_OF_CELL = ("benchmark", "method", "backbone", "seed", "run", "chosen")
+_OF_ROUND = (
+    *("round", "parent", "status", "edit", "modification", "score", "success"),
+    *("calls", "cost", "proposals", "proposal_cost", "reason"),
+)
+_SCORES = (
+    "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
+    "better than the score of the parent. The chosen round is the best, the earliest of equals, and its workflow alone "
+    "answered the test questions. A score that was chosen for being the best of many flatters; the test accuracy "
+    "beside it is the measurement."
+)
+_COSTS = (
+    "Costs are in the paper's unit and cover all questions. Search: all calls of all rounds and the optimizer's. Test: "
+    "one pass over the test questions, which is what tables show. Calls are those of the workflow."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One cell whose method searched.
+
+    Attributes:
+        cell: The cell.
+        rounds: What the checkpoint says of every round.
+        best: The round that was chosen, ``None`` where none was scored.
+        optimizer: Key of the backbone that proposed edits.
+        questions: How many training questions scored a round.
+        converged: Whether the search ended because its best rounds no longer changed.
+    """
+
+    cell: Cell
+    rounds: Sequence[Mapping[str, Any]]
+    best: int | None
+    optimizer: str
+    questions: int
+    converged: bool
+
+    @property
+    def chosen(self) -> Mapping[str, Any] | None:
+        """The chosen round."""
+        return next((one for one in self.rounds if one["round"] == self.best), None)
+
+    @property
+    def cost(self) -> float:
+        """What the search cost."""
+        return float(sum(one["cost"] + one["proposal_cost"] for one in self.rounds))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every search of a run.
+
+    Attributes:
+        searches: In order of benchmark, method, backbone and seed.
+        unfinished: How many cells of the run are missing.
+    """
+
+    searches: tuple[Search, ...]
+    unfinished: int
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells behind it."""
+        return [search.cell for search in self.searches]
+
+    @property
+    def warning(self) -> str:
+        """The sentence about simulated backbones, or nothing for a run on real ones."""
+        return SIMULATED if self.cells[0].run.simulated else ""
+
+
+def build(folders: Iterable[Path]) -> History:
+    """Read the searches of a run.
+
+    Args:
+        folders: Cells of methods that search, of one preset; those not finished are counted and left out.
+
+    Raises:
+        UserError: There is none, one cannot be read, one holds no search, or they do not belong together.
+    """
+    whole = list(folders)
+    finished = [folder for folder in whole if (folder / "run.json").is_file()]
+    if not finished:
+        raise UserError(
+            "no finished cell of a method that searches for a workflow; name aflow under `methods` of the preset and "
+            "give `snakemake --cores all reports/PRESET/search_history.md`"
+        )
+    searches = tuple(map(_read, read_comparable(finished)))
+    return History(searches, len(whole) - len(searches))
+
+
+def _read(cell: Cell) -> Search:
+    path = cell.folder / CHECKPOINT
+    facts = load_checkpoint(path).facts
+    try:
+        return Search(cell, facts["search"], facts["best"], facts["optimizer"], facts["questions"], facts["converged"])
+    except KeyError as error:
+        raise UserError(f"{path} holds no search ({error} is missing); run the cell again, or leave it out") from error
+
+
+def write(history: History, folder: Path) -> list[Path]:
+    """Write ``search_history.md`` and ``search_history.csv``.
+
+    Returns:
+        The files written.
+    """
+    texts = {folder / "search_history.md": to_markdown(history), folder / "search_history.csv": to_csv(history)}
+    for path, text in texts.items():
+        write_atomically(path, text)
+    return list(texts)
+
+
+def to_csv(history: History) -> str:
+    """One row a round, after comment lines that say what the numbers are and which run they come from."""
+    text = io.StringIO()
+    text.write(f"# {history.warning}\n" if history.warning else "")
+    text.write(f"# run {table_run_id(history.cells)}\n")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*_OF_CELL, *_OF_ROUND))
+    for search in history.searches:
+        run = search.cell.run
+        for one in search.rounds:
+            of_cell = (run.benchmark, run.method, run.backbone, run.seed, run.run_id, one["round"] == search.best)
+            writer.writerow([_field(value) for value in (*of_cell, *(one[name] for name in _OF_ROUND))])
+    return text.getvalue()
+
+
+def _field(value: object) -> object:
+    return f"{value:.10g}" if isinstance(value, float) else value
+
+
+def to_markdown(history: History) -> str:
+    """The text of the file: warning, caption, how to read it, all searches in a table, then one part a search."""
+    warning = [f"> **{escape(history.warning)}**", ""] if history.warning else []
+    notes = [f"- {escape(note)}" for note in (_SCORES, _COSTS)]
+    opening = [*warning, "# Searches for a workflow", "", escape(_caption(history)), "", *notes, ""]
+    parts = [line for search in history.searches for line in _part(search, history.warning)]
+    origin = "; ".join(f"{name}: {value}" for name, value in provenance(history.cells))
+    return "\n".join([*opening, *_overview(history), *parts, f"Provenance: {escape(origin)}", ""])
+
+
+def _caption(history: History) -> str:
+    run = history.cells[0].run
+    kind = " (SIMULATED backbones)" if run.simulated else ""
+    missing = f" INCOMPLETE: {history.unfinished} cells are not finished." if history.unfinished else ""
+    return f"Preset {run.preset}{kind}.{conditions(build_grid(history.cells, load_published()))}{missing}"
+
+
+def _overview(history: History) -> Iterator[str]:
+    heads = ["Benchmark", "Method", "LLM", "Seed", "Rounds", "Chosen", "Validation (%)", "Test (%)"]
+    rows = [_overview_row(search) for search in history.searches]
+    yield from _table([*heads, "Search cost", "Test cost", "Run"], rows, left=3)
+
+
+def _overview_row(search: Search) -> list[str]:
+    run, items = search.cell.run, search.cell.items
+    return [
+        *map(escape, (run.benchmark_title, run.method_title, run.backbone)),
+        str(run.seed),
+        str(len(search.rounds)),
+        NOT_RUN if search.best is None else str(search.best),
+        _score(search.chosen),
+        f"{100 * sum(items.correct) / len(items.correct):.2f}",
+        f"{search.cost:.4f}",
+        f"{sum(items.cost_total):.4f}",
+        short(run.run_id),
+    ]
+
+
+def _part(search: Search, warning: str) -> Iterator[str]:
+    run = search.cell.run
+    marked = ", SIMULATED" if warning else ""
+    title = f"{run.method_title}, {run.benchmark_title}, {run.backbone}, seed {run.seed}{marked}"
+    yield from (f"## {escape(title)}", "")
+    end = "its best rounds no longer changed" if search.converged else "its rounds were used up"
+    told = (
+        f"Run {short(run.run_id)}. Optimizer: {search.optimizer}. {search.questions} training questions a round, "
+        f"{len(search.cell.items.correct)} test questions. The search ended because {end}."
+    )
+    yield from (escape(told), "")
+    heads = ["Round", "Parent", "Edit", "Score (%)", "Better", "Calls", "Cost", "Optimizer's cost"]
+    yield from _table(heads, [_round_row(one, search.best) for one in search.rounds], left=3)
+    yield from _chosen(search)
+
+
+def _round_row(one: Mapping[str, Any], best: int | None) -> list[str]:
+    number = f"**{one['round']}**" if one["round"] == best else str(one["round"])
+    better = {None: "", True: "yes", False: "no"}[one["success"]]
+    parent = "" if one["parent"] is None else str(one["parent"])
+    costs = (f"{one['cost']:.4f}", f"{one['proposal_cost']:.4f}")
+    return [number, parent, _edit(one), _score(one), better, str(one["calls"]), *costs]
+
+
+def _edit(one: Mapping[str, Any]) -> str:
+    """What a round tried, or why there was nothing to score."""
+    if one["status"] == "no_proposal":
+        return f"*no edit to try*: {escape(_line(one['reason']))}"
+    return escape(f"{one['edit']}: {_line(one['modification'])}") if one["edit"] else "start workflow"
+
+
+def _score(one: Mapping[str, Any] | None) -> str:
+    return NOT_RUN if one is None or one["score"] is None else f"{one['score']:.2f}"
+
+
+def _chosen(search: Search) -> Iterator[str]:
+    chosen = search.chosen
+    if chosen is None:
+        yield from ("No round was scored; the start workflow answered the test questions.", "")
+        return
+    yield from (f"**The workflow of round {search.best}**", "")
+    for number, node in enumerate(chosen["workflow"], 1):
+        yield f"{number}. {escape(_in_words(node))}"
+    yield from ("", "The answer is the output of the last step.", "")
+
+
+def _in_words(node: Mapping[str, Any]) -> str:
+    """One step as a sentence or three."""
+    times = "once" if node["repeat"] == 1 else f"{node['repeat']} times, the first greedily and the others sampled,"
+    seen = [name for name in node["inputs"] if name != "question"]
+    what = " and ".join(["the question", *(f"what {name} gave" for name in seen)])
+    told = _line(node["instruction"])
+    words = f"{node['id']}: {node['operator']} runs {times} on {what}" + (f", told: “{told}”." if told else ".")
+    if node["when"] is None:
+        return words
+    instead = seen[0] if seen else node["when"]["node"]
+    return (
+        f"{words} Only if {node['when']['node']} {node['when']['is']}; if not, what {instead} gave stands in its place."
+    )
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
+    rule = ["---"] * left + ["--:"] * (len(heads) - left)
+    yield from (f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
+    yield ""

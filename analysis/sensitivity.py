@@ -1,0 +1,141 @@
+"""The worlds of ``config/sensitivity.yaml``: one assumed parameter of the simulation at an end of its range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from analysis.measures import Key
+from harness.errors import unknown
+from harness.files import ROOT
+from harness.runner import config, layout
+from harness.runner.config import POOL, Cell, Preset
+from harness.simulator.parameters import DEFAULT_FILE, Settings, load_settings
+from harness.yaml_files import parse, read_yaml
+
+PATH = ROOT / "config" / "sensitivity.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """A statement about two rows: the first is more accurate than the second, or costs less.
+
+    Attributes:
+        title: Heading of its column.
+        measure: ``accuracy`` or ``cost``.
+        first: What it is about.
+        second: What that is compared with, on the same benchmark.
+    """
+
+    title: str
+    measure: str
+    first: Key
+    second: Key
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark of both rows."""
+        return self.first.benchmark
+
+    def applies_to(self, preset: Preset) -> bool:
+        """Whether a preset has the benchmark and the backbones."""
+        rows = {self.first.backbone, self.second.backbone} - {POOL}
+        return self.benchmark in preset.benchmarks and rows <= set(preset.backbones)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One simulated world and the cells that are run in it.
+
+    Attributes:
+        parameter: The one that is changed; empty for the world as stated.
+        stated: Its stated value; 1 for a list or mapping.
+        value: Its value in this world; a factor for a list or mapping.
+        preset: Name of the preset that has this world.
+        cells: One for each row that a conclusion names.
+    """
+
+    parameter: str
+    stated: float
+    value: float
+    preset: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where the cells lie."""
+        return tuple(layout.cell(self.preset, cell) for cell in self.cells)
+
+
+def plan(preset: Preset, path: Path = PATH) -> list[World]:
+    """The worlds of a preset: as stated first, then every parameter at each end of its range.
+
+    Args:
+        preset: The run whose worlds are varied; its first seed is used.
+        path: A file in the form of ``config/sensitivity.yaml``.
+
+    Returns:
+        Nothing for a run on real models, in a world that is changed already, or without any of the rows.
+
+    Raises:
+        UserError: The file has a slip or names a parameter that does not exist.
+    """
+    found = conclusions(preset, path)
+    if not preset.simulated or preset.simulator or not found:
+        return []
+    keys = sorted({key for conclusion in found for key in (conclusion.first, conclusion.second)})
+    cells = tuple(Cell(key.method, key.benchmark, key.backbone, preset.seeds[0]) for key in keys)
+    settings = load_settings()
+    changed = [
+        World(parameter, _stated(parameter, settings), end, f"{preset.name}@{parameter}={end}", cells)
+        for parameter in _document(path)["parameters"]
+        for end in _ends(parameter, settings, path)
+    ]
+    return [World("", 0.0, 0.0, preset.name, cells), *changed]
+
+
+def conclusions(preset: Preset, path: Path = PATH) -> list[Conclusion]:
+    """The conclusions about rows that a preset has, in the order of the file."""
+    found = [_conclusion(entry) for entry in _document(path)["conclusions"]]
+    return [conclusion for conclusion in found if conclusion.applies_to(preset)]
+
+
+@cache
+def _document(path: Path) -> Any:
+    document = read_yaml(path, parse(ROOT / "workflow" / "schemas" / "sensitivity.schema.yaml"))
+    for entry in document["conclusions"]:
+        rows = [entry["first"], entry["second"]]
+        _check_names("benchmark", [entry["benchmark"]], parse(ROOT / "config" / "benchmarks.yaml"), path)
+        _check_names("method", [row["method"] for row in rows], config.methods(), path)
+        backbones = [*parse(ROOT / "config" / "backbones.yaml"), POOL]
+        _check_names("backbone", [row["backbone"] for row in rows], backbones, path)
+    return document
+
+
+def _check_names(kind: str, names: Iterable[str], known: Iterable[str], path: Path) -> None:
+    """A mistyped name would look like a row that the preset does not have, and be left out in silence."""
+    choices = list(known)
+    for name in names:
+        if name not in choices:
+            raise unknown(kind, name, choices, f"config/{kind}s.yaml; named in {path.name}")
+
+
+def _conclusion(entry: Mapping[str, Any]) -> Conclusion:
+    first, second = (Key(benchmark=entry["benchmark"], **entry[side]) for side in ("first", "second"))
+    return Conclusion(entry["title"], entry["measure"], first, second)
+
+
+def _stated(parameter: str, settings: Settings) -> float:
+    value = settings.document["parameters"][parameter]["value"]
+    return 1.0 if isinstance(value, Mapping | list) else float(value)
+
+
+def _ends(parameter: str, settings: Settings, path: Path) -> list[float]:
+    """An end that is the stated value is no other world."""
+    ranges = settings.ranges()
+    if parameter not in ranges:
+        raise unknown("parameter", parameter, ranges, f"config/{DEFAULT_FILE.name}; named in {path.name}")
+    return [float(end) for end in ranges[parameter] if float(end) != _stated(parameter, settings)]

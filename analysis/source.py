@@ -1,0 +1,54 @@
+"""What an artefact is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analysis.comparable import read_comparable
+from analysis.results import Cell
+from harness.errors import UserError
+from harness.runner.config import Preset
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files one artefact of one preset is made from.
+
+    Attributes:
+        cells: Folders of finished cells, in any order.
+        preset: The run they belong to; ``None`` where an artefact is made from cells alone.
+        timings: Folders of finished timing jobs.
+        options: What the entry of ``config/artefacts.yaml`` tells the module under ``options``.
+    """
+
+    cells: tuple[Path, ...] = ()
+    preset: Preset | None = None
+    timings: tuple[Path, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cells: Sequence[Path], **options: Any) -> Source:
+        """A source of cells alone."""
+        return cls(tuple(cells), options=options)
+
+    def read(self) -> tuple[Cell, ...]:
+        """The cells, in a fixed order.
+
+        Raises:
+            UserError: When there is none, one cannot be read, or two of them cannot stand in one artefact.
+        """
+        return read_comparable(self.cells)
+
+    @property
+    def run(self) -> Preset:
+        """The preset, for the artefacts that say something of a run without reading a cell.
+
+        Raises:
+            UserError: There is none.
+        """
+        if self.preset is None:
+            raise UserError("this artefact is made of a preset; name one with --preset")
+        return self.preset

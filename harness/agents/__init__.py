@@ -1,0 +1,1 @@
+"""Agents: roles, prompts, one activation, the code tools, and the record of what happened."""

@@ -1,0 +1,156 @@
+"""One activation of a role: its prompt, its call, its tool, its second call (paper, Agent Role Profiles; D-PROMPT-2).
+
+What happens around the call of a role stands in the catalogue. Every role acts on every benchmark, so a tool that
+finds nothing to work on says so in one line.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, Value, programs
+from harness.agents.hints import candidates
+from harness.agents.prompts import RECORDS_HEADER, Record, agent_prompt
+from harness.agents.roles import Role
+from harness.agents.trajectory import Context
+from harness.benchmarks.extraction import fenced_blocks
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
+from harness.llm.request import Message
+
+# Lines of tools hold no digit of their own and never say "answer is": either could pass for an answer.
+NO_ENTRY = "The encyclopedia has no result for these keywords."
+
+
+class Formats(NamedTuple):
+    """What an agent is told of the form of its replies; empty for nothing.
+
+    Attributes:
+        first: Of the first call, in the system text.
+        second: Of the second one, behind its instruction; empty also where that shares the rules of the first.
+    """
+
+    first: str
+    second: str = ""
+
+
+async def act(
+    role: Role,
+    backbone: str,
+    item: Item,
+    records: Sequence[Record],
+    context: Context,
+    *,
+    step: int,
+    slot: int = 0,
+    note: str = "",
+    header: str = RECORDS_HEADER,
+    second_call: str | None = None,
+    formats: Formats | None = None,
+    temperature: float | None = 0.0,
+) -> str:
+    """Let an agent contribute once.
+
+    The backbone is asked once, or twice where there is a second call: that one continues the conversation, sees the
+    first reply with what the tool added to it, and its own reply replaces the first. Unless an agent has formats of its
+    own, the output rules of the benchmark stand in the system text, which both calls share.
+
+    Args:
+        role: Who acts.
+        backbone: Key of the backbone behind the role.
+        item: The question.
+        records: Contributions of others that the agent may see, in the order in which they are shown.
+        context: Where the output rules, models and tools are.
+        step: Step of the trajectory, counted from 1.
+        slot: Tells agents of one step apart.
+        note: What the agent is told beyond its role.
+        header: What stands above the records.
+        second_call: What a role without a second call of its own is asked to do in one; ``None`` for no such call.
+        formats: What it is told of the form of its replies instead of the benchmark's output rules.
+        temperature: Of both calls, as the context takes it.
+
+    Returns:
+        The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
+        call failed for good (D-GMR-11); after a failed first call there is no second.
+
+    Raises:
+        UserError: The sandbox is broken, or an endpoint is gone.
+    """
+    hints: tuple[str, ...] = ()
+    if role.sees == "test_feedback":
+        records = await gather(_with_feedback(record, item, context) for record in records)
+    elif role.sees == "numeric_hints":
+        hints = await candidates(records, context.code_tools)
+    formats = formats or Formats(context.rules)
+    prompt = agent_prompt(role, formats.first, item, records, hints, note=note, header=header)
+    ask = functools.partial(context.ask, backbone, step=step, slot=slot, role=role.key, temperature=temperature)
+    first = await ask(prompt, purpose="act")
+    if first.error is not None:
+        return ""
+    text = appended(first.text, await _tool_line(role, item, first.text, context))
+    second_call = role.second_call or second_call
+    if second_call is None:
+        return text
+    asked = "\n\n".join(filter(None, (second_call, formats.second)))
+    conversation = (*prompt, Message("assistant", text), Message("user", asked))
+    return (await ask(conversation, purpose="second_call")).text
+
+
+async def _with_feedback(record: Record, item: Item, context: Context) -> Record:
+    """A record with the outcome of the examples, unless there is none or the agent's own tool has put it there."""
+    if not programs(record.text):
+        return record
+    outcome = await context.code_tools.examples(item, record.text)
+    if outcome == NO_EXAMPLE or outcome in record.text:
+        return record
+    return Record(record.speaker, appended(record.text, outcome))
+
+
+async def _tool_line(role: Role, item: Item, reply: str, context: Context) -> str:
+    """What the tool of a role adds to its first reply; empty for nothing."""
+    match role.tool:
+        case "none":
+            return ""
+        case "run_examples":
+            return await context.code_tools.examples(item, reply)
+        case "execute_answer":
+            return _told(await context.code_tools.value(reply)) or NO_PROGRAM
+        case "execute_code":
+            return _told(await context.code_tools.value(reply))
+        case "lookup":
+            # A look-up over the network would make a result depend on the day of the run (D-GEN-7).
+            return NO_ENTRY
+
+
+def _told(value: Value | None) -> str:
+    if value is None:
+        return ""
+    if value.printed is None:
+        return f"The program gave no value: {value.failure}."
+    return f"The program was executed; its variable answer holds {value.printed}"
+
+
+def appended(text: str, addition: str) -> str:
+    """A text with an addition that no extractor takes for a part of the program in the text.
+
+    A program without a fence gets one, and a fence that was never closed is closed.
+    """
+    if not addition or not text.strip():
+        return addition or text
+    if programs(text) == [text]:
+        return f"```python\n{text.rstrip()}\n```\n\n{addition}"
+    for closing in ("", _closing("`", text), _closing("~", text)):
+        whole = f"{text.rstrip()}{closing}\n\n{addition}"
+        blocks = fenced_blocks(whole)
+        if not blocks or not blocks[-1].source.rstrip().endswith(addition):
+            break
+    return whole
+
+
+def _closing(mark: str, text: str) -> str:
+    """A fence that closes any open fence of its kind."""
+    longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
+    return "\n" + mark * max(3, longest)

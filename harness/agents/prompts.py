@@ -1,0 +1,98 @@
+"""How prompts are put together: static text first, the question next, memory last.
+
+In this order the leading blocks of a prompt are the same bytes from question to question and from step to step, which
+is what a server's prefix cache needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.agents.roles import Role
+from harness.benchmarks.items import Item
+from harness.llm.request import Message
+
+RECORDS_HEADER = "What colleagues have contributed so far, oldest first:"
+HINTS_HEADER = "Candidate answers among these contributions:"
+
+
+class Record(NamedTuple):
+    """One contribution shown to a later agent: who spoke, and the text."""
+
+    speaker: str
+    text: str
+
+
+def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, ...]:
+    """A single user message for methods without roles.
+
+    Args:
+        instruction: How to go about the question; may be empty.
+        rules: The benchmark's output rules.
+        item: The question.
+    """
+    return (Message("user", _blocks(instruction, rules, _question(item))),)
+
+
+def agent_prompt(
+    role: Role,
+    rules: str,
+    item: Item,
+    records: Sequence[Record] = (),
+    hints: Sequence[str] = (),
+    *,
+    note: str = "",
+    header: str = RECORDS_HEADER,
+) -> tuple[Message, ...]:
+    """The prompt of one agent: its role and the rules as system text, then the question, then what it may see.
+
+    Args:
+        role: Who the agent is.
+        rules: The output rules, of the benchmark or of the role; may be empty.
+        item: The question.
+        records: Earlier contributions it may see, in memory order.
+        hints: Candidate answers found in the records, shown on one line behind them; no line for none.
+        note: What the agent is told beyond its role, between its instruction and the rules.
+        header: What stands above the records.
+    """
+    candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
+    system = (role.description, role.instruction, note, rules)
+    return team_prompt(system, item, records, candidates, header=header)
+
+
+def team_prompt(
+    system: Sequence[str],
+    item: Item,
+    records: Sequence[Record],
+    closing: str = "",
+    *,
+    header: str = RECORDS_HEADER,
+) -> tuple[Message, ...]:
+    """The prompt of a member of a team.
+
+    Args:
+        system: Blocks of the system text: who the member is, what is asked of it, the output rules.
+        item: The question.
+        records: Contributions it may see, in memory order.
+        closing: What stands behind them.
+        header: What stands above them.
+    """
+    user = _blocks(_question(item), render_records(records, header), closing)
+    return (Message("system", _blocks(*system)), Message("user", user))
+
+
+def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> str:
+    """The block of earlier contributions, numbered in the order given; empty for none."""
+    if not records:
+        return ""
+    parts = [f"[{number}] {record.speaker}:\n{record.text.strip()}" for number, record in enumerate(records, 1)]
+    return "\n\n".join([header, *parts])
+
+
+def _question(item: Item) -> str:
+    return f"Question:\n{item.question}"
+
+
+def _blocks(*blocks: str) -> str:
+    return "\n\n".join(block.strip() for block in blocks if block.strip())

@@ -1,0 +1,129 @@
+"""Roles as data: who an agent is, how it reasons and what happens around its call.
+
+Texts and behaviours stand in ``roles.yaml``; this module only reads and checks them. Names and domains
+follow the paper's appendix on role profiles. The behaviours (feedback, hints, tools, second calls) follow the
+published implementation of the catalogue, because the paper adopts it without describing them.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from harness.errors import unknown
+from harness.yaml_files import read_yaml
+
+CATALOGUE = Path(__file__).with_name("roles.yaml")
+
+Sees = Literal["plain", "test_feedback", "numeric_hints"]
+Output = Literal["text", "code", "program", "formula", "answer", "keywords"]
+Tool = Literal["none", "run_examples", "execute_answer", "execute_code", "lookup"]
+
+DOMAINS = ("Code", "Commonsense", "Math")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One role profile.
+
+    Attributes:
+        key: ``domain/name``; names alone repeat across domains.
+        domain: One of :data:`DOMAINS`.
+        name: Name of the role within its domain; the heading of its records in a prompt.
+        description: One line on who the agent is; opens the system prompt.
+        instruction: How the agent should reason; follows the description in the system prompt.
+        sees: How records of earlier agents are shown to it. ``plain``: as they are. ``test_feedback``: a
+            record that holds a program is followed by the outcome of the visible examples.
+            ``numeric_hints``: a line of candidate answers found in the records is added.
+        output: What the first reply consists of. ``text``: prose. ``code``: the function asked for. ``program``:
+            one that computes the answer. ``formula``: a derivation and an answer line. ``answer``: prose and an answer
+            line. ``keywords``: a list of search terms.
+        tool: What is done with the first reply. ``run_examples``: run its program on the visible examples.
+            ``execute_answer``: run its program and read the variable ``answer``. ``execute_code``: the same,
+            but only where the reply holds a program. ``lookup``: look its keywords up in an encyclopedia.
+        second_call: Instruction of a second call, which sees the first reply with what the tool added to it and
+            which says what it wants back; ``None`` for a role that is called once.
+    """
+
+    key: str
+    domain: str
+    name: str
+    description: str
+    instruction: str
+    sees: Sees
+    output: Output
+    tool: Tool
+    second_call: str | None
+
+    @property
+    def profile(self) -> str:
+        """The text that stands for the role in an embedding: ``domain/name: description``."""
+        return f"{self.key}: {self.description}"
+
+
+_LINE = {"type": "string", "pattern": r"\A\S[^\n]*\S\Z"}
+_FIELDS: dict[str, Any] = {
+    "description": _LINE,
+    "instruction": _LINE,
+    "sees": {"enum": list(get_args(Sees))},
+    "output": {"enum": list(get_args(Output))},
+    "tool": {"enum": list(get_args(Tool))},
+    "second_call": {"anyOf": [{"type": "null"}, _LINE]},
+}
+_SCHEMA = {
+    "type": "object",
+    "minProperties": 1,
+    "propertyNames": {"type": "string", "pattern": rf"\A({'|'.join(DOMAINS)})/[A-Z][A-Za-z]*\Z"},
+    "additionalProperties": {
+        "type": "object",
+        "properties": _FIELDS,
+        "required": list(_FIELDS),
+        "additionalProperties": False,
+    },
+}
+
+
+def load(path: Path) -> tuple[Role, ...]:
+    """The roles declared in a file, in sorted order of their keys.
+
+    Raises:
+        UserError: The file is unreadable or repeats a key, or a field is missing, unknown or invalid.
+    """
+    entries = read_yaml(path, _SCHEMA)
+    return tuple(_role(key, entries[key]) for key in sorted(entries))
+
+
+def _role(key: str, fields: dict[str, Any]) -> Role:
+    domain, name = key.split("/")
+    return Role(key=key, domain=domain, name=name, **fields)
+
+
+@functools.cache
+def catalogue() -> tuple[Role, ...]:
+    """All 26 roles in sorted order of their keys, which is also the order of their indices in a policy."""
+    return load(CATALOGUE)
+
+
+def role(key: str) -> Role:
+    """The role with a key such as ``"Math/Inspector"``.
+
+    Raises:
+        UserError: No such role; the message names the nearest one.
+    """
+    for candidate in catalogue():
+        if candidate.key == key:
+            return candidate
+    raise unknown("role", key, (known.key for known in catalogue()), "harness/agents/roles.yaml")
+
+
+def by_domain(domain: str) -> tuple[Role, ...]:
+    """The roles of one domain, sorted.
+
+    Raises:
+        UserError: No such domain.
+    """
+    if domain not in DOMAINS:
+        raise unknown("domain", domain, DOMAINS, "harness/agents/roles.yaml")
+    return tuple(candidate for candidate in catalogue() if candidate.domain == domain)

@@ -1,0 +1,290 @@
+"""The trajectory of one question: every call and decision a method made, as its context recorded them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness import rng
+from harness.agents.sampling import sample
+from harness.benchmarks.items import Item
+from harness.llm.backbones import Backbone
+from harness.llm.client import ChatClient
+from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from harness.agents.code_tools import CodeTools
+    from harness.llm.embeddings import Embeddings
+
+
+class Episode(NamedTuple):
+    """Which attempt at a question a trajectory is.
+
+    Attributes:
+        epoch: Epoch of the training, counted from 1; 0 for the test.
+        rollout: Which of the rollouts of the question in this epoch, counted from 0.
+    """
+
+    epoch: int
+    rollout: int
+
+
+TEST = Episode(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One use of a model, charged as the method would have paid, whoever answered.
+
+    Attributes:
+        step: Step of the trajectory, counted from 1.
+        purpose: What the call was for, in the method's words (``solve``, ``critique``, ``aggregate`` ...).
+        slot: Tells calls of the same step and purpose apart, in an order that no latency can change.
+        backbone: Key of the backbone.
+        role: Key of the role, empty where there is none.
+        key: Identity of the call in the log.
+        prompt_tokens: As the server reported.
+        completion_tokens: As the server reported.
+        cost: Price of this use in the paper's unit.
+        is_step: Whether the call belongs to a step (counted in ``cost_steps``) or to the final aggregation.
+        finish_reason: As the server reported; ``error`` for a failed call.
+        error: What the server said when it refused for good.
+    """
+
+    step: int
+    purpose: str
+    slot: int
+    backbone: str
+    role: str
+    key: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    is_step: bool
+    finish_reason: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One choice of a policy: which, among how many, at what log-probability."""
+
+    step: int
+    name: str
+    slot: int
+    choice: str
+    options: int
+    log_prob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """What a method did on one question, in order, and the text it answered with.
+
+    Attributes:
+        item: The question.
+        answer: The text to be graded.
+        calls: Every use of a model.
+        decisions: Every choice of a policy.
+        embedded: How many texts it looked at as embeddings.
+        truncated: How many of these were longer than the sentence encoder reads.
+    """
+
+    item: Item
+    answer: str
+    calls: tuple[Call, ...]
+    decisions: tuple[Decision, ...]
+    embedded: int = 0
+    truncated: int = 0
+
+    @property
+    def cost_total(self) -> float:
+        """Price of all calls in the paper's unit (D-GEN-1)."""
+        return sum(call.cost for call in self.calls)
+
+    @property
+    def cost_steps(self) -> float:
+        """Price without the final aggregation call."""
+        return sum(call.cost for call in self.calls if call.is_step)
+
+    @property
+    def depth(self) -> int:
+        """Number of steps executed."""
+        return max((call.step for call in self.calls if call.is_step), default=0)
+
+    @property
+    def final_call(self) -> Call | None:
+        """The call that produced the answer, ``None`` if no model was asked."""
+        return self.calls[-1] if self.calls else None
+
+
+class Context:
+    """A method's only door to models, chance, embeddings and tools, for one attempt at one question.
+
+    Everything asked or decided here is recorded; the record is put into an order of its own, so that neither latency
+    nor concurrency shows in it.
+
+    Attributes:
+        item: The question.
+        rules: The output rules of its benchmark.
+        code_tools: What the tools of roles may do.
+
+    Args:
+        greedy: Let every call take the most probable tokens, whatever a method asks for (D-GEN-2).
+    """
+
+    def __init__(
+        self,
+        item: Item,
+        client: ChatClient,
+        backbones: Mapping[str, Backbone],
+        rules: str,
+        *,
+        code_tools: CodeTools,
+        embeddings: Embeddings,
+        extract: Callable[[Item, str], str | None],
+        seed: int = 0,
+        episode: Episode = TEST,
+        greedy: bool = False,
+    ) -> None:
+        self.item = item
+        self.rules = rules
+        self.code_tools = code_tools
+        self._client = client
+        self._backbones = backbones
+        self._embeddings = embeddings
+        self._extract = extract
+        self._greedy = greedy
+        self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
+        self._calls: list[Call] = []
+        self._decisions: list[Decision] = []
+        self._embedded = 0
+        self._truncated = 0
+
+    async def ask(
+        self,
+        backbone: str,
+        messages: tuple[Message, ...],
+        *,
+        step: int = 1,
+        purpose: str = "solve",
+        slot: int = 0,
+        role: str = "",
+        is_step: bool = True,
+        temperature: float | None = 0.0,
+        max_tokens: int = 2048,
+        draw: int | None = None,
+        response_format: str | None = None,
+    ) -> Reply:
+        """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
+
+        A temperature comes with neither nucleus nor penalty; ``None`` is what the publisher of the backbone has it
+        sample by (D-GEN-2). At 0 the same prompt is the same call and gets the same reply, though each use is charged.
+        Above 0, unless a ``draw`` is given, every call is a sample of its own, which follows from seed, question,
+        episode, step, purpose and slot.
+        """
+        model = self._backbones[backbone]
+        sampling = model.generation if temperature is None else Sampling(temperature)
+        if self._greedy:
+            sampling, draw = GREEDY, 0
+        if draw is None:
+            draw = self._own_draw(step, purpose, slot) if sampling.temperature else 0
+        request = Request(
+            model.model,
+            model.revision,
+            messages,
+            **sampling._asdict(),
+            max_tokens=max_tokens,
+            draw=draw,
+            response_format=response_format,
+        )
+        reply = await self._client.complete(backbone, request)
+        call = Call(
+            step=step,
+            purpose=purpose,
+            slot=slot,
+            backbone=backbone,
+            role=role,
+            key=request.key,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cost=model.cost(reply.prompt_tokens, reply.completion_tokens),
+            is_step=is_step,
+            finish_reason=reply.finish_reason,
+            error=reply.error,
+        )
+        self._calls.append(call)
+        return reply
+
+    def _own_draw(self, step: int, purpose: str, slot: int) -> int:
+        """The sample of a call; servers take a seed of 31 bits."""
+        return rng.index(1 << 31, *self._key, str(step), f"sample of {purpose}", str(slot))
+
+    async def embed(self, text: str) -> NDArray[np.float32]:
+        """The sentence embedding of a text, shape (384,), of unit length."""
+        encoded = await self._embeddings.embed(text)
+        self._embedded += 1
+        self._truncated += encoded.tokens > self._embeddings.encoder.max_tokens
+        return encoded.vector
+
+    def extract(self, text: str) -> str | None:
+        """The answer inside a text, as the benchmark's one extractor finds it; ``None`` where there is none."""
+        return self._extract(self.item, text)
+
+    def uniform(self, step: int, name: str, slot: int = 0) -> float:
+        """A number strictly between 0 and 1, fixed by seed, question, episode and the decision it is for."""
+        return rng.uniform(*self._key, str(step), name, str(slot))
+
+    def draw(
+        self,
+        step: int,
+        name: str,
+        options: Sequence[str],
+        probabilities: NDArray[np.float64],
+        slot: int = 0,
+        *,
+        greedy: bool = False,
+    ) -> int:
+        """The index of one of several options, drawn by the number of the decision.
+
+        Args:
+            step: Step of the trajectory.
+            name: What is decided.
+            options: What can be chosen, as :meth:`decide` is told of it.
+            probabilities: Of the options.
+            slot: Tells decisions of the same step and name apart.
+            greedy: Take the most probable one instead.
+        """
+        return int(probabilities.argmax()) if greedy else sample(probabilities, self.uniform(step, name, slot))
+
+    def bernoulli(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
+        """Whether something of a probability happens, which :meth:`decide` is told of as ``yes`` or ``no``.
+
+        Args:
+            step: Step of the trajectory.
+            name: What is decided.
+            probability: That it happens.
+            slot: Tells decisions of the same step and name apart.
+            greedy: Let it happen where that is more probable than not.
+        """
+        return (0.5 if greedy else self.uniform(step, name, slot)) < probability
+
+    def decide(self, decision: Decision) -> None:
+        """Record one decision of a policy."""
+        self._decisions.append(decision)
+
+    def close(self, answer: str) -> Trajectory:
+        """The finished trajectory."""
+        calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
+        decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
+        return Trajectory(self.item, answer, tuple(calls), tuple(decisions), self._embedded, self._truncated)
+
+
+def fields(record: Call | Decision) -> dict[str, object]:
+    """The columns of a call or a decision."""
+    return dataclasses.asdict(record)

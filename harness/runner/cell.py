@@ -1,0 +1,201 @@
+"""One cell of the DAG: a method trained where it learns, the test questions answered and graded, results written."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from harness.agents.runtime import Runtime
+from harness.errors import StoppedError
+from harness.files import code_of, write_atomically
+from harness.keys import Keys
+from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import CallLog
+from harness.llm.served import Served
+from harness.results import write
+from harness.runner import config_hash, layout
+from harness.runner.evaluation import evaluate, questions_in_flight
+from harness.runner.method import Learner, build
+from harness.runner.plan import Plan
+from harness.runner.progress import Progress
+from harness.runner.setup import as_served, endpoints_of, open_runtime
+from harness.training.loop import CHECKPOINT, Training
+
+logger = logging.getLogger(__name__)
+
+
+async def run(plan: Plan) -> dict[str, Any]:
+    """Run a cell to its end, or go on where an earlier process stopped.
+
+    Returns:
+        The content of ``run.json``.
+
+    Raises:
+        UserError: The log is being written by another process, an endpoint is gone, the disk is full.
+        StoppedError: The task was cancelled; the message says how much is kept.
+    """
+    started, clock = time.time(), time.perf_counter()
+    async with AsyncExitStack() as stack:
+        log = stack.enter_context(CallLog(layout.call_log(plan.preset.name, plan.cell)))
+        if len(log):
+            logger.info("%s: %d finished calls in its log", plan.cell, len(log))
+        stack.push(_what_is_kept(plan, log))
+        attempts = AttemptLog(plan.folder / "attempts.jsonl")
+        stack.callback(attempts.close)
+        runtime, served = await open_runtime(plan, log, attempts, stack)
+        method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
+        in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
+        used, trained, seconds = await _train(plan, method, runtime, served, log, in_flight)
+        runtime.embeddings.seen = Keys()
+        answered = await evaluate(
+            method,
+            plan.test,
+            runtime,
+            Progress(str(plan.cell), len(plan.test)),
+            in_flight=in_flight,
+            folder=plan.folder,
+        )
+        used.update(answered.keys)
+        seal = log.seal(used)
+        identity = {**_identity(plan, served, runtime.tools.sandbox.level), **trained}
+        timing = {
+            "started": started,
+            "wall_s": time.perf_counter() - clock,
+            "host": platform.node(),
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "endpoints": {key: endpoint.urls for key, endpoint in endpoints_of(plan).items()},
+            "training_s": seconds,
+            "calls": {**asdict(runtime.client.counts), "failed_attempts": attempts.failed},
+        }
+    write_atomically(plan.folder / layout.EMBEDDED, b"".join(map(bytes.fromhex, runtime.embeddings.seen)))
+    result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
+    write_atomically(layout.seal(plan.preset.name, plan.cell), orjson.dumps(seal._asdict(), option=orjson.OPT_INDENT_2))
+    write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
+    return result
+
+
+def _what_is_kept(plan: Plan, log: CallLog) -> Callable[..., None]:
+    """Ends a cancelled cell with a word on what is kept, when all is put away but the log."""
+
+    def say(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            raise StoppedError(
+                f"{len(log)} finished calls of {plan.cell} are kept, and the same command goes on with them"
+            ) from error
+
+    return say
+
+
+async def _train(
+    plan: Plan, method: Learner, runtime: Runtime, served: Mapping[str, Served], log: CallLog, in_flight: int
+) -> tuple[Keys, dict[str, Any], dict[str, float]]:
+    """Train a method that learns, or go on with it.
+
+    Returns:
+        Keys of the calls it used, what ``run.json`` says of the training, and its seconds by phase.
+    """
+    if not plan.method.trained:
+        return Keys(), {}, {}
+    facts = _training_facts(plan, runtime, served)
+    training = Training(plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
+    await method.fit(training)
+    used = training.finish()
+    checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
+    return used, {"encoder": facts["encoder"], "checkpoint": checkpoint}, training.seconds
+
+
+def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:
+    simulated = any(one.simulated for one in served.values())
+    return {
+        "preset": plan.preset.name,
+        "method": plan.cell.method,
+        "method_title": plan.method.title,
+        "benchmark": plan.cell.benchmark,
+        "benchmark_title": plan.data.title,
+        "backbone": plan.cell.backbone,
+        "seed": plan.cell.seed,
+        "simulated": simulated,
+        "calibrated": simulated and plan.method.calibrated,
+        "notes": _notes(plan, served.values()),
+        "data": {
+            "source": plan.data.source,
+            "splits": plan.data.splits,
+            "checksum": plan.data.checksum,
+            "split_checksum": plan.data.split_checksum,
+            "n_test": len(plan.test),
+        },
+        "config_hash": plan.config_hash,
+        "code": code_of(plan.method.module),
+        "backbones": {
+            key: {
+                "model": one.model,
+                "served_by": one.owned_by,
+                **one.details,
+                **({"weights": plan.backbones[key].weights} if plan.backbones[key].weights else {}),
+                "revision": as_served(plan.backbones[key], one).revision,
+                "revision_confirmed": one.revision is not None,
+            }
+            for key, one in served.items()
+        },
+        "sandbox": sandbox,
+        "rule_version": plan.benchmark.rule_version,
+    }
+
+
+def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
+    """What a checkpoint says of its training; ``identity`` covers all that can change what is learned."""
+    settings = config_hash.of_cell(plan.preset, plan.cell)
+    settings["preset"]["limit"].pop("test")
+    encoder = runtime.embeddings.encoder.identity
+    made_of = {
+        "settings": settings,
+        "code": code_of(plan.method.module),
+        "data": [plan.data.checksum, plan.data.split_checksum],
+        "revisions": {key: one.revision for key, one in runtime.backbones.items()},
+        "encoder": encoder,
+        "sandbox": runtime.tools.sandbox.level,
+    }
+    return {
+        "identity": hashlib.sha256(orjson.dumps(made_of, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        "preset": plan.preset.name,
+        "simulated": any(one.simulated for one in served.values()),
+        "method": plan.cell.method,
+        "module": plan.method.module,
+        "config": dict(plan.method.config),
+        "backbone": plan.cell.backbone,
+        "benchmark": plan.cell.benchmark,
+        "seed": plan.cell.seed,
+        "training_seed": plan.seed,
+        "encoder": encoder,
+    }
+
+
+def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
+    scales = sorted({str(one.details["length_scale"]) for one in served if "length_scale" in one.details} - {"1"})
+    limit = plan.preset.limit
+    bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
+    share = {} if limit.share is None else {"of the questions": f"{100 * limit.share:g}%"}
+    kept = [
+        f"{bound} {what}"
+        for what, bound in {**share, **bounds, "test questions": limit.test}.items()
+        if bound is not None
+    ]
+    weights = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
+    decoding = ["greedy decoding everywhere"] if plan.preset.greedy else []
+    return [
+        *weights,
+        *decoding,
+        *(f"length_scale {scale}" for scale in scales),
+        *([f"limit: {', '.join(kept)}"] if kept else []),
+    ]

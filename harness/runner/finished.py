@@ -1,0 +1,102 @@
+"""A finished cell taken up again: checked to be of this suite as it stands, its trained method ready to answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from harness.errors import UserError
+from harness.files import code_of
+from harness.llm.backbones import Backbone
+from harness.runner.method import Method, build
+from harness.runner.plan import Plan
+from harness.training.loop import CHECKPOINT, checkpoint
+
+
+def identity(plan: Plan) -> dict[str, Any]:
+    """What ``run.json`` says of the finished cell of a plan.
+
+    Raises:
+        UserError: The cell is not finished, or was made by other code, of other settings or of other questions.
+    """
+    found = answers(plan)
+    if found["code"] != code_of(plan.method.module):
+        raise _other(plan, "code")
+    return found
+
+
+def answers(plan: Plan) -> dict[str, Any]:
+    """The same, whatever code asked for its answers.
+
+    Raises:
+        UserError: The cell is not finished, or was made of other settings or of other questions.
+    """
+    path = plan.folder / "run.json"
+    try:
+        found: dict[str, Any] = orjson.loads(path.read_bytes())
+        said = {name: found[name] for name in ("config_hash", "code")} | {"questions": _questions(**found["data"])}
+    except FileNotFoundError as error:
+        raise UserError(f"{plan.cell} of {plan.preset.name} is not finished; {_again(plan)}") from error
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path} does not tell of a finished cell ({error!r}); {_again(plan)}") from error
+    expected = {
+        "config_hash": plan.config_hash,
+        "questions": (plan.data.checksum, plan.data.split_checksum, len(plan.test)),
+    }
+    for name, value in expected.items():
+        if said[name] != value:
+            raise _other(plan, name)
+    return found
+
+
+def check_backbones(plan: Plan, cell: Mapping[str, Any], backbones: Mapping[str, Backbone]) -> None:
+    """Refuse backbones that are not those the cell asked.
+
+    Args:
+        plan: Of the cell.
+        cell: Its :func:`identity`.
+        backbones: As their servers report them now.
+
+    Raises:
+        UserError: One of them has another name or revision.
+    """
+    for key, backbone in backbones.items():
+        known = cell["backbones"][key]
+        if (known["model"], known["revision"]) != (backbone.model, backbone.revision):
+            raise UserError(
+                f"{plan.cell} asked {known['model']} of revision {known['revision']}; {key} is now {backbone.model} of "
+                f"revision {backbone.revision}; {_again(plan)}"
+            )
+
+
+def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
+    """The method of the cell as it answered the test questions.
+
+    Raises:
+        UserError: Its checkpoint is gone, damaged or another than the cell's.
+    """
+    method: Any = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
+    if plan.method.trained:
+        path = plan.folder / CHECKPOINT
+        found = checkpoint.load(path)
+        if hashlib.sha256(path.read_bytes()).hexdigest() != cell["checkpoint"]:
+            raise UserError(f"{path} is not what the cell answered with; {_again(plan)}")
+        method.load(found)
+    answering: Method = method
+    return answering
+
+
+def _questions(checksum: str, split_checksum: str, n_test: int, **_: str) -> tuple[str, str, int]:
+    return checksum, split_checksum, n_test
+
+
+def _other(plan: Plan, name: str) -> UserError:
+    path = plan.folder / "run.json"
+    return UserError(f"{path}: its {name} is not that of this suite as it stands; {_again(plan)}")
+
+
+def _again(plan: Plan) -> str:
+    return f"make the cell first: `snakemake --cores all {plan.folder / 'run.json'}`"

@@ -1,0 +1,101 @@
+"""Where everything lies below ``results/`` and ``reports/``; the DAG and the command line share these paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.runner.config import Cell
+
+RESULTS = Path("results")
+REPORTS = Path("reports")
+CALL_LOG = "calls.jsonl"
+# In the folder of a cell: SHA-256 of every text that answering the test questions looked at as an embedding.
+EMBEDDED = "embedded.sha256"
+
+
+def base(preset: str) -> str:
+    """The preset whose questions a preset uses: itself, or the one whose simulated world it changes."""
+    return preset.partition("@")[0]
+
+
+def settings(preset: str) -> Path:
+    """The settings of a run, which its jobs read."""
+    return RESULTS / preset / "config.yaml"
+
+
+def manifest(preset: str, benchmark: str) -> Path:
+    """The small file that identifies a benchmark's data and splits."""
+    return RESULTS / base(preset) / "data" / f"{benchmark}.json"
+
+
+def items(preset: str, benchmark: str) -> Path:
+    """The normalised questions."""
+    return RESULTS / base(preset) / "data" / f"{benchmark}.items.jsonl"
+
+
+def hashes(preset: str, benchmark: str) -> Path:
+    """What a bundle without questions holds in their place."""
+    return RESULTS / base(preset) / "data" / f"{benchmark}.hashes.json"
+
+
+def served(preset: str, benchmark: str) -> Path:
+    """What the endpoints of a preset said they serve, before the first call about a benchmark."""
+    return RESULTS / preset / "served" / f"{benchmark}.json"
+
+
+def world(preset: str) -> Path:
+    """The calibrated world of the simulated backbones."""
+    return RESULTS / preset / "world.json"
+
+
+def cell(preset: str, of: Cell) -> Path:
+    """The folder of one cell."""
+    return RESULTS / preset / "cells" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
+
+
+def call_log(preset: str, of: Cell) -> Path:
+    """The call log of a cell; no job's declared output, so that an interrupted job keeps it."""
+    return cell(preset, of) / CALL_LOG
+
+
+def seal(preset: str, of: Cell) -> Path:
+    """What the log of a finished cell is known by."""
+    return cell(preset, of) / "calls.seal.json"
+
+
+def timing(preset: str, of: Cell) -> Path:
+    """The folder of the timing job of one cell."""
+    return RESULTS / preset / "timings" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
+
+
+def embeddings(encoder: str, benchmark: str) -> Path:
+    """The embeddings one encoder made of the texts of one benchmark; a cache shared by all cells."""
+    return RESULTS / "embeddings" / encoder / benchmark
+
+
+def verdicts(benchmark: str) -> Path:
+    """How programs for one benchmark ended in the sandbox; a cache shared by all cells."""
+    return RESULTS / "verdicts" / benchmark
+
+
+def cell_of(folder: Path) -> Cell | None:
+    """The cell whose folder this is; ``None`` where it is another."""
+    match folder.parts:
+        case (_, _, "cells", method, benchmark, backbone, seed) if seed.removeprefix("seed").isdecimal():
+            return Cell(method, benchmark, backbone, int(seed.removeprefix("seed")))
+    return None
+
+
+def spending(preset: str) -> Path:
+    """Where the processes of a preset share what they have spent."""
+    return RESULTS / preset / "spending"
+
+
+def slots() -> Path:
+    """Where the cells of all presets share the limits of servers."""
+    return RESULTS / "slots"
+
+
+def report(preset: str, name: str) -> Path:
+    """One artefact of a preset."""
+    return REPORTS / preset / name

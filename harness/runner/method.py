@@ -1,0 +1,130 @@
+"""What a method is: anything with ``solve``, and with ``fit`` and ``load`` where it learns."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.errors import UserError
+from harness.llm.backbones import Backbone
+
+if TYPE_CHECKING:
+    from harness.results import Answered
+    from harness.training.checkpoint import Checkpoint
+    from harness.training.loop import Training
+
+T = TypeVar("T")
+_LEARNERS = ("fit", "load", "utility")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a method is to work.
+
+    Attributes:
+        backbone: The row of the table: key of a backbone, or ``"pool"``.
+        pool: The backbones the method may ask, in the order of the preset.
+        benchmark: Key of the benchmark.
+        domain: The domain of roles that fits the benchmark.
+        seed: Training seed.
+        max_epochs: Most passes over the training questions, ``None`` for as many as the method wants.
+    """
+
+    backbone: str
+    pool: Mapping[str, Backbone]
+    benchmark: str
+    domain: str
+    seed: int
+    max_epochs: int | None
+
+    @property
+    def one_backbone(self) -> str:
+        """The backbone of the row, for a method that works with one.
+
+        Raises:
+            UserError: The row is the pool.
+        """
+        if self.backbone not in self.pool:
+            raise UserError(
+                f"the row {self.backbone!r} is no backbone, and this method works with one; name backbones under "
+                "`rows` of its entry in config/methods.yaml"
+            )
+        return self.backbone
+
+    def of_benchmark(self, values: Mapping[str, T]) -> T:
+        """What a configuration gives for the benchmark, or its ``default``."""
+        return values.get(self.benchmark, values["default"])
+
+    def epochs(self, wanted: Mapping[str, int]) -> int:
+        """Passes over the training questions of the benchmark, no more than the run allows."""
+        epochs = self.of_benchmark(wanted)
+        return epochs if self.max_epochs is None else min(epochs, self.max_epochs)
+
+
+class Method(Protocol):
+    """One row of a table, ready to answer questions."""
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """Answer one question; the text returned is what gets graded."""
+
+
+class Learner(Method, Protocol):
+    """A method that learns from the training questions before it answers."""
+
+    async def fit(self, training: Training) -> None:
+        """Learn, or go on learning from the last checkpoint."""
+
+    def utility(self, answered: Answered) -> float:
+        """What training maximises, of one graded trajectory; the test questions are measured by it too."""
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Take over what an earlier :meth:`fit` saved.
+
+        Raises:
+            UserError: It was trained for something else than this method's setting.
+        """
+
+
+def settings_of(module: str, config: Mapping[str, Any]) -> Any:
+    """The settings of a configuration entry with the method's own defaults filled in: its ``Config``.
+
+    Raises:
+        UserError: The module does not exist, or the entry has a field its ``Config`` does not know.
+    """
+    try:
+        return _imported(module).Config(**config)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"config/methods.yaml, config of {module}: {error}") from error
+
+
+def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
+    """Make the method a configuration entry describes.
+
+    The module provides ``Config``, a frozen dataclass of the entry's ``config``, and ``build(setting, config)``.
+
+    Returns:
+        A :class:`Method`; where the entry says ``trained``, a :class:`Learner`.
+
+    Raises:
+        UserError: The module does not exist, the entry has a field its ``Config`` does not know, or it says ``trained``
+            of a method that is no :class:`Learner`.
+    """
+    method = _imported(module).build(setting, settings_of(module, config))
+    missing = [name for name in _LEARNERS if trained and not hasattr(method, name)]
+    if missing:
+        raise UserError(
+            f"config/methods.yaml says `trained` of {module}, whose method has no {', '.join(missing)}; add what is "
+            "missing (docs/adding-a-method.md), or remove `trained`"
+        )
+    return method
+
+
+def _imported(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise UserError(f"config/methods.yaml names the module {module!r}, but {error}") from error

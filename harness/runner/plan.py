@@ -1,0 +1,93 @@
+"""Everything a cell is made of, before it runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from harness.benchmarks import Benchmark, benchmark
+from harness.benchmarks.items import Item
+from harness.benchmarks.prepare import Prepared, read
+from harness.files import ROOT
+from harness.llm.backbones import Backbone, load
+from harness.runner import config, config_hash, layout
+from harness.runner.config import Cell, MethodEntry, Preset
+from harness.runner.method import Setting
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a cell is made of, before it runs."""
+
+    preset: Preset
+    cell: Cell
+    method: MethodEntry
+    backbones: Mapping[str, Backbone]
+    benchmark: Benchmark
+    data: Prepared
+    folder: Path
+    shared: tuple[Path, ...]
+
+    @property
+    def test(self) -> list[Item]:
+        """The test questions this preset asks."""
+        limit = self.preset.limit
+        return self.data.test[: limit.count(len(self.data.test), limit.test)]
+
+    @property
+    def train(self) -> list[Item]:
+        """The training questions this preset uses."""
+        limit = self.preset.limit
+        return self.data.train[: limit.count(len(self.data.train), limit.train)]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The backbones this cell may ask."""
+        return config.backbones_of(self.preset, self.cell)
+
+    @property
+    def seed(self) -> int:
+        """What all chance of this cell follows from."""
+        return self.cell.seed + self.method.seed_offset
+
+    @property
+    def config_hash(self) -> str:
+        """What the configuration of this cell is known by in its results."""
+        settings = config_hash.of_cell(self.preset, self.cell)
+        return hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    @property
+    def setting(self) -> Setting:
+        """What the method is told."""
+        return Setting(
+            backbone=self.cell.backbone,
+            pool={key: self.backbones[key] for key in self.rows},
+            benchmark=self.cell.benchmark,
+            domain=self.benchmark.role_domain,
+            seed=self.seed,
+            max_epochs=self.preset.limit.epochs,
+        )
+
+
+def plan(preset: Preset, cell: Cell) -> Plan:
+    """Collect what a cell needs.
+
+    Raises:
+        UserError: A name that is not in the preset, or data that is missing or altered.
+    """
+    config.check_cell(preset, cell)
+    entry = config.methods()[cell.method]
+    return Plan(
+        preset=preset,
+        cell=cell,
+        method=entry,
+        backbones=load(ROOT / "config" / "backbones.yaml", preset.weights),
+        benchmark=benchmark(cell.benchmark),
+        data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
+        folder=layout.cell(preset.name, cell),
+        shared=tuple(layout.seal(preset.name, other) for other in config.sharing(preset, cell)),
+    )

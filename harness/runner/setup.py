@@ -1,0 +1,219 @@
+"""Opening a runtime: endpoints, call log, sandbox and embeddings, as a plan wants them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.agents.code_tools import CodeTools
+from harness.agents.error_share import ErrorShare, places_of
+from harness.agents.runtime import Runtime
+from harness.benchmarks import Tools
+from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import read
+from harness.errors import UserError
+from harness.llm import endpoints
+from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import Backbone
+from harness.llm.budget import Prices
+from harness.llm.call_log import CallLog, logs_below
+from harness.llm.client import ChatClient
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import SentenceEncoder
+from harness.llm.log_index import Seal
+from harness.llm.sealed_log import SealedLog
+from harness.llm.served import Served
+from harness.llm.spending import Spending
+from harness.llm.spending_table import SpendingTable
+from harness.llm.transport import ChatEndpoint
+from harness.runner import config, layout
+from harness.runner.config import Preset
+from harness.runner.plan import Plan
+from harness.sandbox.machine import is_fit
+from harness.verdicts import RememberingSandbox
+
+if TYPE_CHECKING:
+    from harness.simulator import SimulatedEndpoint
+
+logger = logging.getLogger(__name__)
+
+
+async def open_runtime(
+    plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
+) -> tuple[Runtime, Mapping[str, Served]]:
+    """Reach the backbones of a plan and set up all else that its trajectories need, until the stack is closed.
+
+    Returns:
+        The runtime, and what each endpoint says of the model it serves.
+
+    Raises:
+        UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
+            cannot confine the programs of real models.
+    """
+    client = await stack.enter_async_context(_client(plan, log, attempts))
+    served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
+    check_world(plan, served)
+    sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
+    check_confinement(sandbox.level, served)
+    verifier = await stack.enter_async_context(MathVerifier())
+    encoder = SentenceEncoder()
+    embeddings = await stack.enter_async_context(
+        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), name_of(plan))
+    )
+    runtime = Runtime(
+        client=client,
+        backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
+        benchmark=plan.benchmark,
+        tools=Tools(sandbox, verifier),
+        code_tools=CodeTools(sandbox),
+        embeddings=embeddings,
+        seed=plan.seed,
+        errors=ErrorShare(plan.preset.max_error_share, places_of(endpoints_of(plan))),
+        greedy=plan.preset.greedy,
+    )
+    return runtime, served
+
+
+def check_confinement(level: str, served: Mapping[str, Served]) -> None:
+    """Refuse real models where nothing but limits would hold the programs they write; warn where they are simulated.
+
+    Every method and benchmark counts, for roles may run programs on any question.
+
+    Args:
+        level: Of the sandbox.
+        served: What each endpoint says of its model.
+
+    Raises:
+        UserError: A model is real, and the level is the weakest.
+    """
+    if is_fit(level):
+        return
+    real = [key for key, one in served.items() if not one.simulated]
+    if real:
+        raise UserError(
+            f"this machine can hold programs by limits of resources alone (sandbox level {level}), which is not enough "
+            f"for what real models write ({', '.join(real)}); `gmr sandbox doctor` says what is missing, and a Linux "
+            "virtual machine or container has it. Presets with simulated backbones work here"
+        )
+    logger.warning(
+        "sandbox level %s: limits of resources alone hold the programs of the simulated backbones; real models would "
+        "be refused here (gmr sandbox doctor)",
+        level,
+    )
+
+
+def as_served(backbone: Backbone, served: Served) -> Backbone:
+    """The backbone with the revision its server reports, which then is part of every call's identity.
+
+    Raises:
+        UserError: The configuration pins another revision.
+    """
+    pinned = backbone.revision if not served.simulated else None
+    if pinned and served.revision and pinned != served.revision:
+        raise UserError(
+            f"{backbone.key} is pinned to revision {pinned} but its server has {served.revision}; "
+            "serve the pinned revision, or correct config/backbones.yaml"
+        )
+    return replace(backbone, revision=served.revision or backbone.revision)
+
+
+def _client(plan: Plan, log: CallLog, attempts: AttemptLog) -> ChatClient:
+    shared = [sealed_log(path) for path in plan.shared]
+    spending = spending_of(plan, log.path)
+    return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), layout.slots(), spending)
+
+
+def spending_of(plan: Plan, log: Path) -> Spending | None:
+    """What keeps a process within the budget of its preset; ``None`` where it has none.
+
+    Args:
+        plan: Of the cell.
+        log: The call log that the process writes.
+
+    Raises:
+        UserError: A log of the preset is damaged.
+    """
+    if plan.preset.budget is None:
+        return None
+    name = plan.preset.name
+    table = SpendingTable(layout.spending(name))
+    others = [other for other in logs_below(layout.RESULTS / name) if other != log]
+    prices = Prices(plan.backbones.values())
+    return Spending(name, plan.preset.budget, table, log, others, lambda of: _answering(plan.preset, of), prices)
+
+
+def _answering(preset: Preset, log: Path) -> list[SealedLog]:
+    """The sealed logs that answered some calls of a log."""
+    cell = layout.cell_of(log.parent)
+    if cell is None or cell.method not in config.methods():
+        return []
+    seals = [layout.seal(preset.name, other) for other in config.sharing(preset, cell)]
+    return [sealed_log(seal) for seal in seals if seal.exists()]
+
+
+def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
+    """The endpoint of each backbone the cell may ask."""
+    if plan.preset.simulated:
+        return dict.fromkeys(plan.rows, endpoints.simulated())
+    return endpoints.load(endpoints.declared_in(), plan.rows)
+
+
+def in_process(plan: Plan) -> ChatEndpoint | None:
+    """What answers in this process; ``None`` where servers do."""
+    return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
+
+
+def check_world(plan: Plan, served: Mapping[str, Served]) -> None:
+    """Refuse simulated backbones of another server that are not those this process would simulate itself.
+
+    Raises:
+        UserError: The server simulates another world, by other code, or with other lengths; or it does not simulate.
+    """
+    url = endpoints.simulated_url()
+    if not plan.preset.simulated or url is None:
+        return
+    from harness.simulator.endpoint import revision_of
+
+    world = layout.world(plan.preset.name)
+    if not world.exists():
+        raise UserError(f"{world} is missing; make it with `snakemake --cores all {world}`")
+    expected = revision_of(hashlib.sha256(world.read_bytes()).hexdigest(), plan.preset.length_scale)
+    for key, one in served.items():
+        if one.revision != expected:
+            raise UserError(
+                f"{url}, named by {endpoints.SIMULATED_URL}, does not serve {key} as preset {plan.preset.name} has it "
+                f"(revision {one.revision}, expected {expected}); start it with `gmr simulate --preset "
+                f"{plan.preset.name}` and the same --set, in this checkout"
+            )
+
+
+def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
+    """The simulated backbones of a preset, with every benchmark it has."""
+    from harness.simulator import SimulatedEndpoint, World
+
+    pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
+    return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
+
+
+def sealed_log(path: Path) -> SealedLog:
+    """The log of a finished cell, by the path of its seal.
+
+    Raises:
+        UserError: There is no seal, or the log is not the one that was sealed.
+    """
+    try:
+        seal = Seal(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{path} is not a seal ({error}); rerun the cell that makes it") from error
+    return SealedLog(path.with_name(layout.CALL_LOG), seal)
+
+
+def name_of(plan: Plan) -> str:
+    """The plan's folder as the name of a file that no other plan writes."""
+    return "-".join(plan.folder.relative_to(layout.RESULTS).parts)

@@ -1,0 +1,305 @@
+"""What a learning method trains with: its questions, graded attempts at them, checkpoints, and the training log.
+
+An epoch is the unit of resumption. What it produced (log rows, uses of calls, decisions) is written beside its
+checkpoint and before it, so a checkpoint that exists vouches for everything up to its epoch; what an interrupted epoch
+had begun is done again, from the call log.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from harness.agents.runtime import Runtime, Solve
+from harness.agents.trajectory import Context, Episode, Trajectory
+from harness.benchmarks.items import Item, Status
+from harness.concurrency import Turns
+from harness.files import write_atomically
+from harness.keys import Keys
+from harness.results import CALLS, DECISIONS, Answered, rows
+from harness.spool import Spool
+from harness.tables import rows_of, writing_table
+from harness.training import checkpoint
+from harness.training.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Tensors = Mapping[str, NDArray[np.generic]]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+INTERVAL_S = 5.0
+CHECKPOINT = "trained.safetensors"
+_CHECKPOINTS = "checkpoints"
+UPDATES = pa.schema([("epoch", pa.int64()), ("update", pa.int64()), ("measure", pa.string()), ("value", pa.float64())])
+_EPISODE = [("epoch", pa.int64()), ("rollout", pa.int64())]
+TABLES: Mapping[str, pa.Schema] = {
+    "training": UPDATES,
+    "training_calls": pa.schema([*_EPISODE, *CALLS]),
+    "training_decisions": pa.schema([*_EPISODE, *DECISIONS]),
+}
+
+
+class Attempt(NamedTuple):
+    """One graded rollout of training."""
+
+    episode: Episode
+    answered: Answered
+
+
+class Place(NamedTuple):
+    """Where a training is: the epoch and the update, both counted from 1, and how many updates there will be."""
+
+    epoch: int
+    update: int
+    of: int
+
+
+class Training:
+    """The training of one cell.
+
+    Args:
+        items: The training questions.
+        runtime: Where attempts happen.
+        folder: The cell's folder.
+        facts: What identifies the training; a checkpoint with another ``identity`` is not continued.
+        label: Names the cell in progress lines.
+        has_call: Whether the call log holds a call, by its key.
+        in_flight: Attempts under way at the same time.
+
+    Attributes:
+        items: The training questions.
+        seed: Training seed.
+        seconds: Wall-clock time by phase, since this process began.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        runtime: Runtime,
+        folder: Path,
+        facts: Mapping[str, Any],
+        label: str,
+        has_call: Callable[[str], bool],
+        in_flight: int,
+    ) -> None:
+        self.items = tuple(items)
+        self.seed = runtime.seed
+        self._runtime = runtime
+        self._folder = folder
+        self._facts = facts
+        self._label = label
+        self._has_call = has_call
+        self._turns = Turns(in_flight)
+        self._pending = self._emptied()
+        self._finished = 0
+        self._started = self._last = time.monotonic()
+        self._updates = 0
+        self.seconds: dict[str, float] = {}
+
+    async def embed(self, text: str) -> NDArray[np.float32]:
+        """The sentence embedding of a text, shape (384,)."""
+        return (await self._runtime.embeddings.embed(text)).vector
+
+    async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
+        """Let the method try a question once, and grade it.
+
+        Of the attempts that wait, the one at the longest question begins first, for the reason and with the right given
+        in :func:`~harness.runner.evaluation.evaluate`.
+
+        Raises:
+            UserError: Too many attempts have failed, the sandbox is broken, or an endpoint is gone.
+        """
+        async with self._turns.turn(len(item.question)):
+            return Attempt(episode, await self._runtime.attempt(solve, item, episode))
+
+    async def consult(self, purpose: str, episode: Episode, work: Callable[[Context], Awaitable[T]]) -> T:
+        """Let the method ask models something that is no attempt at a question.
+
+        The calls stand in the ledger of the training, where ``purpose`` takes the place of the question's id. Together
+        they count as one attempt, which has failed where the last of them (by step, then slot) has.
+
+        Args:
+            purpose: What it is about, such as ``optimizer``.
+            episode: When.
+            work: Gets a context, and returns what it found out.
+
+        Raises:
+            UserError: Too many attempts have failed, or an endpoint is gone.
+        """
+        context = self._runtime.context(
+            Item(id=purpose, benchmark=self._runtime.benchmark.key, question="", gold=""), episode
+        )
+        found = await work(context)
+        trajectory = context.close("")
+        self._record(episode, trajectory)
+        last = trajectory.final_call
+        failed = last is not None and last.error is not None
+        self._runtime.errors.note(Status.CALL_FAILED if failed else Status.GRADED, last)
+        return found
+
+    def resume(self) -> Checkpoint | None:
+        """The checkpoint to go on from, ``None`` to begin.
+
+        Checkpoints of another training are removed, and such as have lost what they rest on.
+        """
+        for torn in self._checkpoints.glob(".*"):
+            torn.unlink()
+        finished = self._finished_epochs()
+        if not finished:
+            return None
+        found = checkpoint.load(self._checkpoint(finished[-1]))
+        if found.facts.get("identity") != self._facts["identity"]:
+            self._start_over("its checkpoints come from other code, data or configuration")
+            return None
+        if not self._rests_on_files(finished[-1]):
+            self._start_over("files beside its checkpoints or calls in its log are gone")
+            return None
+        self._finished = finished[-1]
+        logger.info("%s: training goes on after epoch %d", self._label, self._finished)
+        optimiser = checkpoint.load(self._optimiser(self._finished))
+        return Checkpoint({**found.tensors, **optimiser.tensors}, found.facts)
+
+    def _start_over(self, why: str) -> None:
+        logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
+        forget(self._folder)
+
+    def _rests_on_files(self, finished: int) -> bool:
+        if not all(self._piece(epoch, name).exists() for epoch in range(finished + 1) for name in TABLES):
+            return False
+        pieces = [self._piece(epoch, "training_calls") for epoch in range(finished + 1)]
+        return all(self._has_call(row["key"]) for piece in pieces for row in rows_of(piece, ["key"]))
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count the time of a block towards a phase."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
+
+    def note(self, place: Place, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
+        """Log one update: what the method measured, and the attempts it learned from.
+
+        Accuracy, costs, depth and calls of the attempts are added to the measures.
+        """
+        measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
+        self._pending["training"].add(
+            [
+                {"epoch": place.epoch, "update": place.update, "measure": name, "value": float(value)}
+                for name, value in measures.items()
+            ]
+        )
+        for episode, one in attempts:
+            self._record(episode, one.trajectory)
+        self._progress(place, measures)
+
+    def _record(self, episode: Episode, trajectory: Trajectory) -> None:
+        for kind in ("calls", "decisions"):
+            found = [{**episode._asdict(), **row} for row in rows(trajectory, kind)]
+            self._pending[f"training_{kind}"].add(found)
+
+    def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
+        """Write the checkpoint of a finished epoch.
+
+        Args:
+            epoch: The epoch; 0 is the state before any training.
+            learned: What the method needs to answer questions; kept for every epoch.
+            optimiser: What it needs besides to go on learning; kept for the last epoch only.
+            facts: What the method wants to know when it loads the checkpoint.
+        """
+        for name, schema in TABLES.items():
+            with writing_table(self._piece(epoch, name), schema) as table:
+                for found in self._pending[name]:
+                    table.add(found)
+        self._pending = self._emptied()
+        whole = {**facts, **self._facts, "epoch": epoch}
+        checkpoint.save(self._optimiser(epoch), Checkpoint(optimiser, whole))
+        checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, whole))
+        for earlier in range(epoch):
+            self._optimiser(earlier).unlink(missing_ok=True)
+        self._finished = epoch
+
+    def finish(self) -> Keys:
+        """Write the tables of the whole training and its last checkpoint into the cell's folder.
+
+        Returns:
+            Keys of all calls the training used.
+        """
+        write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
+        for name, schema in TABLES.items():
+            with writing_table(self._folder / f"{name}.parquet", schema) as table:
+                for epoch in range(self._finished + 1):
+                    table.add(rows_of(self._piece(epoch, name)))
+        return Keys(row["key"] for row in rows_of(self._folder / "training_calls.parquet", ["key"]))
+
+    def _emptied(self) -> dict[str, Spool]:
+        """What an epoch has produced waits on the disk until its checkpoint is written."""
+        return {name: Spool(self._folder) for name in TABLES}
+
+    def _finished_epochs(self) -> list[int]:
+        """The epochs that training can go on from: only the last is sure to have what the optimiser remembers."""
+        moments = self._checkpoints.glob("epoch-*.optimiser.safetensors")
+        epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in moments)
+        return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
+
+    def _piece(self, epoch: int, name: str) -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}.{name}.parquet"
+
+    def _checkpoint(self, epoch: int) -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}.safetensors"
+
+    def _optimiser(self, epoch: int) -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}.optimiser.safetensors"
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self._folder / _CHECKPOINTS
+
+    def _progress(self, place: Place, measures: Mapping[str, float]) -> None:
+        self._updates += 1
+        now = time.monotonic()
+        if now - self._last < INTERVAL_S and place.update < place.of:
+            return
+        self._last = now
+        logger.info(
+            "%s: training, epoch %d, update %d/%d, %.1f %% right, depth %.2f, cost %.2e a question, %.0f s left",
+            self._label,
+            place.epoch,
+            place.update,
+            place.of,
+            100 * measures["accuracy"],
+            measures["depth"],
+            measures["cost_total"],
+            (now - self._started) / self._updates * (place.of - place.update),
+        )
+
+
+def forget(folder: Path) -> None:
+    """Remove the checkpoints of a cell, so that its training starts over."""
+    shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+
+
+def _measures(answered: Sequence[Answered]) -> dict[str, float]:
+    trajectories = [one.trajectory for one in answered]
+    n = len(trajectories)
+    return {
+        "trajectories": n,
+        "accuracy": sum(one.verdict.correct for one in answered) / n,
+        "cost_total": sum(one.cost_total for one in trajectories) / n,
+        "cost_steps": sum(one.cost_steps for one in trajectories) / n,
+        "depth": sum(one.depth for one in trajectories) / n,
+        "calls": sum(len(one.calls) for one in trajectories),
+        "truncated": sum(one.truncated for one in trajectories) / max(sum(one.embedded for one in trajectories), 1),
+    }

@@ -1,0 +1,192 @@
+"""The ablations beside the full system, and the table of variants that they share with other artefacts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import render, tables
+from analysis.artefacts import ablation
+from analysis.published import load
+from analysis.source import Source
+from analysis.statistics import wilson
+from analysis.tables import NOT_RUN
+from analysis.variants import factor, saving
+from harness.errors import UserError
+from tests.analysis.spending import cell_of, record_of, row_of, spend, title
+
+ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
+GAIN, FACTOR = f"Accuracy against {title('gmr')}", f"Cost against {title('gmr')}"
+SWITCHES = list(load().further["ablation"])
+
+
+def build(folders):
+    return ablation.build(Source.of(folders))
+
+
+def pair(write_cell, **changes):
+    """The full system and the ablation of halting on 40 questions: 7 that only the one has right, 2 only the other."""
+    full = [True] * 27 + [False] * 13
+    ablated = [True] * 20 + [False] * 7 + [True] * 2 + [False] * 11
+    return [
+        spend(write_cell("gmr", "pool", correct=full), [1e-4] * 40),
+        spend(write_cell("gmr_no_halting", "pool", correct=ablated, **changes), [2e-4] * 20 + [4e-4] * 20),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "gain", "cost"),
+    [
+        ("gmr_no_llm_router", "gsm_hard", "−14.02", "×0.95"),
+        ("gmr_no_memory_gates", "gsm_hard", "−2.56", "×0.76"),
+        ("gmr_no_memory_gates", "humaneval", "−6.25", "×1.03"),
+        ("gmr_no_halting", "gsm_hard", "−0.47", "×1.43"),
+        ("gmr_no_halting", "humaneval", "−3.12", "×2.69"),
+    ],
+)
+def test_published_differences_are_those_the_paper_speaks_of(write_cell, method, key, gain, cost):
+    table = build([write_cell(one, "pool", key) for one in ("gmr", method)])
+    row = row_of(table, title(method))
+    assert cell_of(table, row, GAIN, "Publ.").text == gain
+    assert cell_of(table, row, FACTOR, "Publ.").text == cost
+
+
+def test_published_costs_are_of_one_question_and_of_all(write_cell):
+    table = build(
+        [spend(write_cell("gmr", "pool"), [1e-4] * 4), spend(write_cell("gmr", "pool", "humaneval"), [1e-4] * 4)]
+    )
+    for name, total, n in (("GSM-Hard, n = 4", 0.587, 1056), ("HumanEval, n = 4", 0.032, 128)):
+        row = row_of(table, name)
+        assert cell_of(table, row, COST, "Publ.").text == f"{1e4 * total / n:.2f}"
+        assert cell_of(table, row, TOTAL, "Publ.").text == f"{total:.3f}"
+        assert cell_of(table, row, TOTAL, "Meas.").text == f"{1e-4 * n:.3f}"
+    assert [group.detail for group in table.groups][2] == "scaled to n = 1056 or 128"
+
+
+def test_measured_differences_are_paired(write_cell):
+    """McNemar by hand: of 9 discordant questions at most 2 on the smaller side, both tails."""
+    table = build(pair(write_cell))
+    row = row_of(table, title("gmr_no_halting"))
+    p = 2 * sum(math.comb(9, k) for k in range(3)) / 2**9
+    assert cell_of(table, row, GAIN, "Meas.").text == "−12.50"
+    assert cell_of(table, row, GAIN, "p").text == f"{p:.3f}"
+    assert cell_of(table, row, FACTOR, "Meas.").text == "×3.00"
+    record = record_of(table, method="gmr_no_halting")
+    assert (record["only_this"], record["only_reference"], record["p"]) == ("2", "7", f"{p:.10g}")
+    assert float(record["gain"]) == -12.5
+    assert float(record["gain_low"]) < -12.5 < float(record["gain_high"])
+    assert float(record["published_gain"]) == pytest.approx(70.08 - 70.55)
+
+
+def test_the_paired_interval_is_that_of_a_bootstrap_written_out(write_cell):
+    record = record_of(build(pair(write_cell)), method="gmr_no_halting")
+    gains = np.array([0] * 20 + [-1] * 7 + [1] * 2 + [0] * 11)
+    costs = np.array([2.0] * 20 + [4.0] * 20)
+    drawn = np.random.default_rng(3).integers(40, size=(20_000, 40))
+    for name, values, scale in (("gain", gains, 100), ("cost_factor", costs, 1)):
+        low, high = np.percentile(scale * values[drawn].mean(axis=1), [2.5, 97.5])
+        assert (float(record[f"{name}_low"]), float(record[f"{name}_high"])) == pytest.approx((low, high), abs=2.6)
+
+
+def test_the_full_system_is_compared_with_nothing(write_cell):
+    table = build(pair(write_cell))
+    row = row_of(table, title("gmr"))
+    assert {cell_of(table, row, GAIN, column).text for column in ("Publ.", "Meas.", "p")} == {""}
+    low, high = wilson(27, 40)
+    assert cell_of(table, row, ACCURACY, "Meas.").below == f"{100 * low:.1f}–{100 * high:.1f}"
+
+
+def test_rows_stand_in_the_order_of_the_paper_benchmark_by_benchmark(write_cell):
+    folders = [write_cell(method, "pool", key) for method in sorted(SWITCHES) for key in ("humaneval", "gsm_hard")]
+    table = build(folders)
+    assert [row.labels[1] for row in table.rows] == [title(method) for method in SWITCHES] * 2
+    assert [row.section for row in table.rows] == ["gsm_hard"] * 7 + ["humaneval"] * 7
+    assert table == build(folders[::-1])
+
+
+def test_one_ablation_alone_has_its_two_rows_and_a_label_of_its_own(write_cell):
+    alone = build([write_cell(method, "pool") for method in ("gmr", "gmr_no_write_gate")])
+    assert [row.labels[1] for row in alone.rows] == [title("gmr"), title("gmr_no_write_gate")]
+    whole = build([write_cell(method, "pool", "humaneval") for method in SWITCHES])
+    assert (whole.label, alone.label) == ("ablation", "ablation-gmr-no-write-gate")
+
+
+def test_what_was_not_run_is_called_so(write_cell):
+    folders = [write_cell("gmr", "pool"), write_cell("gmr", "pool", "humaneval"), write_cell("gmr_no_halting", "pool")]
+    table = build(folders)
+    [row] = [row for row in table.rows if row.labels[:2] == ("HumanEval, n = 4", title("gmr_no_halting"))]
+    dashes = [(group, "Meas.") for group in (ACCURACY, COST, TOTAL, GAIN, FACTOR)]
+    assert {cell_of(table, row, *place).text for place in dashes} == {NOT_RUN}
+    assert row.labels[2] == ""
+    assert any("not run" in note for note in table.notes)
+    without = build(folders[2:])
+    assert cell_of(without, without.rows[0], "Accuracy against gmr", "Meas.").text == NOT_RUN
+
+
+def test_the_power_of_the_comparison_is_told(write_cell):
+    table = build(pair(write_cell))
+    detectable = float(record_of(table, method="gmr_no_halting")["detectable"])
+    assert any(f"power: {detectable:.1f} points" in note for note in table.notes)
+    assert not any("too few questions" in note for note in table.notes)
+    same = build([write_cell(method, "pool", "humaneval") for method in ("gmr", "gmr_no_halting")])
+    assert record_of(same, method="gmr_no_halting")["detectable"] == "inf"
+    assert any("1 of 1 comparisons too few questions" in note for note in same.notes)
+
+
+def test_rows_of_other_seeds_are_named(write_cell):
+    folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
+    table = build([*folders, write_cell("gmr_no_halting", "pool")])
+    assert [row.labels[2] for row in table.rows] == ["0, 1", "0"]
+    assert any("other seeds" in note and f"{title('gmr_no_halting')} on GSM-Hard" in note for note in table.notes)
+    same = build([*folders, *(write_cell("gmr_no_write_gate", "pool", seed=seed) for seed in (0, 1))])
+    assert not any("other seeds" in note for note in same.notes)
+
+
+def test_other_questions_are_refused(write_cell):
+    folders = [write_cell("gmr", "pool"), write_cell("gmr_no_halting", "pool", correct=[True] * 5)]
+    with pytest.raises(UserError, match="test items of gsm_hard"):
+        build(folders)
+
+
+def test_a_smaller_p_than_is_printed(write_cell):
+    table = build(
+        [
+            write_cell("gmr", "pool", correct=[True] * 40),
+            write_cell("gmr_no_halting", "pool", correct=[True] * 10 + [False] * 30),
+        ]
+    )
+    assert cell_of(table, row_of(table, title("gmr_no_halting")), GAIN, "p").text == "< 0.001"
+
+
+def test_every_record_says_where_it_comes_from_and_every_format_warns(write_cell, tmp_path):
+    table = build(pair(write_cell))
+    assert len({tuple(record) for record in table.records}) == 1
+    for name in ("seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"):
+        assert all(record[name] for record in table.records)
+    for path in render.write(table, tmp_path / "reports", "ablation"):
+        assert tables.SIMULATED in path.read_text(), path.name
+
+
+@given(st.floats(0.01, 100))
+def test_a_cost_as_factor_and_as_saving(ratio: float):
+    """A row that costs more than the reference is one against which the reference saves."""
+    shown = saving(ratio)
+    value = float(shown.replace("−", "-"))
+    assert value == pytest.approx(100 * (1 - 1 / ratio), abs=0.0051)
+    assert shown.startswith("−") == (value < 0)
+    assert float(factor(ratio).removeprefix("×")) == pytest.approx(ratio, abs=0.0051)
+
+
+def test_the_legend_tells_of_seeds_only_where_there_are_several(write_cell):
+    def legend(folders):
+        [note] = [note for note in build(folders).notes if note.startswith("Against")]
+        return note
+
+    folders = [write_cell(method, "pool", seed=seed) for method in ("gmr", "gmr_no_halting") for seed in (0, 1)]
+    assert "interval over questions and seeds; p of the exact McNemar test on seed 0," in legend(folders)
+    assert "interval over questions; p" in legend([folders[0], folders[2]])
+    assert "McNemar test on seed 1, the lowest that was run," in legend([folders[1], folders[3]])

@@ -1,0 +1,107 @@
+"""The price table: what the paper prints, what the suite counts with, and where they part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from analysis import render, tables
+from analysis.artefacts import backbones
+from analysis.source import Source
+from analysis.tables import Row, Table
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.runner import config
+
+PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
+
+
+def build(preset: str = "embedded", **overrides: object) -> Table:
+    return backbones.build(Source(preset=config.preset(preset, overrides)))
+
+
+def row(table: Table, key: str) -> Row:
+    (found,) = [one for one, record in zip(table.rows, table.records, strict=True) if record["backbone"] == key]
+    return found
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
+    """The declaration, to be changed; :func:`write` puts it where the table reads it."""
+    monkeypatch.setattr(backbones, "BACKBONES", tmp_path / "backbones.yaml")
+    entries: dict[str, dict[str, object]] = yaml.safe_load((ROOT / "config" / "backbones.yaml").read_text())
+    return entries
+
+
+def write(entries: dict[str, dict[str, object]]) -> None:
+    backbones.BACKBONES.write_text(yaml.safe_dump(entries, sort_keys=False))
+
+
+@pytest.mark.parametrize("key", list(PRINTED))
+def test_size_and_prices_are_those_printed(key: str) -> None:
+    texts = [entry.text for entry in row(build(), key).entries[:6]]
+    printed = [f"{PRINTED[key][name]:g}" for name in ("size", "input", "output")]
+    assert texts == [text for text in printed for _ in range(2)]
+    assert not any(entry.sign or entry.beside for entry in row(build(), key).entries)
+
+
+def test_another_size_is_flagged_with_its_difference(declared: dict[str, dict[str, object]]) -> None:
+    declared["qwen-2.5-14B"]["parameters_b"] = 14.7
+    write(declared)
+    table = build()
+    entries = row(table, "qwen-2.5-14B").entries
+    assert [entry.sign for entry in entries[1:6:2]] == [backbones.OFF] * 3
+    assert [entry.beside for entry in entries[1:6:2]] == ["+0.7", "+0.0021", "+0.007"]
+    assert any(note.startswith(backbones.OFF) for note in table.notes)
+    assert not any(note.startswith(backbones.OFF) for note in build_unchanged().notes)
+
+
+def build_unchanged() -> Table:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backbones, "BACKBONES", ROOT / "config" / "backbones.yaml")
+        return build()
+
+
+def test_a_backbone_of_ones_own_has_a_row_and_one_that_is_gone_keeps_its_own(
+    declared: dict[str, dict[str, object]],
+) -> None:
+    declared["own-7B"] = {**declared.pop("llama-3.1-8B"), "parameters_b": 7}
+    write(declared)
+    table = build()
+    assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
+    own, gone = row(table, "own-7B").entries, row(table, "llama-3.1-8B").entries
+    assert [entry.text for entry in own[:6]] == ["", "7", "", "0.021", "", "0.07"]
+    assert not any(entry.sign for entry in own)
+    assert [entry.text for entry in gone[:6]] == ["8", tables.NOT_RUN, "0.024", tables.NOT_RUN, "0.08", tables.NOT_RUN]
+
+
+def test_what_is_asked_follows_the_preset() -> None:
+    simulated = build(backbones=["qwen-2.5-32B"])
+    assert [entry.text for entry in row(simulated, "qwen-2.5-32B").entries[6:]] == ["simulated", "not pinned", "32768"]
+    assert [entry.text for entry in row(simulated, "qwen-2.5-14B").entries[6:]] == [tables.NOT_RUN] * 3
+    assert simulated.simulated
+    real = build("paper")
+    assert row(real, "qwen-2.5-14B").entries[6].text == "by a server"
+    assert not real.simulated
+
+
+def test_a_pinned_revision_is_shown_of_servers_only(declared: dict[str, dict[str, object]]) -> None:
+    declared["qwen-2.5-14B"]["revision"] = "cf98f3b3bbb457ad9e2bb7baf9a0125b6b88caa8"
+    write(declared)
+    assert row(build("paper"), "qwen-2.5-14B").entries[7].text == "cf98f3b3bbb4"
+    assert row(build(), "qwen-2.5-14B").entries[7].text == "not pinned"
+
+
+def test_the_files_are_the_same_twice_and_name_the_preset(tmp_path: Path) -> None:
+    written = [
+        [path.read_bytes() for path in render.write(build(), tmp_path / name, "backbones")] for name in ("one", "two")
+    ]
+    assert written[0] == written[1]
+    assert all(record["preset"] == "embedded" and len(record["config_hash"]) == 64 for record in build().records)
+
+
+def test_without_a_preset_it_cannot_be_made() -> None:
+    with pytest.raises(UserError, match="name one with --preset"):
+        backbones.build(Source())

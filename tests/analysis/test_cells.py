@@ -1,0 +1,245 @@
+"""Reading cells: what is taken from them and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.comparable import read_comparable
+from analysis.results import read
+from harness.benchmarks.items import Status
+from harness.errors import UserError
+
+FILES = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """The one line a user reads."""
+    with pytest.raises(UserError) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def change_run(folder: Path, **changes: Any) -> None:
+    path = folder / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def change_items(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    path = folder / "items.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def with_column(name: str, values: list[Any]) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.set_column(table.column_names.index(name), name, pa.array(values))
+
+
+def test_a_cell_comes_back_as_written(write_cell):
+    folder = write_cell(
+        "cot", "qwen-2.5-32B", "math", seed=2, correct=[True, False], statuses=["graded", "unparsable"],
+        math_verify=[True, None], notes=["limit: 2\ntest items"], calibrated=True,
+    )  # fmt: skip
+    cell = read(folder)
+    assert (cell.run.method, cell.run.backbone, cell.run.benchmark, cell.run.seed) == ("cot", "qwen-2.5-32B", "math", 2)
+    assert cell.run.calibrated
+    assert cell.run.notes == ("limit: 2 test items",)
+    assert cell.run.data.n_test == 2
+    assert cell.items.correct == (True, False)
+    assert cell.items.status == (Status.GRADED, Status.UNPARSABLE)
+    assert cell.items.math_verify == (True, None)
+    assert cell.items.cost_total == (0.25, 0.25)
+
+
+def test_rows_come_in_the_order_of_the_items(write_cell):
+    folder = write_cell(correct=[True, False, False])
+    before = read(folder)
+    change_items(folder, lambda table: table.take([2, 0, 1]))
+    assert read(folder).items == before.items
+
+
+def test_further_keys_of_the_writer_do_no_harm(write_cell):
+    folder = write_cell()
+    change_run(folder, wall_clock="elsewhere")
+    assert read(folder).run.method == "single"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(write_cell, name):
+    folder = write_cell()
+    (folder / name).unlink()
+    assert name in refusal(lambda: read(folder))
+
+
+def test_a_folder_that_is_none(tmp_path):
+    assert "run.json" in refusal(lambda: read(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, True])
+def test_another_schema_version(write_cell, version):
+    folder = write_cell()
+    change_run(folder, schema=version)
+    assert "schema" in refusal(lambda: read(folder))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_damaged_run_file(write_cell, text):
+    folder = write_cell()
+    (folder / "run.json").write_text(text)
+    assert "run.json" in refusal(lambda: read(folder))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("seed", "0"), ("simulated", "no"), ("notes", "none"), ("data", {}), ("method", ""), ("run_id", 7)],
+)
+def test_a_field_of_another_type(write_cell, key, value):
+    folder = write_cell()
+    change_run(folder, **{key: value})
+    assert f"$.{key}" in refusal(lambda: read(folder))
+
+
+def test_a_run_that_hides_whether_it_was_simulated(write_cell):
+    folder = write_cell()
+    record = json.loads((folder / "run.json").read_text())
+    del record["simulated"]
+    (folder / "run.json").write_text(json.dumps(record))
+    assert "'simulated' is a required property" in refusal(lambda: read(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda table: table.drop_columns(["status", "text"]), "status, text"),
+        (lambda table: table.slice(1), "3 rows, run.json promises 4"),
+        (with_column("item_id", ["a", "a", "b", "c"]), "twice"),
+        (with_column("correct", [True, None, True, True]), "correct"),
+        (with_column("cost_total", [1.0, 1.0, 1.0, None]), "cost_total"),
+        (with_column("status", ["graded", "timeout", "graded", "graded"]), "'timeout'"),
+        (with_column("status", ["call_failed", "graded", "graded", "graded"]), "without a verdict"),
+        (with_column("prompt_tokens", ["many", "few", "some", "none"]), "not a readable table"),
+    ],
+)
+def test_damaged_items(write_cell, change, named):
+    folder = write_cell()
+    change_items(folder, change)
+    assert named in refusal(lambda: read(folder))
+
+
+def test_items_that_are_no_parquet(write_cell):
+    folder = write_cell()
+    (folder / "items.parquet").write_bytes(b"PAR1 torn")
+    assert "not a readable table" in refusal(lambda: read(folder))
+
+
+def test_narrow_columns_are_as_good_as_wide_ones(write_cell):
+    folder = write_cell()
+    change_items(folder, lambda table: table.set_column(2, "status", pc.dictionary_encode(table["status"])))
+    assert set(read(folder).items.status) == {Status.GRADED}
+
+
+def test_no_cells_at_all():
+    assert "no results" in refusal(lambda: read_comparable([]))
+
+
+def test_the_order_of_the_folders_does_not_matter(write_cell):
+    folders = [write_cell(method, benchmark=key) for method in ("single", "cot") for key in ("mbpp", "math")]
+    assert read_comparable(folders) == read_comparable(reversed(folders))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"simulated": False}, "simulated"),
+        ({"preset": "paper"}, "(paper)"),
+        ({"data": {"source": "x", "splits": "y", "checksum": "other", "split_checksum": "s", "n_test": 4}}, "checksum"),
+        ({"correct": [True] * 3}, "test items of gsm_hard"),
+        ({"rule_version": "2"}, "grading rules of gsm_hard"),
+    ],
+)
+def test_cells_that_cannot_be_compared(write_cell, changes, named):
+    folders = [write_cell("single"), write_cell("cot", **changes)]
+    assert named in refusal(lambda: read_comparable(folders))
+
+
+def test_other_questions_of_another_benchmark_are_no_conflict(write_cell):
+    assert len(read_comparable([write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True])])) == 2
+
+
+def test_other_rules_of_another_benchmark_are_no_conflict(write_cell):
+    assert len(read_comparable([write_cell(benchmark="mbpp"), write_cell(benchmark="math", rule_version="2")])) == 2
+
+
+def test_a_training_on_verdicts_of_other_rules_is_a_condition(write_cell):
+    learned = write_cell("gmr", "pool", rule_version="2", regraded_from="1", notes=["limit: 4 epochs"])
+    assert read(learned).run.notes == ("limit: 4 epochs", "trained on verdicts of rules 1, graded by 2")
+    assert "regraded_from" in refusal(lambda: read(write_cell(regraded_from="")))
+
+
+def test_the_same_cell_twice(write_cell):
+    folders = [write_cell(), write_cell(note="again")]
+    assert "twice" in refusal(lambda: read_comparable(folders))
+
+
+def served(world="w1", **changes):
+    """The identity of a simulated backbone."""
+    known = {"model": "org/A", "served_by": "simulated", "revision": "r1", "revision_confirmed": True, "world": world}
+    return {"backbones": {"a": {**known, **changes}}}
+
+
+def test_cells_of_two_simulated_worlds(write_cell):
+    folders = [write_cell("single", **served("world-1")), write_cell("cot", **served("world-2"))]
+    said = refusal(lambda: read_comparable(folders))
+    assert "different simulated worlds" in said
+    assert all(str(folder) in said for folder in folders)
+    assert len(read_comparable([write_cell("aflow", **served()), write_cell("macnet_tree", **served())])) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "named"),
+    [
+        (served(), served(revision="r2"), "revisions of a between the seeds of gmr (pool) on gsm_hard"),
+        (served(), served(revision=None), "revisions of a"),
+        (served(), served(model="org/B"), "revisions of a"),
+        ({"notes": ["limit: 4 epochs"]}, {"notes": []}, "conditions between the seeds of gmr (pool) on gsm_hard"),
+        ({"notes": ["length_scale 0.2"]}, {"notes": ["length_scale 0.5"]}, "(length_scale 0.5)"),
+    ],
+)
+def test_seeds_that_were_not_run_alike(write_cell, first, second, named):
+    folders = [write_cell("gmr", "pool", seed=seed, **changes) for seed, changes in enumerate((first, second))]
+    assert named in refusal(lambda: read_comparable(folders))
+
+
+@pytest.mark.parametrize("both", [served(revision=None), {}, {"notes": ["limit: 4 epochs"]}])
+def test_seeds_that_were_run_alike(write_cell, both):
+    assert len(read_comparable([write_cell("gmr", "pool", seed=seed, **both) for seed in (0, 1)])) == 2
+
+
+def test_whether_a_server_confirmed_a_revision_is_no_conflict(write_cell):
+    folders = [write_cell("gmr", "pool", seed=seed, **served(revision_confirmed=seed == 0)) for seed in (0, 1)]
+    assert len(read_comparable(folders)) == 2
+
+
+def test_rows_may_differ_in_revision_and_conditions(write_cell):
+    folders = [write_cell("cot", notes=["a"], **served()), write_cell("single", **served(revision="r2"))]
+    assert len(read_comparable(folders)) == 2
+
+
+def test_cells_of_other_weights_do_not_stand_beside_the_original(write_cell):
+    real = {"model": "org/A", "served_by": "vllm"}
+    four = {**real, "model": "org/A-AWQ", "weights": "awq (4 bits)"}
+    folders = [
+        write_cell("single", simulated=False, backbones={"a": real}),
+        write_cell("cot", simulated=False, backbones={"a": four}),
+    ]
+    said = refusal(lambda: read_comparable(folders))
+    assert "different weights of the backbones in one table" in said
+    assert "awq (4 bits)" in said
+    assert "original" in said

@@ -1,0 +1,249 @@
+"""The report on the claims: files, order, warning, provenance, and the command that writes them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from analysis.claims import render
+from analysis.claims.declared import PATH, load
+from analysis.claims.lines import line, number
+from analysis.claims.report import Report, build
+from analysis.published import load as load_published
+from analysis.source import Source
+from analysis.tables import SIMULATED
+from harness.errors import UserError
+from harness.runner import config
+from tests.analysis.spending import spend
+
+EMBEDDED = config.preset("embedded")
+VOID = {"meta", "br", "hr", "img", "link"}
+
+
+@pytest.fixture(scope="module")
+def print_only() -> Report:
+    return build()
+
+
+@pytest.fixture
+def some(write_cell: Any, tmp_path: Path) -> tuple[list[Path], Path]:
+    """Every row of the main table on one benchmark, and a few claims."""
+    kept = ("row_averages", "best_on_four", "gsm_same_pattern", "without_llm_router", "gate_entropy", "seed_overall")
+    document = yaml.safe_load(PATH.read_text(encoding="utf-8"))
+    document["best_on_four"]["over"] = {"benchmark": ["gsm_hard"]}
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump({key: document[key] for key in kept}, sort_keys=False))
+    cells = []
+    for place, row in enumerate(load_published().rows):
+        right = [item % 7 < place % 5 + 2 for item in range(40)]
+        calibrated = row.method in ("single", "cot", "complex_cot")
+        cells.append(write_cell(row.method, row.backbone, "gsm_hard", correct=right, calibrated=calibrated))
+        spend(cells[-1], [1e-4 * (place + item) for item in range(1, 41)])
+    return cells, path
+
+
+def source(cells: list[Path]) -> Source:
+    return Source(tuple(cells), preset=EMBEDDED)
+
+
+class _Balanced(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO("\n".join(one for one in text.splitlines() if not one.startswith("#")))))
+
+
+def test_every_format_has_every_claim(print_only: Report) -> None:
+    keys = [claim.key for claim in load()]
+    page = _Balanced()
+    page.feed(render.html(print_only))
+    assert page.ids == keys
+    assert page.open == []
+    assert list(dict.fromkeys(row["claim"] for row in print_only.records)) == keys
+    text, plain = render.markdown(print_only), render.terminal(print_only)
+    for key in keys:
+        assert key.replace("_", "\\_") in text
+        assert f"\n{key}: " in plain
+
+
+def test_markdown_tables_are_even(some: tuple[list[Path], Path]) -> None:
+    lines = [one for one in render.markdown(build(source(some[0]), some[1])).splitlines() if one.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", one)) for one in lines} == {7}
+
+
+def test_no_run_no_warning(print_only: Report) -> None:
+    for text in (render.html(print_only), render.markdown(print_only), render.terminal(print_only)):
+        assert SIMULATED not in text
+        assert "reproduced," not in text.lower()
+        assert "No finished cell" in text
+    assert all(row["measured"] == row["cells"] == row["simulated"] == "" for row in print_only.records)
+
+
+def test_a_simulated_run_says_so_everywhere(some: tuple[list[Path], Path]) -> None:
+    report = build(source(some[0]), some[1])
+    page = render.html(report)
+    assert page.index(SIMULATED) < page.index("<html")
+    assert "<title>SIMULATED" in page
+    for text in (page, render.markdown(report), render.terminal(report)):
+        assert SIMULATED in text or SIMULATED.replace("_", "\\_") in text
+    assert not any(row["verdict"] in ("reproduced", "contradicted") for row in report.records)
+    assert {one.claim.key: one.verdict.value for one in report.judged} == {
+        "row_averages": "about the print only",
+        "best_on_four": "rehearsed",
+        "gsm_same_pattern": "rehearsed",
+        "without_llm_router": "not run",
+        "gate_entropy": "not run",
+        "seed_overall": "about the print only",
+    }
+
+
+def test_records_carry_provenance(some: tuple[list[Path], Path], tmp_path: Path) -> None:
+    report = build(source(some[0]), some[1])
+    written = render.write(report, tmp_path / "out")
+    assert [path.name for path in written] == ["claims.html", "claims.md", "claims.csv"]
+    found = rows((tmp_path / "out" / "claims.csv").read_text(encoding="utf-8"))
+    assert (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8").startswith(f"# {SIMULATED}\n")
+    measured = [row for row in found if row["measured"]]
+    assert {row["claim"] for row in measured} == {"best_on_four", "gsm_same_pattern"}
+    for row in measured:
+        assert all(
+            row[name] for name in ("cells", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones")
+        )
+        assert row["simulated"] == "true"
+        assert bool(row["measured_all_calls"]) == (row["claim"] == "gsm_same_pattern")
+        assert float(row["low"]) <= float(row["measured"]) <= float(row["high"])
+    pattern = next(row for row in found if row["claim"] == "gsm_same_pattern")
+    assert pattern["cells"] == "gmr/gsm_hard/pool/0 puppeteer/gsm_hard/qwen-2.5-32B/0"
+    assert pattern["print_verdict"] == "inconsistent"
+    assert pattern["claim_print_verdict"] == "partly"
+    missing = next(row for row in found if row["claim"] == "without_llm_router")
+    assert missing["missing"] == "gmr_no_llm_router pool on gsm_hard, seed 0"
+
+
+def test_calibrated_cells_are_marked(some: tuple[list[Path], Path]) -> None:
+    report = build(source(some[0]), some[1])
+    texts = {one.claim.key: line(one, report).measured for one in report.judged}
+    assert all("†" in text for text in texts["best_on_four"])
+    assert not any("†" in text for text in texts["gsm_same_pattern"])
+    assert any(note.startswith("†") for note in report.notes)
+    fitted = {row["calibrated"]: row["contains_published"] for row in report.records if row["low"]}
+    assert set(fitted) == {"true", "false"}
+    assert (fitted["true"], bool(fitted["false"])) == ("", True)
+
+
+def test_conditions_are_counted(some: tuple[list[Path], Path], write_cell: Any) -> None:
+    other = write_cell("gmr", "pool", "mbpp", notes=["length_scale 0.2"])
+    notes = build(source([*some[0], other]), some[1]).notes
+    assert "Conditions of this run: length_scale 0.2 (only GMR (LLM Pool) on MBPP)." in notes
+
+
+def test_the_report_says_which_seeds_it_asks_for(some: tuple[list[Path], Path]) -> None:
+    def said(seeds: list[int]) -> str:
+        chosen = Source(tuple(some[0]), preset=config.preset("embedded", {"seeds": seeds}))
+        return next(note for note in build(chosen, some[1]).notes if note.startswith("Seeds: "))
+
+    assert said([0]).startswith("Seeds: 0; 0/1/2 in statements about training seeds.")
+    assert said([3, 4]).startswith("Seeds: 3/4, 3 of methods that learn nothing; 0/1/2 in")
+
+
+def test_cells_without_a_preset_are_refused(some: tuple[list[Path], Path]) -> None:
+    with pytest.raises(UserError, match="made of a preset"):
+        build(Source.of(some[0]), some[1])
+
+
+def test_the_order_of_cells_does_not_matter(some: tuple[list[Path], Path]) -> None:
+    first, second = build(source(some[0]), some[1]), build(source(some[0][::-1]), some[1])
+    for make in (render.html, render.markdown, render.terminal):
+        assert make(first) == make(second)
+    assert first.records == second.records
+
+
+def test_the_same_bytes_in_another_process(print_only: Report) -> None:
+    code = (
+        "from analysis.claims import render; from analysis.claims.report import build; "
+        "print(render.html(build()), end='')"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=PATH.parents[1])
+    assert found.stdout.decode() == render.html(print_only)
+
+
+def test_text_of_a_claim_is_no_markup(tmp_path: Path) -> None:
+    claim = {"section": "<b>", "place": "a | b", "says": "<script>x</script> *y*", "unit": "points"}
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump({"one": {**claim, "quantity": "1 + 1", "stated": 2, "note": "</table>"}}))
+    report = build(path=path)
+    page = render.html(report)
+    assert "<script>" not in page
+    assert page.count("</table>") == 1
+    text = render.markdown(report)
+    assert r"a \| b" in text
+    assert r"\*y\*" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"), [(-1.236, 2, "−1.24"), (-0.001, 2, "0.00"), (26.0, 0, "26"), (0.004673, 5, "0.00467")]
+)
+def test_numbers(value: float, digits: int, text: str) -> None:
+    assert number(value, digits) == text
+
+
+def test_the_page_has_the_verdicts_of_the_document() -> None:
+    """docs/claims.md counts and explains what is not consistent in print."""
+    page = (PATH.parents[1] / "docs" / "claims.md").read_text(encoding="utf-8")
+    report = build()
+    verdicts = [one.consistency.value for one in report.judged]
+    counts = (
+        f"Of {len(verdicts)} claims, {verdicts.count('consistent')} are consistent, {verdicts.count('not checkable')}"
+    )
+    assert counts in page
+    explained = page.split("## What is wrong in print")[1].split("## Adding")[0]
+    for one in report.judged:
+        if one.consistency.value in ("partly", "inconsistent"):
+            assert f"`{one.claim.key}`" in explained, one.claim.key
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> None:
+    from typer.testing import CliRunner
+
+    import workflow.commands.reports  # noqa: F401 - adds the command
+    from workflow.app import app
+
+    (tmp_path / "Snakefile").touch()
+    cell = write_cell("single", "qwen-2.5-14B", "gsm_hard", preset="smoke")
+    place = tmp_path / "results" / "smoke" / "cells" / "single" / "gsm_hard" / "qwen-2.5-14B" / "seed0"
+    place.parent.mkdir(parents=True)
+    cell.rename(place)
+    monkeypatch.chdir(tmp_path)
+    alone = CliRunner().invoke(app, ["claims", "--published"])
+    assert alone.exit_code == 0, alone.output
+    assert "No finished cell" in alone.output
+    assert not (tmp_path / "reports").exists()
+    found = CliRunner().invoke(app, ["claims", "--preset", "smoke"])
+    assert found.exit_code == 0, found.output
+    assert SIMULATED in found.output
+    assert sorted(path.name for path in (tmp_path / "reports" / "smoke").iterdir()) == [
+        "claims.csv",
+        "claims.html",
+        "claims.md",
+    ]

@@ -1,0 +1,58 @@
+"""Which code a report depends on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from analysis.code import closure, code_of_report
+from analysis.registry import artefacts
+from harness.files import ROOT
+
+CLAIMS = ["analysis.claims.report", "analysis.claims.render"]
+LOADED = """
+import importlib, json, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+own = [module for name, module in sys.modules.items() if name.split(".")[0] in ("analysis", "harness")]
+print(json.dumps([module.__file__ for module in own if module.__file__]))
+"""
+
+
+def test_all_that_is_loaded_is_found() -> None:
+    modules = [
+        *(one.module for one in artefacts().values()),
+        *CLAIMS,
+        "analysis.learning.report",
+        "analysis.search_history",
+    ]
+    command = [sys.executable, "-c", LOADED, *modules]
+    loaded = set(json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout))
+    assert len(loaded) > 50
+    assert loaded <= {str(path) for path in closure(modules)}
+
+
+def test_an_import_inside_of_a_function_counts() -> None:
+    # Loaded by render.write only when a table is written.
+    assert ROOT / "analysis" / "render" / "latex.py" in closure(["analysis.render"])
+    assert ROOT / "harness" / "benchmarks" / "leaks.py" in closure(["analysis.artefacts.leak_report"])
+
+
+def test_no_artefact_depends_on_another() -> None:
+    folder = ROOT / "analysis" / "artefacts"
+    for one in artefacts().values():
+        own = {folder / "__init__.py", ROOT.joinpath(*one.module.split(".")).with_suffix(".py")}
+        assert {path for path in closure([one.module]) if path.parent == folder} <= own, one.key
+    assert [path for path in closure(CLAIMS) if path.parent == folder] == []
+
+
+def test_what_is_no_module_of_this_project_is_left_out() -> None:
+    assert closure(["numpy", "gmr.router"]) == []
+
+
+def test_a_file_that_is_read_counts() -> None:
+    alone = code_of_report(["analysis.render"])
+    assert code_of_report(["analysis.render"], "analysis/claims.yaml") != alone
+    assert code_of_report(["analysis.render"], "analysis/schemas") != alone
+    assert code_of_report(["analysis.render"]) == alone

@@ -1,0 +1,106 @@
+"""The table of answers without a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis import tables
+from analysis.artefacts import errors
+from analysis.source import Source
+from analysis.tables import Entry, Table
+from harness.errors import UserError
+from tests.analysis.spending import record_of
+
+WriteCell = Callable[..., Path]
+
+
+def entries(table: Table, title: str) -> list[Entry]:
+    [row] = [row for row in table.rows if row.labels[0] == title]
+    return list(row.entries)
+
+
+def test_a_place_shows_how_many_have_no_verdict_and_why(write_cell: WriteCell) -> None:
+    statuses = ["graded", "graded", "unparsable", "unparsable", "empty", "truncated", "call_failed", "sandbox_error"]
+    correct = [True] + [False] * 7
+    folders = [write_cell("cot", correct=correct, statuses=statuses), write_cell("single", correct=[True] * 8)]
+    table = errors.build(Source.of(folders))
+    assert entries(table, "CoT") == [Entry("75.0", below="N 25.0, E 12.5, R 12.5, C 12.5, S 12.5")]
+    assert entries(table, "Single LLM") == [Entry("0.0")]
+    found = record_of(table, method="cot")
+    assert found["measured"] == "12.50"
+    assert found["measured_of_graded"] == "50.00"
+    names = ("graded", "unparsable", "empty", "truncated", "call_failed", "sandbox_error")
+    shares = [float(found[name]) for name in names]
+    assert shares == [25, 25, 12.5, 12.5, 12.5, 12.5]
+    assert found["math_verify_undecided"] == ""
+    assert not any("not run" in note for note in table.notes)
+    [note] = [note for note in table.notes if note.startswith("No verdict")]
+    assert "N no answer found, E empty answer, R reply cut off, C call failed, S sandbox failed" in note
+
+
+def test_seeds_are_taken_together(write_cell: WriteCell) -> None:
+    folders = [
+        write_cell("gmr", "pool", seed=0, correct=[False] * 4, statuses=["empty"] * 4),
+        write_cell("gmr", "pool", seed=1, correct=[True] * 4),
+    ]
+    table = errors.build(Source.of(folders))
+    assert entries(table, "GMR") == [Entry("50.0", below="E 50.0")]
+    assert record_of(table, method="gmr")["measured_of_graded"] == "100.00"
+
+
+def test_nothing_graded_has_no_accuracy_among_the_graded(write_cell: WriteCell) -> None:
+    folder = write_cell("cot", correct=[False] * 2, statuses=["empty"] * 2)
+    assert record_of(errors.build(Source.of([folder])), method="cot")["measured_of_graded"] == ""
+
+
+def test_programs_are_counted_by_how_they_ended(write_cell: WriteCell) -> None:
+    details = [
+        "passed",
+        "wrong_answer: assert f(1) == 2",
+        "exception: ValueError: cpu_limit",
+        "cpu_limit",
+        "memory_limit",
+        "HTTP 400: too long",
+        "",
+        "killed: signal 11",
+    ]
+    statuses = [*["graded"] * 5, "call_failed", "unparsable", "graded"]
+    correct = [True] + [False] * 7
+    folders = [
+        write_cell("cot", benchmark="mbpp", correct=correct, statuses=statuses, details=details),
+        write_cell("cot", benchmark="gsm_hard", correct=[True]),
+    ]
+    table = errors.build(Source.of(folders))
+    assert [group.columns for group in table.groups] == [("No verdict",), ("No verdict", "Stopped")]
+    assert [entry.text for entry in entries(table, "CoT")] == ["0.0", "25.0", "37.5"]
+    found = record_of(table, benchmark="mbpp")
+    ends = ("passed", "wrong_answer", "exception", "cpu_limit", "memory_limit", "killed", "wall_limit")
+    assert [float(found[name]) for name in ends] == [12.5] * 6 + [0]
+    assert record_of(table, benchmark="gsm_hard")["passed"] == ""
+
+
+def test_an_end_that_no_program_can_have_is_refused(write_cell: WriteCell) -> None:
+    folder = write_cell("cot", benchmark="mbpp", correct=[True], details=["timeout"])
+    with pytest.raises(UserError, match=r"ended as 'timeout'.*gmr regrade"):
+        errors.build(Source.of([folder]))
+
+
+def test_what_math_verify_left_open_is_told_from_what_it_was_not_asked(write_cell: WriteCell) -> None:
+    statuses = ["graded", "graded", "graded", "unparsable"]
+    folder = write_cell(
+        "cot", benchmark="math", correct=[True, True, False, False], statuses=statuses,
+        math_verify=[True, None, False, None],
+    )  # fmt: skip
+    found = record_of(errors.build(Source.of([folder])), method="cot")
+    assert found["math_verify_undecided"] == "25.00"
+
+
+def test_a_place_that_was_not_run_is_called_so(write_cell: WriteCell) -> None:
+    folders = [write_cell("cot", benchmark="mbpp", details=["passed"] * 4), write_cell("single", benchmark="math")]
+    table = errors.build(Source.of(folders))
+    assert [entry.text for entry in entries(table, "Single LLM")] == ["0.0", tables.NOT_RUN, tables.NOT_RUN]
+    assert any("not run" in note for note in table.notes)
+    assert len(table.records) == 2

@@ -1,0 +1,138 @@
+"""Figures as files: what stands around the panels, and the same bytes every time."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Picture
+
+from analysis import figures, sweeps
+from analysis.figures import Figure, balanced
+from analysis.tables import SIMULATED
+from harness.files import ROOT
+from tests.analysis import traced
+from tests.analysis.traced import words
+
+
+def draw(picture: Picture) -> None:
+    axes = picture.subplots()
+    axes.plot([0, 1], [0, 1])
+    axes.set_xlabel("across")
+
+
+@pytest.fixture
+def figure() -> Figure:
+    return Figure(
+        label="tiny",
+        caption="What it shows, in words that take more than one line of a picture as small as this one is here.",
+        simulated=True,
+        draw=draw,
+        inches=(4, 3),
+        provenance=(("run", "abc123"), ("preset", "embedded"), ("seeds", "0, 1"), ("code", "def")),
+        records=({"x": "1", "y": "2"}, {"x": "3", "y": "4"}),
+    )
+
+
+def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) -> None:
+    written = figures.write(figure, tmp_path, "sub/tiny")
+    assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png"]
+    for path in written:
+        assert b"SIMULATED" in path.read_bytes()
+    assert SIMULATED in words(figure)
+    real = dataclasses.replace(figure, simulated=False)
+    assert not any(b"SIMULATED" in path.read_bytes() for path in figures.write(real, tmp_path, "real"))
+    assert "SIMULATED" not in words(real)
+
+
+def test_the_picture_says_what_it_shows_and_of_which_run(figure: Figure) -> None:
+    said = words(figure)
+    assert figure.caption in said
+    assert "preset embedded, run abc123, seeds 0, 1" in said
+    assert "def" not in said
+
+
+def test_nothing_lies_over_the_panels_or_leaves_the_picture(figure: Figure) -> None:
+    picture = figures.picture(figure)
+    FigureCanvasAgg(picture).draw()
+    [axes] = picture.axes
+    above, below = picture._suptitle, picture._supxlabel
+    for text in (above, below, axes.xaxis.label):
+        box = text.get_window_extent()
+        assert not box.overlaps(axes.bbox)
+        assert min(box.x0 - picture.bbox.x0, picture.bbox.x1 - box.x1) >= 0
+        assert min(box.y0 - picture.bbox.y0, picture.bbox.y1 - box.y1) >= 0
+    assert not below.get_window_extent().overlaps(axes.xaxis.label.get_window_extent())
+
+
+def test_the_same_bytes_twice(figure: Figure) -> None:
+    assert figures.pictures(figure) == figures.pictures(figure)
+
+
+@pytest.fixture
+def sources(write_cell: Callable[..., Path]) -> dict[str, list[str]]:
+    """Cells of figures of every kind, by module."""
+
+    def cells(methods: Iterable[str], **changes: Any) -> list[str]:
+        return [str(traced.make(write_cell, method, **changes)) for method in methods]
+
+    log = [{"entropy_write": 0.5, "entropy_halt": 0.25}, {"entropy_write": 0.4, "entropy_halt": 0.3}]
+    weights = cells(sweeps.COST_WEIGHTS, updates=log)
+    return {
+        "pareto": [weights[1], *cells(["masrouter", "full_history"])],
+        "lambda_frontier": weights,
+        "gate_entropy": [weights[1], *cells(["gmr"], seed=1, updates=log)],
+    }
+
+
+def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(sources: dict[str, list[str]]) -> None:
+    """In another process, at another time, with other settings of matplotlib and another order of hashes."""
+    program = (
+        "import json, sys, time; from pathlib import Path; import matplotlib; from tests.analysis import traced;"
+        "matplotlib.rcParams['axes.facecolor'] = 'red'; time.time = lambda: 1e9;"
+        "sources = json.loads(sys.argv[1]);"
+        "made = [traced.files('analysis.artefacts.' + one, map(Path, sources[one][::-1])) for one in sources];"
+        "sys.stdout.buffer.write(b''.join(made))"
+    )
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(sources)],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo"},
+    )
+    here = [traced.files(f"analysis.artefacts.{module}", map(Path, found)) for module, found in sources.items()]
+    assert elsewhere.stdout == b"".join(here)
+
+
+def test_the_picture_is_a_real_one(figure: Figure) -> None:
+    from matplotlib.image import imread
+
+    pixels = imread(io.BytesIO(figures.pictures(figure)["png"]))
+    assert pixels.shape[:2] == (450, 600)
+    assert np.asarray(pixels).std() > 0.05
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=30), st.integers(10, 60))
+def test_balanced_lines_lose_nothing_and_are_as_few_as_can_be(parts: list[str], widest: int) -> None:
+    import textwrap
+
+    text = " ".join(parts)
+    lines = balanced(text, widest).splitlines()
+    assert " ".join(lines) == text
+    assert max(map(len, lines)) <= widest
+    assert len(lines) == len(textwrap.wrap(text, widest))
+    assert len(lines) >= math.ceil(len(text) / (widest + 1))

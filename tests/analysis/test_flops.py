@@ -1,0 +1,116 @@
+"""FLOPs from calls, against sums written out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from analysis import flops
+from analysis.measures import measure
+from analysis.results import read
+from harness.errors import UserError
+from tests.analysis.timed import Call, with_calls
+
+WriteCell = Callable[..., Path]
+SIZES = {"llama-3.2-3B": 3, "llama-3.1-8B": 8, "mistral-nemo-12B": 12, "qwen-2.5-14B": 14, "qwen-2.5-32B": 32}
+
+
+def test_every_call_counts_with_the_size_of_its_backbone(write_cell: WriteCell) -> None:
+    folder = with_calls(
+        write_cell("gmr", "pool"),
+        [
+            [("qwen-2.5-32B", 1000, 200), ("llama-3.2-3B", 300, 50)],
+            [],
+            [("qwen-2.5-14B", 1, 0)],
+            [("qwen-2.5-14B", 0, 1)],
+        ],
+    )
+    expected = [(1200 * 64e9 + 350 * 6e9) / 1e15, 0, 28e9 / 1e15, 28e9 / 1e15]
+    assert flops.pflops(read(folder)).tolist() == pytest.approx(expected)
+
+
+CALLS = st.lists(
+    st.lists(st.tuples(st.sampled_from(sorted(SIZES)), st.integers(0, 5000), st.integers(0, 2000)), max_size=4),
+    min_size=2,
+    max_size=2,
+).filter(any)
+
+
+@pytest.fixture
+def pair(write_cell: WriteCell) -> Path:
+    """A cell of two questions."""
+    return write_cell("gmr", "pool", correct=[True, False])
+
+
+@given(CALLS)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_mean_is_the_total_over_the_questions(pair: Path, calls: list[list[Call]]) -> None:
+    folder = with_calls(pair, calls)
+    total = sum(2 * SIZES[key] * (sent + written) / 1e6 for own in calls for key, sent, written in own)
+    (measurement,) = measure([read(folder)]).values()
+    found = flops.per_query(measurement)
+    assert found.mean == pytest.approx(total / 2)
+    assert found.low <= found.mean <= found.high
+
+
+def test_the_interval_is_a_bootstrap_over_questions(write_cell: WriteCell) -> None:
+    """Against resampling written out with another generator."""
+    rng = np.random.default_rng(5)
+    sent = rng.integers(100, 4000, 60)
+    folder = with_calls(write_cell("gmr", "pool", correct=[True] * 60), [[("qwen-2.5-32B", int(n), 0)] for n in sent])
+    (measurement,) = measure([read(folder)]).values()
+    found = flops.per_query(measurement)
+    means = rng.choice(sent * 64e9 / 1e15, (20_000, 60)).mean(axis=1)
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(means, [2.5, 97.5])), rel=0.02)
+
+
+def test_several_seeds_are_averaged(write_cell: WriteCell) -> None:
+    folders = [
+        with_calls(write_cell("gmr", "pool", seed=seed, correct=[True] * 2), [[("qwen-2.5-14B", n, 0)]] * 2)
+        for seed, n in ((0, 100), (1, 300))
+    ]
+    (measurement,) = measure([read(folder) for folder in folders]).values()
+    assert flops.per_query(measurement).mean == pytest.approx(28e9 * 200 / 1e15)
+
+
+def rewrite(folder: Path, change: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> None:
+    path = folder / "calls.parquet"
+    pq.write_table(pa.Table.from_pylist(change(pq.read_table(path).to_pylist())), path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows[1:], "its calls are not those that items.parquet counts"),
+        (lambda rows: [{**row, "item_id": "stranger"} for row in rows], "its calls are not those"),
+        (
+            lambda rows: [*rows, {**rows[0], "item_id": "x", "prompt_tokens": 0, "completion_tokens": 0}],
+            "are not those",
+        ),
+        (lambda rows: [{**row, "backbone": "gone-7B"} for row in rows], "'gone-7B', whose size config/backbones.yaml"),
+        (lambda rows: [{"item_id": row["item_id"]} for row in rows], "not a readable table with the columns item_id"),
+    ],
+)
+def test_calls_that_cannot_be_counted_are_refused(
+    write_cell: WriteCell,
+    change: Callable[[list[dict[str, object]]], list[dict[str, object]]],
+    message: str,
+) -> None:
+    folder = with_calls(write_cell("gmr", "pool", correct=[True] * 2), [[("qwen-2.5-14B", 5, 5)]] * 2)
+    rewrite(folder, change)
+    with pytest.raises(UserError, match=message):
+        flops.pflops(read(folder))
+
+
+def test_a_damaged_table_is_refused(write_cell: WriteCell) -> None:
+    folder = write_cell()
+    (folder / "calls.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="not a readable table with the columns item_id, backbone"):
+        flops.pflops(read(folder))

@@ -1,0 +1,185 @@
+"""The table of compute and time on cells and timings made by hand, and what timings are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import render, tables
+from analysis.artefacts import hw_cost
+from analysis.measures import Key
+from analysis.published import load
+from analysis.results import read
+from analysis.source import Source
+from analysis.tables import Row, Table
+from analysis.timings import read_timings
+from harness.errors import UserError
+from tests.analysis.timed import time, with_calls
+
+WriteCell = Callable[..., Path]
+ROWS = {"gmr": "pool", "masrouter": "pool", "puppeteer": "qwen-2.5-32B"}
+CALLS = [[("qwen-2.5-14B", 1000, 500)], [("qwen-2.5-14B", 3000, 1500)], [], [("qwen-2.5-32B", 0, 1000)]]
+PFLOPS = (28e9 * 6000 + 64e9 * 1000) / 1e15 / 4
+
+
+def cell(write_cell: WriteCell, method: str = "gmr", benchmark: str = "humaneval", **more: Any) -> Path:
+    return with_calls(write_cell(method, ROWS.get(method, "pool"), benchmark, **more), CALLS)
+
+
+def row(table: Table, method: str) -> Row:
+    (found,) = [one for one in table.rows if one.labels[0] == load().methods[method].title]
+    return found
+
+
+def build(cells: list[Path], timings: list[Path]) -> Table:
+    return hw_cost.build(Source(tuple(cells), timings=tuple(timings)))
+
+
+def test_published_and_own_numbers_stand_side_by_side(write_cell: WriteCell, tmp_path: Path) -> None:
+    folder = cell(write_cell)
+    table = build([folder], [time(folder, tmp_path / "t", 6.0)])
+    printed, own, seconds, modelled = row(table, "gmr").entries
+    assert (printed.text, seconds.text) == ("0.107", "1.5")
+    assert float(own.text) == pytest.approx(PFLOPS, abs=5e-4)
+    assert own.beside == f"×{PFLOPS / 0.107:.2f}"
+    assert modelled.text == "1.50", "seconds of the pass over the number of questions"
+    assert modelled.beside == "×1.00"
+    low, high = map(float, own.below.split("–"))
+    assert low < PFLOPS < high
+
+
+def test_rows_and_groups_are_those_of_the_paper(write_cell: WriteCell, tmp_path: Path) -> None:
+    """HumanEval before MBPP, whatever the order of other tables; a row that was not run says so."""
+    folders = [cell(write_cell, "gmr", "mbpp"), cell(write_cell, "gmr", "humaneval")]
+    table = build(folders, [time(folders[0], tmp_path / "t", 6.0)])
+    assert [one.labels[0] for one in table.rows] == [load().methods[key].title for key in ROWS]
+    assert [group.title for group in table.groups] == [
+        f"{title}, {what}" for title in ("HumanEval", "MBPP") for what in ("PFLOPs", "seconds")
+    ]
+    assert [entry.text for entry in row(table, "masrouter").entries[1::2]] == [tables.NOT_RUN] * 4
+    assert [entry.text for entry in row(table, "gmr").entries[3::4]] == [tables.NOT_RUN, "1.50"]
+    assert f"{tables.NOT_RUN}: not run." in table.notes
+
+
+def test_a_row_the_paper_does_not_print_has_no_published_number(write_cell: WriteCell) -> None:
+    """Not even that of the same method with another backbone."""
+    other = with_calls(write_cell("puppeteer", "qwen-2.5-14B", "humaneval"), CALLS)
+    table = build([other], [])
+    (found,) = [one for one in table.rows if one.labels[1] == "qwen-2.5-14B"]
+    assert [found.entries[0].text, found.entries[2].text] == ["", ""]
+    assert found.entries[1].beside == ""
+    assert row_of(table, "qwen-2.5-32B").entries[0].text == "0.144"
+
+
+def row_of(table: Table, backbone: str) -> Row:
+    (found,) = [one for one in table.rows if one.labels[1] == backbone]
+    return found
+
+
+@pytest.mark.parametrize(("simulated", "kind"), [(True, "modelled"), (False, "measured")])
+def test_the_time_of_simulated_servers_is_called_modelled(
+    write_cell: WriteCell, tmp_path: Path, simulated: bool, kind: str
+) -> None:
+    folder = cell(write_cell, simulated=simulated)
+    table = build([folder], [time(folder, tmp_path / "t", 6.0)])
+    assert table.simulated is simulated
+    assert table.groups[1].columns[1] == kind.capitalize()
+    assert kind in table.caption
+    notes = " ".join(table.notes)
+    assert ("no server was timed" in notes) is simulated
+    assert ("64 sequences at once" in notes) is simulated
+    assert "32 questions at a time" in notes
+    assert "2 processors, Linux-test" in notes
+    assert {record["seconds_are"] for record in table.records if record["seconds"]} == {kind}
+
+
+def test_several_seeds_show_their_mean_and_seed_0(write_cell: WriteCell) -> None:
+    folders = [cell(write_cell, seed=seed) for seed in (0, 1)]
+    with_calls(folders[1], [[("qwen-2.5-32B", 1000, 0)]] * 4)
+    own = row(build(folders, []), "gmr").entries[1]
+    assert float(own.text) == pytest.approx((PFLOPS + 0.064) / 2, abs=5e-4)
+    assert own.below.endswith(f"; seed 0: {PFLOPS:.3f}")
+
+
+def test_records_say_what_they_are_of(write_cell: WriteCell, tmp_path: Path) -> None:
+    folder = cell(write_cell)
+    table = build([folder], [time(folder, tmp_path / "t", 6.0, failed_calls=3)])
+    run = json.loads((folder / "run.json").read_text())
+    (record,) = [one for one in table.records if one["method"] == "gmr"]
+    assert float(record["pflops"]) == pytest.approx(PFLOPS)
+    assert float(record["seconds"]) == 1.5
+    assert [record[name] for name in ("run_id", "config_hash", "code")] == [
+        run[name] for name in ("run_id", "config_hash", "code")
+    ]
+    assert record["data_checksum"] == run["data"]["checksum"]
+    assert record["backbones"]
+    assert {tuple(one) for one in table.records} == {tuple(record)}, "all records have the same keys"
+    assert "3 of 8 calls got no reply" in " ".join(table.notes)
+
+
+def test_the_files_are_the_same_whatever_the_order(write_cell: WriteCell, tmp_path: Path) -> None:
+    folders = [cell(write_cell, method, benchmark) for method in ROWS for benchmark in ("humaneval", "mbpp")]
+    timings = [time(folder, tmp_path / "timings" / str(place), 3.0 + place) for place, folder in enumerate(folders)]
+    written = []
+    for name, step in (("one", 1), ("two", -1)):
+        paths = render.write(build(folders[::step], timings[::step]), tmp_path / name, "hw_cost")
+        written.append([path.read_bytes() for path in paths])
+    assert written[0] == written[1]
+
+
+def test_a_timing_is_found_by_what_it_is_of(write_cell: WriteCell, tmp_path: Path) -> None:
+    folder = cell(write_cell)
+    found = read_timings([time(folder, tmp_path / "t", 6.0)], [read(folder)])
+    assert found[Key("gmr", "pool", "humaneval")].per_query == 1.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": 2}, "timing schema 2, expected 1"),
+        ({"seconds": 0}, r"\$\.seconds"),
+        ({"concurrency": "32"}, r"\$\.concurrency"),
+        ({"engine": None}, r"\$\.engine"),
+        ({"cell": {"run_id": "f" * 64}}, "the timing of run ffffffffffff, which is none of the cells"),
+        ({"seed": 1}, "none of the cells"),
+        ({"method": "masrouter"}, "none of the cells"),
+    ],
+)
+def test_a_timing_that_does_not_go_with_its_cell_is_refused(
+    write_cell: WriteCell, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    folder = cell(write_cell)
+    with pytest.raises(UserError, match=message):
+        build([folder], [time(folder, tmp_path / "t", 6.0, **changes)])
+
+
+def test_no_timing_and_half_a_timing_are_refused(write_cell: WriteCell, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No such file or directory; expected a finished timing job"):
+        build([cell(write_cell)], [tmp_path / "nowhere"])
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "timing.json").write_text('{"schema": 1,')
+    with pytest.raises(UserError, match="not JSON"):
+        build([cell(write_cell, "masrouter")], [tmp_path / "torn"])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"concurrency": 16}, {"engine": {"concurrent_sequences": 8}}], ids=["concurrency", "engine"]
+)
+def test_times_under_different_conditions_never_stand_in_one_table(
+    write_cell: WriteCell, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    folders = [cell(write_cell, "gmr"), cell(write_cell, "masrouter")]
+    timings = [time(folders[0], tmp_path / "a", 6.0), time(folders[1], tmp_path / "b", 6.0, **changes)]
+    with pytest.raises(UserError, match="under different conditions in one table"):
+        build(folders, timings)
+
+
+def test_a_method_is_timed_with_one_seed(write_cell: WriteCell, tmp_path: Path) -> None:
+    folders = [cell(write_cell, seed=seed) for seed in (0, 1)]
+    timings = [time(folder, tmp_path / f"t{place}", 6.0) for place, folder in enumerate(folders)]
+    with pytest.raises(UserError, match="time the same method; expected one seed"):
+        build(folders, timings)

@@ -1,0 +1,344 @@
+"""The main table: every place holds what the cells and the paper say, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from analysis.artefacts import main_table
+from analysis.published import load
+from analysis.source import Source
+from analysis.statistics import wilson
+from analysis.tables import DAGGER, NOT_RUN, Entry, Mark, Table, difference, marks
+from harness.errors import UserError
+
+GROUPS = ["MATH", "GSM-Hard", "MBPP", "HumanEval", "MMLU-Pro", "Avg."]
+FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
+
+
+def place(table: Table, method: str, backbone: str, group: str) -> tuple[Entry, Entry]:
+    """The published and the measured entry of one row."""
+    row = next(row for row in table.rows if row.labels[:2] == (method, backbone))
+    column = 2 * [group.title for group in table.groups].index(group)
+    return row.entries[column], row.entries[column + 1]
+
+
+def record(table: Table, **wanted: str) -> dict[str, str]:
+    found = [one for one in table.records if all(one[key] == value for key, value in wanted.items())]
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def test_a_measured_place(write_cell, verdicts):
+    table = main_table.build(Source.of([write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50))]))
+    published, measured = place(table, "CoT", "qwen-2.5-14B", "MBPP")
+    low, high = wilson(36, 50)
+    assert published.text == "70.80"
+    interval = f"{100 * low:.1f}–{100 * high:.1f}"
+    assert measured == Entry("72.00", beside="+1.20", below=interval, cell="cot/mbpp/qwen-2.5-14B/0")
+
+
+def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_cell):
+    table = main_table.build(Source.of([write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True])]))
+    assert [(group.title, group.detail) for group in table.groups] == [("MATH", "n = 1"), ("MBPP", "n = 4")]
+    assert len(table.rows) == 21
+    assert all(len(row.entries) == 4 for row in table.rows)
+    assert [row.entries[0].text for row in table.rows] == [
+        f"{row.accuracies['math'].percent:.2f}" for row in load().rows
+    ]
+
+
+def test_what_was_not_run_is_called_so(write_cell):
+    table = main_table.build(Source.of([write_cell("single", "qwen-2.5-14B", "mbpp")]))
+    measured = [row.entries[1].text for row in table.rows]
+    assert measured.count(NOT_RUN) == 20
+    assert any("not run" in note for note in table.notes)
+
+
+def test_nothing_is_called_not_run_when_everything_ran(full_run):
+    table = main_table.build(Source.of(full_run))
+    assert [group.title.removeprefix("mini-") for group in table.groups] == GROUPS
+    assert not any("not run" in note for note in table.notes)
+    assert NOT_RUN not in {entry.text for row in table.rows for entry in row.entries}
+
+
+def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
+    cells = [write_cell("single", calibrated=True), write_cell("cot")]
+    table = main_table.build(Source.of(cells))
+    _, fitted = place(table, "Single LLM", "qwen-2.5-14B", "GSM-Hard")
+    _, free = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
+    assert (fitted.sign, fitted.beside) == (DAGGER, "")
+    assert (free.sign, free.beside) == ("", "+7.48")
+    assert any(note.startswith(DAGGER) for note in table.notes)
+    assert record(table, method="single", backbone="qwen-2.5-14B")["difference"] == ""
+    assert not any(note.startswith(DAGGER) for note in main_table.build(Source.of(cells[1:])).notes)
+
+
+def test_one_calibrated_seed_makes_the_place_calibrated(write_cell):
+    table = main_table.build(Source.of([write_cell("cot", seed=seed, calibrated=seed == 1) for seed in (0, 1)]))
+    assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")[1].sign == DAGGER
+
+
+def test_one_calibrated_benchmark_makes_the_average_calibrated(write_cell):
+    cells = [write_cell("cot", benchmark=key, calibrated=key == "math") for key in FIVE]
+    _, average = place(main_table.build(Source.of(cells)), "CoT", "qwen-2.5-14B", "Avg.")
+    assert (average.text, average.sign, average.beside) == ("75.00", DAGGER, "")
+
+
+def test_the_average_needs_all_five(write_cell):
+    cells = [write_cell("cot", benchmark=key) for key in FIVE]
+    partial = [write_cell("single", benchmark=key) for key in FIVE[:4]]
+    table = main_table.build(Source.of([*cells, *partial]))
+    published, measured = place(table, "CoT", "qwen-2.5-14B", "Avg.")
+    assert (published.text, measured.text, measured.beside) == ("72.11", "75.00", "+2.89")
+    assert place(table, "Single LLM", "qwen-2.5-14B", "Avg.")[1].text == NOT_RUN
+    assert "Avg." not in [group.title for group in main_table.build(Source.of(partial)).groups]
+
+
+def test_the_average_weighs_benchmarks_not_items(write_cell, verdicts):
+    sizes = dict(zip(FIVE, (1, 2, 4, 10, 100), strict=True))
+    cells = [write_cell("cot", benchmark=key, correct=verdicts(key == "math", n)) for key, n in sizes.items()]
+    assert place(main_table.build(Source.of(cells)), "CoT", "qwen-2.5-14B", "Avg.")[1].text == "20.00"
+
+
+def test_published_and_measured_are_ranked_apart(write_cell, verdicts):
+    cells = [
+        write_cell("single", correct=verdicts(3, 4)),
+        write_cell("cot", correct=verdicts(3, 4)),
+        write_cell("aflow", correct=verdicts(2, 4)),
+        write_cell("puppeteer", correct=verdicts(1, 4)),
+    ]
+    table = main_table.build(Source.of(cells))
+    found = {row.labels[0]: row.entries[1].mark for row in table.rows if row.entries[1].text != NOT_RUN}
+    assert found == {"Single LLM": Mark.BEST, "CoT": Mark.BEST, "AFlow": Mark.SECOND, "Puppeteer": Mark.NONE}
+    assert place(table, "GMR", "LLM Pool", "GSM-Hard")[0].mark is Mark.BEST
+
+
+def test_marks():
+    assert marks([1.0, None, 2.0, 2.0, 1.0, 0.5]) == [
+        Mark.SECOND, Mark.NONE, Mark.BEST, Mark.BEST, Mark.SECOND, Mark.NONE,
+    ]  # fmt: skip
+    assert marks([None, 3.0]) == [Mark.NONE, Mark.NONE]
+    assert marks([]) == []
+
+
+@pytest.mark.parametrize(
+    ("measured", "printed", "text"), [(71.2, 70.0, "+1.20"), (70.0, 71.2, "−1.20"), (43.27, 43.27, "0.00")]
+)
+def test_differences(measured, printed, text):
+    assert difference(measured, printed) == text
+
+
+def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
+    cells = [write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot")]
+    table = main_table.build(Source.of(cells))
+    assert [row.labels[:2] for row in table.rows[21:]] == [("The a_new_one", "qwen-2.5-14B"), ("CoT", "my-7B")]
+    for row in table.rows[21:]:
+        assert (row.entries[0].text, row.entries[1].text, row.entries[1].beside) == ("", "75.00", "")
+    assert any("blank published column" in note for note in table.notes)
+
+
+def test_a_benchmark_the_paper_does_not_have(write_cell):
+    table = main_table.build(Source.of([write_cell("cot", benchmark="riddles")]))
+    assert [group.title for group in table.groups] == ["riddles"]
+    assert place(table, "CoT", "qwen-2.5-14B", "riddles")[0].text == ""
+    assert record(table, method="cot", backbone="qwen-2.5-14B")["published"] == ""
+
+
+def test_other_questions_under_the_same_key_are_named(write_cell):
+    table = main_table.build(Source.of([write_cell(benchmark="math", benchmark_title="mini-MATH")]))
+    assert table.groups[0].title == "mini-MATH"
+    assert any("mini-MATH for MATH" in note for note in table.notes)
+
+
+def test_several_seeds_are_averaged(write_cell, verdicts):
+    rights = {2: 36, 0: 20, 1: 28}
+    cells = [write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()]
+    table = main_table.build(Source.of(cells))
+    _, measured = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
+    answers = np.array([verdicts(right, 40) for right in rights.values()], dtype=float)
+    random = np.random.default_rng(5)
+    drawn = [answers[np.ix_(random.integers(0, 3, 3), random.integers(0, 40, 40))].mean() for _ in range(4000)]
+    low, high, alone = map(float, re.fullmatch(r"([\d.]+)–([\d.]+); seed 0: ([\d.]+)", measured.below).groups())
+    assert measured.text == "70.00"
+    assert (low, high) == pytest.approx(tuple(100 * np.percentile(drawn, [2.5, 97.5])), abs=1.5)
+    assert alone == 50
+    line = record(table, method="cot", backbone="qwen-2.5-14B")
+    assert (line["seeds"], line["n"], line["seed0"]) == ("0 1 2", "40", "50.00")
+    assert len(line["run_id"].split()) == 3
+    assert any("mean over several seeds" in note for note in table.notes)
+
+
+def test_one_seed_is_not_shown_beside_itself(write_cell):
+    _, measured = place(main_table.build(Source.of([write_cell("cot")])), "CoT", "qwen-2.5-14B", "GSM-Hard")
+    assert "seed" not in measured.below
+
+
+def test_without_seed_0_nothing_stands_in_for_it(write_cell):
+    table = main_table.build(Source.of([write_cell("gmr", "pool", seed=seed) for seed in (1, 2)]))
+    assert "seed 0" not in place(table, "GMR", "LLM Pool", "GSM-Hard")[1].below
+    assert record(table, method="gmr", backbone="pool")["seed0"] == ""
+
+
+def test_the_average_of_several_seeds_has_that_of_seed_0_beside_it(write_cell, verdicts):
+    cells = [
+        write_cell("gmr", "pool", key, seed=seed, correct=verdicts(right, 10))
+        for key, rights in zip(FIVE, ((1, 3), (2, 4), (3, 5), (4, 6), (5, 7)), strict=True)
+        for seed, right in enumerate(rights)
+    ]
+    _, average = place(main_table.build(Source.of(cells)), "GMR", "LLM Pool", "Avg.")
+    assert average.text == "40.00"
+    assert average.below.endswith("; seed 0: 30.00")
+
+
+def test_a_missing_seed_leaves_no_average(write_cell):
+    """Nor is the value of the benchmark it is missing from passed off as one of as many seeds."""
+    cells = [
+        write_cell("gmr", "pool", key, seed=seed) for key in FIVE for seed in (0, 1, 2) if (key, seed) != ("mbpp", 1)
+    ]
+    table = main_table.build(Source.of(cells))
+    assert place(table, "GMR", "LLM Pool", "Avg.")[1].text == NOT_RUN
+    assert place(table, "GMR", "LLM Pool", "MBPP")[1].text == "75.00"
+    assert "No average over benchmarks with different seeds: GMR (LLM Pool)." in table.notes
+    assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool): 0/2 on MBPP." in table.notes
+
+
+def test_rows_trained_with_other_seeds_are_named(write_cell):
+    learned = [write_cell("gmr", "pool", key, seed=seed) for key in FIVE for seed in (0, 1)]
+    once = [write_cell("masrouter", "pool", key) for key in FIVE]
+    for folder in once:
+        (folder / "training.parquet").touch()
+    table = main_table.build(Source.of([*learned, *once, write_cell()]))
+    assert "Seeds of the learned rows: 0/1, except MASRouter (LLM Pool): 0." in table.notes
+    assert not any(note.startswith("No average") for note in table.notes)
+    alike = main_table.build(Source.of([*learned, write_cell("cot")]))
+    assert not any(note.startswith("Seeds of") for note in alike.notes)
+
+
+def test_answers_without_a_verdict_are_reported(write_cell, verdicts):
+    statuses = ["graded", "unparsable", "call_failed", "sandbox_error", "empty", "truncated", "graded", "graded"]
+    table = main_table.build(
+        Source.of([write_cell("cot", correct=verdicts(1, 8), statuses=statuses), write_cell(correct=[True] * 8)])
+    )
+    line = record(table, method="cot", backbone="qwen-2.5-14B")
+    shares = [line[key] for key in ("unparsable", "empty", "truncated", "call_failed", "sandbox_error", "measured")]
+    assert shares == ["12.50"] * 6
+    (note,) = [note for note in table.notes if "without a full verdict" in note]
+    assert "call failed 12.5 %" in note
+    clean = main_table.build(Source.of([write_cell("aflow")]))
+    assert not any("without a full verdict" in note for note in clean.notes)
+
+
+def test_the_second_grader_of_mathematics(write_cell):
+    cells = [
+        write_cell("cot", benchmark="math", math_verify=[True, True, True, True]),
+        write_cell("single", benchmark="math", math_verify=[True, True, None, False]),
+        write_cell("aflow", benchmark="mbpp"),
+    ]
+    table = main_table.build(Source.of(cells))
+    math_rows = {
+        one["method"]: one["math_verify"] for one in table.records if one["measured"] and one["benchmark"] == "math"
+    }
+    assert math_rows == {"single": "50.00", "cot": "100.00"}
+    assert record(table, method="aflow", backbone="qwen-2.5-14B", benchmark="mbpp")["math_verify"] == ""
+    (note,) = [note for note in table.notes if "Math-Verify" in note]
+    assert "between −25.00 and +25.00 points" in note
+
+
+def test_costs_and_tokens(write_cell):
+    line = record(main_table.build(Source.of([write_cell("cot")])), method="cot", backbone="qwen-2.5-14B")
+    assert (line["cost_total"], line["cost_steps"], line["cost_per_query"]) == ("1", "0.5", "0.25")
+    assert (line["prompt_tokens"], line["completion_tokens"]) == ("406", "40")
+
+
+def test_records_cover_every_row_and_benchmark(write_cell):
+    table = main_table.build(Source.of([write_cell("cot"), write_cell(benchmark="humaneval")]))
+    assert len(table.records) == 42
+    assert len({tuple(one) for one in table.records}) == 1
+    line = record(table, method="single", backbone="llama-3.1-8B", benchmark="humaneval")
+    assert (line["published"], line["published_fit"], line["measured"], line["n"]) == ("69.78", "none", "", "")
+
+
+def test_the_caption_names_the_conditions_of_a_run_and_how_many_cells_they_concern(write_cell):
+    cells = [
+        write_cell("cot", notes=["length_scale 0.2"]),
+        write_cell(notes=["length_scale 0.2", "limit: 4 test items"]),
+    ]
+    caption = main_table.build(Source.of(cells)).caption
+    assert caption.endswith(
+        " Conditions of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
+    )
+    assert "Conditions" not in main_table.build(Source.of([write_cell("complex_cot")])).caption
+
+
+def test_many_rows_under_a_condition_are_counted_and_a_part_of_a_row_is_named(write_cell):
+    cells = [
+        write_cell(method, benchmark=key, notes=[note] if key == "math" or note == "all of it" else [])
+        for method, note in (("cot", "part"), ("single", "all of it"), ("aflow", "common"), ("macnet_tree", "common"))
+        for key in ("math", "mbpp")
+    ]
+    more = [write_cell(method, "qwen-2.5-32B", "math", notes=["common"]) for method in ("aflow", "macnet_tree")]
+    caption = main_table.build(Source.of([*cells, *more])).caption
+    assert "all of it (only Single LLM (qwen-2.5-14B));" in caption
+    assert "common (4 of 10 cells);" in caption
+    assert caption.endswith("part (only CoT (qwen-2.5-14B) on MATH).")
+
+
+def test_a_backbone_of_two_revisions_is_named_with_its_rows(write_cell):
+    def served(revision):
+        return {"qwen-2.5-14B": {"model": "org/Q", "served_by": "one", "revision": revision}}
+
+    cells = [write_cell("cot", backbones=served("r1")), write_cell(backbones=served(None))]
+    caption = main_table.build(Source.of(cells)).caption
+    assert "qwen-2.5-14B is not the same in all rows: org/Q (only Single LLM (qwen-2.5-14B)), org/Q at r1 (" in caption
+    alike = [write_cell("aflow", backbones=served(None)), write_cell("macnet_tree", backbones=served(None))]
+    assert "not the same" not in main_table.build(Source.of(alike)).caption
+
+
+def test_the_average_has_records_of_its_own(write_cell, verdicts):
+    """Two seeds with 1 and 3 of 10 right on every benchmark; variances of five test sets add."""
+    cells = [
+        write_cell("gmr", "pool", key, seed=seed, correct=verdicts(1 + 2 * seed, 10)) for key in FIVE for seed in (0, 1)
+    ]
+    table = main_table.build(Source.of([*cells, write_cell("cot", correct=verdicts(5, 10))]))
+    line = record(table, method="gmr", benchmark="average")
+    shown = place(table, "GMR", "LLM Pool", "Avg.")[1]
+    assert (line["published"], line["measured"], line["seed0"]) == ("77.73", "20.00", "10.00")
+    assert float(line["difference"]) == pytest.approx(20 - 77.73)
+    assert shown.below.startswith(f"{float(line['low']):.1f}–{float(line['high']):.1f}")
+    assert len(line["run_id"].split()) == 10
+    assert (line["seeds"], line["n"], line["calibrated"]) == ("0 1", "", "false")
+    assert record(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")["measured"] == ""
+    assert len({tuple(one) for one in table.records}) == 1
+    assert not any(one["benchmark"] == "average" for one in main_table.build(Source.of(cells[:2])).records)
+
+
+def test_a_fitted_average_has_no_difference_in_its_record(write_cell):
+    table = main_table.build(Source.of([write_cell("cot", benchmark=key, calibrated=key == "math") for key in FIVE]))
+    line = record(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")
+    assert (line["measured"], line["difference"], line["calibrated"]) == ("75.00", "", "true")
+
+
+def test_the_identity_of_a_table_is_that_of_its_cells(write_cell):
+    cells = [write_cell("cot"), write_cell("single")]
+    there, back = main_table.build(Source.of(cells)), main_table.build(Source.of(cells[::-1]))
+    assert there == back
+    run = dict(there.provenance)["run"]
+    assert run != dict(main_table.build(Source.of(cells[:1])).provenance)["run"]
+    assert len(run) == 12
+
+
+def test_a_prompt_protocol_is_named(write_cell):
+    with_mbpp, without = (
+        main_table.build(Source.of([write_cell(benchmark="mbpp")])),
+        main_table.build(Source.of([write_cell()])),
+    )
+    assert any("released code samples; MBPP" in note for note in with_mbpp.notes)
+    assert any("zero-shot; temperature 0 unless a method's released code samples." in note for note in without.notes)
+
+
+def test_incomparable_cells_make_no_table(write_cell):
+    with pytest.raises(UserError, match="kinds of backbones"):
+        main_table.build(Source.of([write_cell(), write_cell("cot", simulated=False)]))

@@ -1,0 +1,259 @@
+"""The table of paired comparisons: every place says what the cells and the paper say, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from analysis import render
+from analysis.artefacts import paired
+from analysis.comparable import read_comparable
+from analysis.measures import Key, measure
+from analysis.paired import compare, holm
+from analysis.pdf import compile_fragment
+from analysis.published import load
+from analysis.source import Source
+from analysis.tables import DAGGER, NOT_RUN, Entry, Mark, Table
+from harness.errors import UserError
+from tests.analysis.spending import spend
+
+
+def place(table: Table, method: str, backbone: str, group: str) -> dict[str, Entry]:
+    """The entries of one row below one heading; the last ``Publ.`` is that of the costs, where there are two."""
+    row = next(row for row in table.rows if row.labels == (method, backbone))
+    entries = iter(row.entries)
+    for one in table.groups:
+        found = [(title, next(entries)) for title in one.columns]
+        if one.title == group:
+            return {title: entry for title, entry in found if title != "Publ."} | {
+                f"Publ. {place}": entry
+                for place, entry in enumerate(entry for title, entry in found if title == "Publ.")
+            }
+    raise AssertionError(group)
+
+
+def record(table: Table, **wanted: str) -> dict[str, str]:
+    found = [one for one in table.records if all(one[key] == value for key, value in wanted.items())]
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def counts(both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:
+    """The verdicts of two methods with these counts of questions."""
+    here = [True] * (both + first) + [False] * (second + neither)
+    there = [True] * both + [False] * first + [True] * second + [False] * neither
+    return here, there
+
+
+def test_a_pair(write_cell):
+    ours, theirs = counts(60, 15, 5, 20)
+    cells = [
+        spend(write_cell("gmr", "pool", correct=ours), [0.3] * 50 + [0.5] * 50),
+        spend(write_cell("masrouter", "pool", correct=theirs), [0.5] * 100),
+    ]
+    table = paired.build(Source.of(cells))
+    found = place(table, "MASRouter", "LLM Pool", "GSM-Hard")
+    assert (found["Publ. 0"].text, found["Publ. 1"].text) == ("+4.55", "0.58")
+    assert (found["Diff."].text, found["Diff."].sign) == ("+10.00", "")
+    low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
+    assert (low, high) == pytest.approx((10 - 8.5, 10 + 8.5), abs=1.1)
+    assert (found["p"].text, found["p"].below, found["p"].mark) == ("0.041", "0.041", Mark.BEST)
+    assert (found["Cost ×"].text, found["Cost ×"].sign) == ("0.80", "")
+    line = record(table, method="masrouter")
+    assert (line["reference_right_alone"], line["row_right_alone"]) == ("15", "5")
+    assert (line["reference_accuracy"], line["accuracy"], line["n"]) == ("75.00", "65.00", "100")
+    assert (float(line["odds_ratio"]), float(line["cohens_g"])) == (3, 0.25)
+    assert float(line["p_exact"]) == pytest.approx(2 * 21700 / 2**20)
+    assert float(line["cost_difference"]) == pytest.approx(-0.1)
+    assert float(line["detectable_difference"]) == pytest.approx(100 * 2.83 * math.sqrt(0.2 / 100), rel=0.01)
+    assert line["published_difference"] == "+4.55"
+
+
+def test_both_sides_say_how_many_answers_have_no_verdict(write_cell):
+    unread = ["graded", "empty", "unparsable", "truncated"]
+    cells = [write_cell("gmr", "pool"), write_cell("masrouter", "pool", correct=[True] + [False] * 3, statuses=unread)]
+    line = record(paired.build(Source.of(cells)), method="masrouter")
+    assert (line["reference_without_verdict"], line["without_verdict"]) == ("0.00", "75.00")
+
+
+def test_the_reference_is_no_row_and_every_other_row_stands_there(write_cell):
+    table = paired.build(Source.of([write_cell("gmr", "pool"), write_cell("cot", "my-7B")]))
+    assert [row.labels for row in table.rows[-2:]] == [("MASRouter", "LLM Pool"), ("CoT", "my-7B")]
+    assert len(table.rows) == len(load().rows) - 1 + 1
+    assert place(table, "CoT", "my-7B", "GSM-Hard")["Publ. 0"].text == ""
+    assert place(table, "AFlow", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
+    assert any("not both were run" in note for note in table.notes)
+    assert len(table.records) == len(table.rows)
+    assert len({tuple(one) for one in table.records}) == 1
+    assert record(table, method="aflow", backbone="qwen-2.5-14B")["difference"] == ""
+
+
+def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell):
+    sizes = {"math": (60, 15, 5, 20), "mbpp": (50, 20, 4, 26), "humaneval": (50, 9, 8, 33)}
+    cells = []
+    for benchmark, size in sizes.items():
+        ours, theirs = counts(*size)
+        cells += [
+            write_cell("gmr", "pool", benchmark, correct=ours),
+            write_cell("cot", benchmark=benchmark, correct=theirs),
+        ]
+    cells.append(write_cell("gmr", "pool", "gsm_hard"))
+    table = paired.build(Source.of(cells))
+    measured = measure(read_comparable(cells))
+    raw = [
+        compare(measured[Key("gmr", "pool", key)], measured[Key("cot", "qwen-2.5-14B", key)]).discordant.p
+        for key in sizes
+    ]
+    lines = [record(table, method="cot", backbone="qwen-2.5-14B", benchmark=key) for key in sizes]
+    assert [float(line["p_exact"]) for line in lines] == pytest.approx(raw)
+    assert [float(line["p_holm"]) for line in lines] == pytest.approx(holm(raw))
+    assert place(table, "CoT", "qwen-2.5-14B", "MATH")["p"].mark is Mark.NONE
+    assert place(table, "CoT", "qwen-2.5-14B", "MBPP")["p"].mark is Mark.BEST
+    assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
+
+
+def test_a_calibrated_row_is_compared_and_carries_the_dagger(write_cell):
+    table = paired.build(
+        Source.of([write_cell("gmr", "pool"), write_cell("cot", calibrated=True), write_cell("aflow")])
+    )
+    found = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
+    assert (found["Diff."].text, found["Diff."].sign, found["Cost ×"].sign) == ("0.00", DAGGER, DAGGER)
+    assert place(table, "AFlow", "qwen-2.5-14B", "GSM-Hard")["Diff."].sign == ""
+    assert any(note.startswith(DAGGER) for note in table.notes)
+    assert record(table, method="cot", backbone="qwen-2.5-14B")["calibrated"] == "true"
+
+
+def test_both_sides_are_identified(write_cell):
+    cells = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
+    line = record(paired.build(Source.of([*cells, write_cell("masrouter", "pool")])), method="masrouter")
+    assert (line["seeds"], line["reference_seeds"]) == ("0", "0 1")
+    assert len(line["reference_run_id"].split()) == 2
+    for name in ("run_id", "config_hash", "code", "data_checksum", "backbones"):
+        assert line[name]
+        assert line[f"reference_{name}"]
+
+
+def test_a_p_is_of_the_first_seed_and_a_difference_of_all(write_cell):
+    ours, theirs = counts(20, 10, 0, 10)
+    cells = [
+        write_cell("gmr", "pool", correct=ours),
+        write_cell("gmr", "pool", seed=1, correct=theirs),
+        write_cell("masrouter", "pool", correct=theirs),
+    ]
+    table = paired.build(Source.of(cells))
+    found = place(table, "MASRouter", "LLM Pool", "GSM-Hard")
+    assert (found["Diff."].text, found["Diff."].mark) == ("+12.50", Mark.NONE)
+    assert (found["p"].text, found["p"].mark) == ("0.002", Mark.BEST)
+    line = record(table, method="masrouter")
+    assert (float(line["difference"]), float(line["difference_first_seed"])) == (12.5, 25)
+
+
+def test_too_few_discordant_questions_are_said_to_show_nothing(write_cell):
+    ours, theirs = counts(20, 2, 1, 0)
+    cells = [
+        write_cell("gmr", "pool", correct=ours),
+        write_cell("cot", correct=theirs),
+        write_cell("aflow", correct=ours),
+    ]
+    table = paired.build(Source.of(cells))
+    (note,) = [note for note in table.notes if "80 % power" in note]
+    assert "GSM-Hard none at all for 2 of 2 rows" in note
+    assert record(table, method="cot", backbone="qwen-2.5-14B")["detectable_difference"] == "inf"
+    assert record(table, method="aflow", backbone="qwen-2.5-14B")["odds_ratio"] == ""
+
+
+def test_another_reference(write_cell):
+    cells = [write_cell("gmr", "pool"), write_cell("puppeteer", "qwen-2.5-32B")]
+    table = paired.build(Source.of(cells, reference="puppeteer"))
+    assert table.caption.startswith("Puppeteer (qwen-2.5-32B) against")
+    assert place(table, "GMR", "LLM Pool", "GSM-Hard")["Publ. 0"].text == "−1.80"
+    assert place(table, "Puppeteer", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
+    with pytest.raises(UserError, match="reference 'gmx' is no row of this table; expected one of single, cot"):
+        paired.build(Source.of(cells, reference="gmx"))
+
+
+def test_without_the_reference_only_the_paper_speaks(write_cell):
+    table = paired.build(Source.of([write_cell("cot")]))
+    entries = [entry for row in table.rows for entry in row.entries]
+    assert {entry.text for entry in entries[1::6]} == {NOT_RUN}
+    assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Publ. 0"].text == "+3.03"
+    assert not any("power" in note for note in table.notes)
+
+
+def test_the_order_of_cells_does_not_matter(write_cell):
+    cells = [write_cell(method, benchmark=key) for method in ("gmr", "cot") for key in ("math", "mbpp")]
+    assert paired.build(Source.of(cells)) == paired.build(Source.of(cells[::-1]))
+
+
+def test_every_format_can_be_written(write_cell, tmp_path):
+    ours, theirs = counts(60, 15, 5, 20)
+    cells = [write_cell("gmr", "pool", correct=ours), write_cell("masrouter", "pool", correct=theirs)]
+    table = paired.build(Source.of(cells))
+    files = render.write(table, tmp_path, "paired")
+    assert all(file.stat().st_size for file in files)
+    assert "SIMULATED" in (tmp_path / "paired.csv").read_text()
+    if shutil.which("pdflatex"):
+        compile_fragment(tmp_path / "paired.tex", tmp_path / "paired.pdf")
+        assert (tmp_path / "paired.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_average_is_the_mean_of_the_differences_and_their_variances_add(write_cell):
+    """Against the normal interval of five paired means, written out."""
+    sizes = {
+        "math": (60, 15, 5, 20), "gsm_hard": (50, 20, 4, 26), "mbpp": (50, 9, 8, 33), "humaneval": (40, 5, 25, 30),
+        "mmlu_pro": (30, 10, 10, 50),
+    }  # fmt: skip
+    cells, means, variances = [], [], []
+    for benchmark, size in sizes.items():
+        ours, theirs = counts(*size)
+        cells += [
+            write_cell("gmr", "pool", benchmark, correct=ours),
+            write_cell("cot", "my-7B", benchmark, correct=theirs),
+        ]
+        differences = np.array(ours, dtype=float) - np.array(theirs, dtype=float)
+        means.append(differences.mean())
+        variances.append(differences.var() / len(differences))
+    mean, reach = 100 * np.mean(means), 196 * math.sqrt(sum(variances)) / 5
+    table = paired.build(Source.of([*cells, write_cell("masrouter", "pool", correct=counts(*sizes["gsm_hard"])[0])]))
+    found = place(table, "CoT", "my-7B", "Avg.")
+    assert (found["Diff."].text, found["Diff."].sign, found["Publ. 0"].text) == (f"+{mean:.2f}", "", "")
+    low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
+    assert (low, high) == pytest.approx((mean - reach, mean + reach), abs=0.2)
+    line = record(table, method="cot", backbone="my-7B", benchmark="average")
+    assert float(line["difference"]) == pytest.approx(mean)
+    assert (float(line["difference_low"]), float(line["difference_high"])) == pytest.approx((low, high), abs=0.06)
+    assert len(line["run_id"].split()) == len(line["reference_run_id"].split()) == 5
+    assert (line["p_exact"], line["published_difference"]) == ("", "")
+    some = place(table, "MASRouter", "LLM Pool", "Avg.")
+    assert (some["Diff."].text, some["Publ. 0"].text) == (NOT_RUN, "+3.46")
+    assert any("of the average normal" in note for note in table.notes)
+
+
+def test_an_average_below_zero_keeps_its_interval(write_cell):
+    ours, theirs = counts(10, 0, 30, 60)
+    cells = [write_cell("gmr", "pool", key, correct=ours) for key in load().benchmarks]
+    cells += [write_cell("cot", benchmark=key, correct=theirs, calibrated=key == "math") for key in load().benchmarks]
+    table = paired.build(Source.of(cells))
+    line = record(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")
+    low, value, high = (float(line[name]) for name in ("difference_low", "difference", "difference_high"))
+    assert value == pytest.approx(-30)
+    assert low < value < high < 0
+    assert (line["published_difference"], line["calibrated"]) == ("+5.62", "true")
+    assert place(table, "CoT", "qwen-2.5-14B", "Avg.")["Diff."].sign == DAGGER
+
+
+def test_the_seed_of_the_exact_test_is_named(write_cell):
+    def note(*cells):
+        [said] = [note for note in paired.build(Source.of(list(cells))).notes if note.startswith("p: exact")]
+        return said
+
+    zero = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
+    assert "on seed 0 (the CSV" in note(*zero, write_cell("cot"))
+    late = [write_cell("masrouter", "pool", key, seed=seed) for seed in (2, 1) for key in ("gsm_hard", "math")]
+    assert "or the lowest where that was not run (seed 1 of MASRouter (LLM Pool))" in note(*zero, *late)
+    part = [write_cell("puppeteer", benchmark="math", seed=3), write_cell("puppeteer")]
+    assert "seed 3 of Puppeteer (qwen-2.5-14B) on MATH" in note(*zero, *part)
+    assert "on seed 1, the lowest that was run (" in note(*late)

@@ -1,0 +1,136 @@
+"""Which artefacts there are, and from which cells each is made."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from analysis import registry
+from analysis.published import load
+from analysis.registry import ENDINGS, Selection, artefact, artefacts
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.runner import config, layout
+from harness.runner.config import Cell
+
+EMBEDDED = config.preset("embedded")
+SWITCHES = {"no_role_allocator", "no_llm_router", "no_retrieval_gate", "no_write_gate", "no_halting", "no_memory_gates"}
+
+
+def numbers(name: str) -> set[tuple[str, str, int]]:
+    return {(cell.method, cell.benchmark, cell.seed) for cell in artefact(name).cells_of(EMBEDDED)}
+
+
+def test_every_module_builds() -> None:
+    for one in artefacts().values():
+        assert callable(importlib.import_module(one.module).build), one.key
+
+
+def test_a_selection_without_a_word_is_the_main_table() -> None:
+    assert Selection().cells(EMBEDDED) == config.cells(EMBEDDED)
+
+
+def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
+    chosen = Selection(("puppeteer", "single"), ("math", "riddles"), ("qwen-2.5-32B",), (3, 4))
+    assert chosen.cells(EMBEDDED) == [
+        Cell("puppeteer", "math", "qwen-2.5-32B", 3),
+        Cell("puppeteer", "math", "qwen-2.5-32B", 4),
+        # It does not learn, so that another seed would be the same answers.
+        Cell("single", "math", "qwen-2.5-32B", 3),
+    ]
+
+
+def test_an_ablation_alone_needs_the_full_system_and_itself() -> None:
+    for switch in SWITCHES:
+        methods = {"gmr", f"gmr_{switch}"}
+        assert numbers(f"ablation/{switch}") == {(m, b, 0) for m in methods for b in ("gsm_hard", "humaneval")}
+    assert numbers("ablation") == set.union(*(numbers(f"ablation/{switch}") for switch in SWITCHES))
+
+
+def test_the_table_of_seeds_has_three_trainings_of_three_methods() -> None:
+    cells = artefact("seed_variance").cells_of(EMBEDDED)
+    assert len(cells) == 3 * 3 * 5
+    assert {cell.seed for cell in cells} == {0, 1, 2}
+    assert {cell.backbone for cell in cells if cell.method == "puppeteer"} == {"qwen-2.5-32B"}
+
+
+def test_the_depths_are_those_of_the_paper() -> None:
+    settings = [config.methods()[cell.method].config for cell in artefact("depth").cells_of(EMBEDDED)]
+    assert [one.get("max_depth", 6) for one in settings] == [2, 4, 6, 8, 10]
+
+
+def test_what_is_timed_is_run_too_and_once() -> None:
+    one, thrice = artefact("hw_cost"), config.preset("embedded", {"seeds": [1, 2]})
+    assert one.timings_of(EMBEDDED) == one.cells_of(EMBEDDED)
+    assert {cell.seed for cell in one.timings_of(thrice)} == {1}
+    assert layout.timing("embedded", one.timings_of(EMBEDDED)[0]) / "timing.json" in one.inputs(EMBEDDED)
+
+
+def test_every_further_table_in_print_has_an_artefact_of_its_methods() -> None:
+    for table, rows in load().further.items():
+        assert set(rows) <= {cell.method for cell in artefact(table).cells_of(EMBEDDED)}, table
+
+
+def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
+    smoke = config.preset("smoke")
+    with pytest.raises(UserError, match="depth cannot be made of preset smoke, which has no benchmark it is made from"):
+        artefact("depth").check(smoke)
+    with pytest.raises(UserError, match=r"simulator_sensitivity .* has no simulated backbones"):
+        artefact("simulator_sensitivity").check(config.preset("paper"))
+    artefact("ablation").check(smoke)
+
+
+def test_a_backbone_without_a_row_is_named_as_the_reason() -> None:
+    alone = config.preset("smoke", {"backbones": ["llama-3.2-3B"], "methods": ["cot"]})
+    reason = r"no backbone in the rows of its methods \(config/methods\.yaml\), but llama-3\.2-3B; choose"
+    with pytest.raises(UserError, match=f"main_table cannot be made of preset smoke, which has {reason}"):
+        artefact("main_table").check(alone)
+
+
+def test_what_is_made_of_a_preset_alone_depends_on_what_the_preset_has() -> None:
+    fewer = config.preset("embedded", {"backbones": ["qwen-2.5-32B"]})
+    assert artefact("backbones").choice(fewer) != artefact("backbones").choice(EMBEDDED)
+    assert artefact("ablation").choice(fewer) == artefact("ablation").choice(EMBEDDED)
+
+
+def test_an_unknown_name_is_one_line() -> None:
+    with pytest.raises(UserError, match="unknown artefact 'ablatoin'; did you mean 'ablation'"):
+        artefact("ablatoin")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"module": "analysis.artefacts.nope"}, "names the module 'analysis.artefacts.nope', which cannot be found"),
+        ({"cells": [{"methods": ["gmrr"]}]}, "unknown method 'gmrr'"),
+        ({"cells": [{"method": ["gmr"]}]}, "method"),
+        ({"kind": "song"}, "song"),
+    ],
+)
+def test_a_slip_in_the_file_is_one_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir()
+    for name in ("methods", "backbones", "benchmarks"):
+        (folder / f"{name}.yaml").symlink_to(ROOT / "config" / f"{name}.yaml")
+    entry = {"module": "analysis.artefacts.main_table", "kind": "table", "cells": [{}], **change}
+    (folder / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
+    with pytest.raises(UserError, match=message):
+        registry.artefacts(tmp_path)
+
+
+def test_the_page_on_artefacts_names_them_all() -> None:
+    page = (ROOT / "docs" / "artefacts.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([a-z_0-9/]+)`", row.split("|")[1])}
+    assert named == {*artefacts(), "claims", "search_history"}
+
+
+def test_every_kind_has_the_formats_asked_for() -> None:
+    assert set(ENDINGS["table"]) >= {"tex", "csv", "md"}
+    assert set(ENDINGS["figure"]) == {"pdf", "png", "csv"}
+    assert artefact("pareto_he").files == ["pareto_he.pdf", "pareto_he.png", "pareto_he.csv"]

@@ -1,0 +1,187 @@
+"""The four file formats: honest first lines, valid syntax, the same bytes every time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import render
+from analysis.artefacts import main_table
+from analysis.render import latex, markdown
+from analysis.source import Source
+from analysis.tables import Table
+from harness.files import ROOT
+
+
+class Page(HTMLParser):
+    """The parts of a page that the tests look at."""
+
+    VOID = ("meta", "br", "link", "img", "input")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def table(write_cell) -> Table:
+    return main_table.build(
+        Source.of([write_cell("cot"), write_cell("single", calibrated=True), write_cell("gmr", "pool")])
+    )
+
+
+@pytest.mark.parametrize("ending", [".tex", ".csv", ".md", ".html"])
+def test_the_first_line_tells_a_simulated_run(tmp_path, tiny, ending):
+    def first_line(simulated: bool) -> str:
+        files = render.write(tiny(simulated=simulated), tmp_path / str(simulated), "tiny")
+        (path,) = [path for path in files if path.suffix == ending]
+        return path.read_text(encoding="utf-8").splitlines()[0]
+
+    assert "SIMULATED" in first_line(True)
+    assert "SIMULATED" not in first_line(False)
+
+
+def test_prefixes_make_the_first_line_a_comment(tmp_path, tiny):
+    files = {path.suffix: path.read_text() for path in render.write(tiny(), tmp_path, "tiny")}
+    assert files[".tex"].startswith("% SIMULATED")
+    assert files[".csv"].startswith("# SIMULATED")
+    assert files[".html"].startswith("<!DOCTYPE html><!-- SIMULATED")
+
+
+def test_the_warning_is_seen_not_only_in_comments(tmp_path, tiny):
+    files = {path.suffix: path.read_text() for path in render.write(tiny(), tmp_path, "tiny")}
+    (caption,) = [line for line in files[".tex"].splitlines() if line.startswith(r"\caption")]
+    assert "SIMULATED" in caption
+    assert "SIMULATED" in Page(files[".html"]).text
+    assert Page(files[".html"]).attributes.count(("class", "warning")) == 1
+
+
+def test_csv_is_tidy(table):
+    lines = render.csv.render(table).splitlines(keepends=True)
+    rows = list(csv.DictReader(io.StringIO("".join(line for line in lines if not line.startswith("#")))))
+    assert rows == [dict(record) for record in table.records]
+    assert set(rows[0]) >= {
+        "method", "backbone", "benchmark", "published", "measured", "n", "low", "high", "difference", "calibrated",
+        "seeds", "unparsable", "empty", "truncated", "call_failed", "sandbox_error", "cost_total", "cost_per_query",
+        "prompt_tokens", "completion_tokens", "run_id", "config_hash", "code", "data_checksum",
+    }  # fmt: skip
+
+
+def test_markdown_rows_have_one_width(table):
+    lines = [line for line in render.markdown.render(table).splitlines() if line.startswith("|")]
+    assert len(lines) == 23
+    assert {len(re.split(r"(?<!\\)\|", line)) for line in lines} == {4 + 2 + 2}
+    (ours,) = [line for line in lines if line.startswith("| GMR ")]
+    assert ours == "| GMR | LLM Pool | ● | ● | **70.55** | **75.00** (+4.45) \\[30.1–95.4\\] |"
+
+
+def test_html_stands_alone(table):
+    page = Page(render.html.render(table))
+    assert not page.open
+    assert not {"script", "link", "img", "iframe"} & set(page.tags)
+    assert not [value for name, value in page.attributes if name in ("src", "href", "onclick")]
+    text = render.html.render(table)
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"https?:|url\(|@import", text)
+
+
+def test_html_spans_cover_the_grid(table):
+    """Every row has as many cells as the header has columns, row spans counted."""
+    text = render.html.render(table)
+    body = text[text.index("<tbody>") : text.index("</tbody>")]
+    covered = 0
+    for row in body.split("<tr")[1:]:
+        span = re.search(r'rowspan="(\d+)"', row)
+        assert bool(span) == (covered == 0)
+        covered = int(span.group(1)) if span else covered
+        assert len(re.findall(r"<t[dh]\b", row)) + (not span) == len(table.heads) + 2
+        covered -= 1
+
+
+def test_nothing_a_user_writes_becomes_markup(tiny):
+    page = Page(render.html.render(tiny('50% & <b>"x"</b> <script>alert(1)</script>')))
+    assert "script" not in page.tags
+    assert "<script>alert(1)</script>" in page.text
+
+
+@given(st.text())
+def test_latex_escapes_leave_plain_ascii_and_balanced_groups(text):
+    escaped = latex.escape(text)
+    assert escaped.isascii()
+    assert not re.search(r"[\x00-\x1f\x7f]", escaped)
+    assert not re.search(r"(?<!\\)[%#&_]", escaped)
+    bare = re.sub(r"\\[{}]", "", escaped)
+    assert bare.count("{") == bare.count("}")
+    assert len(re.findall(r"(?<!\\)\$", escaped)) % 2 == 0
+
+
+def test_latex_keeps_hyphens_apart():
+    assert latex.escape("--limit") == "-{}-limit"
+    assert latex.escape("70.1–75.3") == "70.1--75.3"
+
+
+@given(st.text(alphabet=st.characters(codec="ascii", exclude_characters="\n\r"), max_size=30))
+def test_markdown_escapes_are_undone_by_dropping_backslashes(text):
+    assert re.sub(r"\\(.)", r"\1", markdown.escape(text)) == text
+
+
+def test_latex_spans_count_printed_lines(table):
+    text = latex.render(table)
+    assert r"\multirow{6}{*}{Single LLM}" in text
+    assert r"\multirow{3}{*}{CoT}" in text
+    assert text.count(r"\midrule") == 7
+    columns = 4 + 2
+    for line in text.splitlines():
+        if line.endswith((r"\\", r"\\[-1pt]")) and "multicolumn" not in line:
+            assert len(re.findall(r"(?<!\\)&", line)) == columns - 1
+
+
+def test_files_are_replaced_and_nothing_else_is_left(tmp_path, tiny):
+    folder = tmp_path / "not" / "there"
+    render.write(tiny("old"), folder, "tiny")
+    files = render.write(tiny("new"), folder, "tiny")
+    assert sorted(os.listdir(folder)) == sorted(path.name for path in files)
+    assert sorted(path.suffix for path in files) == [".csv", ".html", ".md", ".tex"]
+    assert all("new" in path.read_text() and "old" not in path.read_text() for path in files)
+
+
+def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
+    """Two processes, two hash seeds, two orders of the cells."""
+    cells = [write_cell(method, benchmark=key) for method in ("cot", "aflow") for key in ("math", "mbpp", "riddles")]
+    script = (
+        "import sys; from pathlib import Path; from paper import render; "
+        "from analysis.artefacts import main_table; from analysis.source import Source; "
+        "render.write(main_table.build(Source.of([Path(p) for p in sys.argv[2:]])), Path(sys.argv[1]), 'table')"
+    )
+    for seed, order in (("1", cells), ("2", cells[::-1])):
+        command = [sys.executable, "-c", script, str(tmp_path / seed), *map(str, order)]
+        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed})
+    for ending in (".tex", ".csv", ".md", ".html"):
+        first, second = (tmp_path / seed / f"table{ending}" for seed in ("1", "2"))
+        assert first.read_bytes() == second.read_bytes()
+        assert str(tmp_path).encode() not in first.read_bytes()

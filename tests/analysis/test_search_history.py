@@ -1,0 +1,186 @@
+"""The report of searches: what a reader finds in it, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.search_history import build, to_csv, to_markdown, write
+from harness.errors import UserError
+from harness.training import checkpoint
+from harness.training.checkpoint import Checkpoint
+from tests.analysis.conftest import digest
+
+NODE = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": "", "repeat": 1, "when": None}
+VOTE = [
+    {**NODE, "instruction": "Be\n brief.", "repeat": 3},
+    {**NODE, "id": "node_2", "operator": "Programmer", "inputs": ["question", "node_1"]},
+    {
+        **NODE,
+        "id": "node_3",
+        "operator": "ScEnsemble",
+        "inputs": ["node_1"],
+        "when": {"node": "node_2", "is": "failed"},
+    },
+]
+
+
+def one(number: int, **changes: Any) -> dict[str, Any]:
+    record = {
+        "round": number,
+        "parent": 1 if number > 1 else None,
+        "status": "scored",
+        "edit": f"edit {number}" if number > 1 else "",
+        "modification": f"because {number}" if number > 1 else "",
+        "workflow": [NODE],
+        "score": 50.0,
+        "success": False if number > 1 else None,
+        "calls": 32,
+        "cost": 0.5,
+        "proposals": 1 if number > 1 else 0,
+        "proposal_cost": 0.25 if number > 1 else 0.0,
+        "reason": "",
+        "failures": [],
+    }
+    return {**record, **changes}
+
+
+ROUNDS = [
+    one(1),
+    one(2, score=81.25, success=True, workflow=VOTE, modification="Vote | over\nthree."),
+    one(
+        3,
+        parent=2,
+        status="no_proposal",
+        score=None,
+        success=None,
+        workflow=None,
+        reason="the reply is no JSON object",
+        cost=0.0,
+    ),
+    one(4, parent=2),
+]
+FACTS = {"search": ROUNDS, "best": 2, "optimizer": "large", "questions": 32, "converged": False}
+
+
+@pytest.fixture
+def searched(write_cell: Callable[..., Path]) -> Callable[..., Path]:
+    """Write a cell that searched."""
+
+    def write_searched(facts: dict[str, Any] = FACTS, **of_cell: Any) -> Path:
+        folder = write_cell("aflow", **of_cell)
+        checkpoint.save(folder / "trained.safetensors", Checkpoint({}, facts))
+        return folder
+
+    return write_searched
+
+
+def rows(text: str) -> list[list[str]]:
+    return [[field.strip() for field in line.strip("|").split(" | ")] for line in text.splitlines() if line[:1] == "|"]
+
+
+def test_the_overview_puts_validation_beside_test_and_search_beside_test_cost(searched: Callable[..., Path]) -> None:
+    table = rows(to_markdown(build([searched()])))
+    found = dict(zip(table[0], table[2], strict=True))
+    assert found["Rounds"] == "4"
+    assert found["Chosen"] == "2"
+    assert (found["Validation (%)"], found["Test (%)"]) == ("81.25", "75.00")
+    # Three rounds of 0.5 and three proposals of 0.25; four test questions of 0.25.
+    assert (found["Search cost"], found["Test cost"]) == ("2.2500", "1.0000")
+    assert found["Run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)[:12]
+
+
+def test_every_round_has_a_row_and_the_chosen_one_is_bold(searched: Callable[..., Path]) -> None:
+    table = rows(to_markdown(build([searched()])))[5:]
+    assert [row[0] for row in table] == ["1", "**2**", "3", "4"]
+    assert table[0][1:6] == ["", "start workflow", "50.00", "", "32"]
+    assert table[1][1:] == ["1", r"edit 2: Vote \| over three.", "81.25", "yes", "32", "0.5000", "0.2500"]
+    assert table[2][2:5] == ["*no edit to try*: the reply is no JSON object", "–", ""]
+    assert table[3][2:5] == ["edit 4: because 4", "50.00", "no"]
+
+
+def test_the_chosen_workflow_is_told_in_words(searched: Callable[..., Path]) -> None:
+    text = to_markdown(build([searched()])).replace("\\", "")
+    assert "**The workflow of round 2**" in text
+    assert (
+        "1. node_1: Custom runs 3 times, the first greedily and the others sampled, on the question, told: “Be brief.”."
+        in text
+    )
+    assert "2. node_2: Programmer runs once on the question and what node_1 gave." in text
+    assert (
+        "3. node_3: ScEnsemble runs once on the question and what node_1 gave. Only if node_2 failed; if not, what "
+        "node_1 gave stands in its place."
+    ) in text
+    assert "Optimizer: large. 32 training questions a round, 4 test questions." in text
+
+
+@pytest.mark.parametrize(("converged", "words"), [(True, "no longer changed"), (False, "were used up")])
+def test_it_says_why_the_search_ended(searched: Callable[..., Path], converged: bool, words: str) -> None:
+    assert words in to_markdown(build([searched({**FACTS, "converged": converged})]))
+
+
+def test_a_condition_on_the_question_alone_is_told_too(searched: Callable[..., Path]) -> None:
+    again = {**NODE, "id": "node_2", "when": {"node": "node_1", "is": "passed"}}
+    facts = {**FACTS, "search": [one(1, workflow=[{**NODE, "operator": "Programmer"}, again])], "best": 1}
+    text = to_markdown(build([searched(facts)])).replace("\\", "")
+    assert "Only if node_1 passed; if not, what node_1 gave stands in its place." in text
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_simulated_runs_say_so_in_every_heading(searched: Callable[..., Path], simulated: bool) -> None:
+    history = build([searched(simulated=simulated)])
+    text, table = to_markdown(history), to_csv(history)
+    assert text.startswith("> **SIMULATED BACKBONES") == simulated
+    assert table.startswith("# SIMULATED BACKBONES") == simulated
+    [heading] = [line for line in text.splitlines() if line.startswith("## ")]
+    assert heading.endswith(", SIMULATED") == simulated
+    assert ("SIMULATED" in text + table) == simulated
+
+
+def test_a_search_without_a_scored_round(searched: Callable[..., Path]) -> None:
+    text = to_markdown(build([searched({**FACTS, "search": [], "best": None})]))
+    assert "No round was scored; the start workflow answered" in text
+
+
+def test_the_csv_has_a_row_a_round(searched: Callable[..., Path]) -> None:
+    history = build([searched(), searched(benchmark="math", seed=1)])
+    lines = [line for line in to_csv(history).splitlines(keepends=True) if not line.startswith("#")]
+    found = list(csv.DictReader(io.StringIO("".join(lines))))
+    assert [(row["benchmark"], row["seed"], row["round"]) for row in found] == [
+        (benchmark, seed, str(number))
+        for benchmark, seed in (("gsm_hard", "0"), ("math", "1"))
+        for number in range(1, 5)
+    ]
+    assert [row["chosen"] for row in found[:4]] == ["False", "True", "False", "False"]
+    assert (found[1]["score"], found[1]["success"], found[2]["score"]) == ("81.25", "True", "")
+    assert found[1]["modification"] == "Vote | over\nthree."
+    assert found[0]["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
+
+
+def test_unfinished_cells_are_counted(searched: Callable[..., Path], tmp_path: Path) -> None:
+    history = build([searched(), tmp_path / "not yet"])
+    assert history.unfinished == 1
+    assert "INCOMPLETE: 1 cells are not finished" in to_markdown(history)
+
+
+def test_files_are_the_same_bytes_each_time(searched: Callable[..., Path], tmp_path: Path) -> None:
+    folders = [searched(), searched(benchmark="math")]
+    first, second = (write(build(order), tmp_path / name) for name, order in (("a", folders), ("b", folders[::-1])))
+    assert [path.name for path in first] == ["search_history.md", "search_history.csv"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_what_is_no_search_is_one_line(
+    searched: Callable[..., Path], write_cell: Callable[..., Path], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"no finished cell of a method that searches .*name aflow"):
+        build([tmp_path / "not yet"])
+    with pytest.raises(UserError, match=r"trained\.safetensors holds no search \('search' is missing\)"):
+        build([searched({"epoch": 3})])
+    with pytest.raises(UserError, match="there is no checkpoint"):
+        build([write_cell("aflow", benchmark="math")])

@@ -1,0 +1,148 @@
+"""Mean and deviation over training seeds."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from analysis import render, tables
+from analysis.artefacts import seed_variance
+from analysis.published import load
+from analysis.source import Source
+from analysis.tables import DAGGER, NOT_RUN
+from harness.errors import UserError
+from tests.analysis.spending import cell_of, record_of
+
+FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
+# Right answers of 50, by benchmark and seed.
+RIGHT = {
+    "math": (20, 30, 40),
+    "gsm_hard": (10, 11, 15),
+    "mbpp": (25, 25, 25),
+    "humaneval": (40, 44, 49),
+    "mmlu_pro": (5, 9, 1),
+}
+
+
+def run(write_cell, verdicts, method="gmr", backbone="pool", keys=FIVE, seeds=(0, 1, 2), **changes):
+    return [
+        write_cell(method, backbone, key, seed=seed, correct=verdicts(RIGHT[key][seed], 50), **changes)
+        for key in keys
+        for seed in seeds
+    ]
+
+
+def build(folders):
+    return seed_variance.build(Source.of(folders))
+
+
+def test_mean_and_sample_deviation_of_one_benchmark(write_cell, verdicts):
+    table = build(run(write_cell, verdicts))
+    mean, deviation, *seeds = table.rows
+    percents = 2 * np.array(RIGHT["math"])
+    assert cell_of(table, mean, "MATH", "Meas.").text == f"{percents.mean():.2f}"
+    assert cell_of(table, deviation, "MATH", "Meas.").text == f"{percents.std(ddof=1):.2f}"
+    assert cell_of(table, mean, "MATH", "Meas.").beside == tables.signed(percents.mean() - 78.37)
+    assert [cell_of(table, row, "MATH", "Meas.").text for row in seeds] == [f"{one:.2f}" for one in percents]
+    assert [row.labels[2] for row in table.rows] == ["mean", "sd", "seed 0", "seed 1", "seed 2"]
+
+
+def test_overall_is_averaged_by_seed_first(write_cell, verdicts):
+    table = build(run(write_cell, verdicts))
+    by_seed = 2 * np.array([RIGHT[key] for key in FIVE]).mean(axis=0)
+    mean, deviation, *seeds = table.rows
+    assert cell_of(table, mean, "Overall", "Meas.").text == f"{by_seed.mean():.2f}"
+    assert cell_of(table, deviation, "Overall", "Meas.").text == f"{by_seed.std(ddof=1):.2f}"
+    assert [cell_of(table, row, "Overall", "Meas.").text for row in seeds] == [f"{one:.2f}" for one in by_seed]
+    record = record_of(table, benchmark="overall")
+    assert [float(one) for one in record["by_seed"].split()] == pytest.approx(by_seed.tolist())
+    assert float(record["sd"]) == pytest.approx(by_seed.std(ddof=1))
+    assert (record["seeds"], len(record["run_id"].split())) == ("0 1 2", 15)
+
+
+def test_everything_published_stands_there(write_cell, verdicts):
+    folders = [
+        folder
+        for method, backbone in (("gmr", "pool"), ("puppeteer", "qwen-2.5-32B"), ("masrouter", "pool"))
+        for folder in run(write_cell, verdicts, method, backbone)
+    ]
+    table = build(folders)
+    assert [group.title for group in table.groups] == ["GSM-Hard", "MATH", "MBPP", "HumanEval", "MMLU-Pro", "Overall"]
+    means = [row for row in table.rows if row.labels[2] == "mean"]
+    assert [row.labels[:2] for row in means] == [
+        ("MASRouter", "LLM Pool"),
+        ("Puppeteer", "qwen-2.5-32B"),
+        ("GMR", "LLM Pool"),
+    ]
+    for record in table.records:
+        printed = load().further["seed_variance"][record["method"]][record["benchmark"]]
+        assert (float(record["published_mean"]), float(record["published_sd"])) == (printed["mean"], printed["sd"])
+    assert len(table.records) == 18
+    assert any("GMR lowest 76.62" in note and "MASRouter highest 74.27" in note for note in table.notes)
+    assert table == build(folders[::-1])
+
+
+def test_a_row_the_paper_does_not_have_has_nothing_published(write_cell, verdicts):
+    table = build(run(write_cell, verdicts, "puppeteer", "qwen-2.5-14B"))
+    assert {cell_of(table, table.rows[0], group.title, "Publ.").text for group in table.groups} == {""}
+    assert not any("highest" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(("key", "seed"), [("mbpp", 1), ("mmlu_pro", 0)])
+def test_a_missing_seed_is_refused_by_name(write_cell, verdicts, key, seed):
+    folders = run(write_cell, verdicts)
+    missing = [folder for folder in folders if not is_of(folder, key, seed)]
+    assert len(missing) == 14
+    with pytest.raises(UserError, match=rf"no cell of gmr on {key} with pool and seed {seed}.*seeds 0, 1, 2"):
+        build(missing)
+
+
+def is_of(folder, key, seed):
+    run = json.loads((folder / "run.json").read_text())
+    return (run["benchmark"], run["seed"]) == (key, seed)
+
+
+def test_one_seed_has_no_deviation(write_cell, verdicts):
+    table = build(run(write_cell, verdicts, seeds=(0,)))
+    assert [row.labels[2] for row in table.rows] == ["mean", "sd"]
+    assert {cell_of(table, table.rows[1], group.title, "Meas.").text for group in table.groups} == {NOT_RUN}
+    assert record_of(table, benchmark="math")["sd"] == ""
+    assert any("single training" in note for note in table.notes)
+
+
+def test_two_methods_with_other_numbers_of_seeds_are_marked(write_cell, verdicts):
+    folders = run(write_cell, verdicts)
+    assert not any("different numbers" in note for note in build(folders).notes)
+    table = build([*folders, *run(write_cell, verdicts, "masrouter", seeds=(0, 2))])
+    assert any("different numbers of seeds" in note for note in table.notes)
+    assert [row.labels[2] for row in table.rows][:4] == ["mean", "sd", "seed 0", "seed 2"]
+
+
+def test_a_preset_without_all_benchmarks_has_no_overall(write_cell, verdicts):
+    table = build(run(write_cell, verdicts, keys=("math", "mbpp")))
+    assert [group.title for group in table.groups] == ["MATH", "MBPP"]
+
+
+def test_a_benchmark_that_one_method_lacks_is_a_dash_and_so_is_its_overall(write_cell, verdicts):
+    table = build([*run(write_cell, verdicts), *run(write_cell, verdicts, "masrouter", keys=FIVE[:4])])
+    first = table.rows[0]
+    assert first.labels[0] == "MASRouter"
+    assert [cell_of(table, first, title, "Meas.").text for title in ("MMLU-Pro", "Overall")] == [NOT_RUN, NOT_RUN]
+    assert any("not run" in note for note in table.notes)
+
+
+def test_a_fitted_row_has_the_dagger_and_no_difference(write_cell, verdicts):
+    table = build(run(write_cell, verdicts, calibrated=True))
+    entry = cell_of(table, table.rows[0], "MATH", "Meas.")
+    assert (entry.sign, entry.beside) == (DAGGER, "")
+    assert record_of(table, benchmark="math")["difference"] == ""
+
+
+def test_every_format_warns_and_every_record_says_where_it_comes_from(write_cell, verdicts, tmp_path):
+    table = build(run(write_cell, verdicts))
+    for path in render.write(table, tmp_path / "reports", "seed_variance"):
+        assert tables.SIMULATED in path.read_text(), path.name
+    for name in ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones"):
+        assert all(record[name] for record in table.records)

@@ -1,0 +1,264 @@
+"""The worlds of a sensitivity run, what flips between them, and the table that says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from analysis import flips
+from analysis.artefacts import simulator_sensitivity
+from analysis.flips import Decision, outcomes
+from analysis.sensitivity import World, conclusions, plan
+from analysis.source import Source
+from analysis.tables import DAGGER, Entry
+from harness.errors import UserError
+from harness.runner import config, layout
+from harness.runner.config import Preset
+from harness.simulator.parameters import load_settings
+from tests.analysis.conftest import WriteCell
+
+EMBEDDED = config.preset("embedded")
+CONFIG = """
+parameters: [slope]
+conclusions:
+  - title: GMR − Single
+    measure: accuracy
+    benchmark: humaneval
+    first: {method: gmr, backbone: pool}
+    second: {method: single, backbone: qwen-2.5-32B}
+  - title: GMR / Single
+    measure: cost
+    benchmark: humaneval
+    first: {method: gmr, backbone: pool}
+    second: {method: single, backbone: qwen-2.5-32B}
+"""
+N = 40
+
+
+def limited(**changes: object) -> Preset:
+    return dataclasses.replace(EMBEDDED, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def stated_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small study: one parameter, two conclusions."""
+    path = tmp_path / "sensitivity.yaml"
+    path.write_text(CONFIG)
+    monkeypatch.setattr(flips, "plan", lambda preset: plan(preset, path))
+    monkeypatch.setattr(flips, "conclusions", lambda preset: conclusions(preset, path))
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+@pytest.fixture
+def run(stated_file: Path, write_cell: WriteCell, verdicts: Callable[[int, int], list[bool]]) -> Callable[..., Preset]:
+    """Write the cells of three worlds: how many of 40 GMR got right in each; the other row always got 20."""
+
+    def write(right: Mapping[str, int], n: int = N, **changes: object) -> Preset:
+        for preset, correct in right.items():
+            rows = {("gmr", "pool"): correct, ("single", "qwen-2.5-32B"): n // 2}
+            for (method, backbone), count in rows.items():
+                folder = write_cell(
+                    method,
+                    backbone,
+                    "humaneval",
+                    correct=verdicts(count, n),
+                    **{"preset": preset, "calibrated": method == "single", **changes},
+                )
+                target = layout.RESULTS / preset / "cells" / method / "humaneval" / backbone / "seed0"
+                shutil.move(folder, target)
+        return EMBEDDED
+
+    return write
+
+
+def worlds(stated: int, low: int, high: int) -> dict[str, int]:
+    return {"embedded": stated, "embedded@slope=4.0": low, "embedded@slope=7.0": high}
+
+
+def test_the_plan_moves_every_parameter_to_both_ends_and_states_the_world_first():
+    found = plan(EMBEDDED)
+    assert (found[0].parameter, found[0].preset) == ("", "embedded")
+    ranges = load_settings().ranges()
+    moved = {(world.parameter, world.value) for world in found[1:]}
+    assert moved == {(name, end) for name in {world.parameter for world in found[1:]} for end in ranges[name]}
+    assert len(found) == len({world.preset for world in found}) == 1 + len(moved)
+
+
+def test_every_world_is_a_preset_that_can_have_its_cells():
+    for world in plan(EMBEDDED):
+        preset = config.preset(world.preset)
+        assert preset.simulator == ({world.parameter: world.value} if world.parameter else {})
+        load_settings(overrides=preset.simulator)
+        for cell, folder in zip(world.cells, world.folders, strict=True):
+            config.check_cell(preset, cell)
+            assert folder == layout.cell(world.preset, cell)
+            assert cell.seed == EMBEDDED.seeds[0]
+
+
+def test_the_names_of_the_worlds_are_those_the_rules_admit():
+    assert all(re.fullmatch(r"embedded(@\w+=[\d.]+)?", world.preset) for world in plan(EMBEDDED))
+
+
+def test_an_end_that_is_the_stated_value_is_no_world_of_its_own(tmp_path: Path):
+    path = tmp_path / "sensitivity.yaml"
+    path.write_text(CONFIG.replace("[slope]", "[feedback_discernment, role_fit]"))
+    assert [(world.parameter, world.value) for world in plan(EMBEDDED, path)] == [
+        ("", 0.0),
+        ("feedback_discernment", 0.0),
+        ("role_fit", 0.0),
+        ("role_fit", 2.0),
+    ]
+
+
+@pytest.mark.parametrize("preset", ["paper", "embedded@slope=4.0"])
+def test_real_runs_and_changed_worlds_have_no_plan(preset: str):
+    assert plan(config.preset(preset)) == []
+
+
+def test_rows_that_a_preset_lacks_are_left_out():
+    assert plan(limited(benchmarks=("math",))) == []
+    one = limited(benchmarks=("gsm_hard",))
+    assert {conclusion.benchmark for conclusion in conclusions(one)} == {"gsm_hard"}
+    assert {cell.benchmark for world in plan(one) for cell in world.cells} == {"gsm_hard"}
+    pool = conclusions(limited(backbones=("llama-3.2-3B",)))
+    assert {key.backbone for conclusion in pool for key in (conclusion.first, conclusion.second)} == {"pool"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[slope]", "[slop]", "unknown parameter 'slop'; did you mean 'slope'"),
+        ("[slope]", "[slope, slope]", "parameters"),
+        ("measure: cost", "measure: costs", "costs"),
+        ("title: GMR / Single", "titel: GMR", "did you mean 'title'"),
+        ("method: gmr, backbone: pool", "method: gmr", "backbone"),
+        ("method: gmr", "method: gmrr", "unknown method 'gmrr'; did you mean 'gmr'"),
+        ("benchmark: humaneval", "benchmark: human_eval", "unknown benchmark 'human_eval'"),
+        ("qwen-2.5-32B", "qwen-2.5-32", "unknown backbone 'qwen-2.5-32'"),
+    ],
+)
+def test_a_slip_in_the_file_is_refused(tmp_path: Path, old: str, new: str, message: str):
+    path = tmp_path / "sensitivity.yaml"
+    path.write_text(CONFIG.replace(old, new, 1))
+    with pytest.raises(UserError, match=message) as caught:
+        plan(EMBEDDED, path)
+    assert "sensitivity.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stated", "low", "high", "decisions", "flipped"),
+    [
+        (35, 35, 5, [Decision.HOLDS, Decision.HOLDS, Decision.FAILS], [False, False, True]),
+        (21, 19, 35, [Decision.OPEN, Decision.OPEN, Decision.HOLDS], [False, True, False]),
+        (20, 21, 19, [Decision.OPEN, Decision.OPEN, Decision.OPEN], [False, False, False]),
+        (19, 20, 21, [Decision.OPEN, Decision.OPEN, Decision.OPEN], [False, False, True]),
+    ],
+)
+def test_what_flips(
+    run: Callable[..., Preset], stated: int, low: int, high: int, decisions: list[Decision], flipped: list[bool]
+):
+    """Against 20 of 40 right: a tie is on neither side, so it neither flips nor is flipped."""
+    found = outcomes(run(worlds(stated, low, high)))
+    accuracy = [outcome.findings[0] for outcome in found]
+    assert [one.decision for one in accuracy] == decisions
+    assert [one.flips(accuracy[0]) for one in accuracy] == flipped
+    differences = [(count - 20) / 40 for count in (stated, low, high)]
+    assert [one.estimate.mean for one in accuracy] == pytest.approx(differences)
+
+
+def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Preset]):
+    """Every question of a made cell costs the same, half of it in the final call, which GMR's cost leaves out."""
+    found = outcomes(run(worlds(20, 20, 20)))
+    cost = found[0].findings[1]
+    assert cost.estimate.mean == pytest.approx(0.5)
+    assert cost.decision is Decision.HOLDS
+    cheaper = dataclasses.replace(cost.found, cost_ratio=cost.estimate._replace(mean=0.5, low=0.4, high=0.6))
+    dearer = dataclasses.replace(cost.found, cost_ratio=cost.estimate._replace(mean=2.0, low=1.5, high=2.5))
+    first, second = (dataclasses.replace(cost, found=one) for one in (cheaper, dearer))
+    assert (first.decision, second.decision) == (Decision.HOLDS, Decision.FAILS)
+    assert second.flips(first)
+    assert first.flips(second)
+
+
+def entries(preset: Preset) -> dict[tuple[str, str], Entry]:
+    made = simulator_sensitivity.build(Source(preset=preset))
+    assert made.simulated
+    return {row.labels[:2]: row.entries[0] for row in made.rows}  # type: ignore[misc]
+
+
+def test_the_table(run: Callable[..., Preset]):
+    found = entries(run(worlds(35, 36, 5)))
+    # 89.84 and 84.37 are printed.
+    assert found["in the paper", ""] == Entry("+5.47")
+    assert found["as stated", ""].text == "+37.50"
+    assert (found["as stated", ""].beside, found["as stated", ""].sign) == ("holds", DAGGER)
+    assert (found["slope (5)", "4"].beside, found["slope (5)", "4"].sign) == ("", DAGGER)
+    assert found["slope (5)", "7"].text == "−37.50"
+    assert (found["slope (5)", "7"].beside, found["slope (5)", "7"].sign) == ("fails", f"{DAGGER}‡")
+
+
+def test_the_notes_name_what_flips(run: Callable[..., Preset]):
+    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 5))))
+    notes = " ".join(made.notes)
+    assert "Flipped (‡): GMR − Single (HumanEval, accuracy) at slope = 7." in notes
+    assert "Decided otherwise: GMR − Single (HumanEval, accuracy) holds as stated, fails at slope = 7." in notes
+    assert "One training seed (0)" in notes
+
+
+def test_where_nothing_flips_the_notes_say_so(run: Callable[..., Preset]):
+    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 34))))
+    assert "Flipped (‡): none." in made.notes
+    assert "Decided otherwise: none." in made.notes
+
+
+def test_the_records_carry_the_runs_behind_both_rows(run: Callable[..., Preset]):
+    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 5))))
+    assert len(made.records) == 6
+    assert len({tuple(record) for record in made.records}) == 1
+    last = made.records[-2]
+    assert last["preset"] == "embedded@slope=7.0"
+    assert (last["parameter"], last["value"], last["flipped"]) == ("slope", "7", "true")
+    assert (last["measured"], last["decision"], last["stated_decision"]) == ("-0.375", "fails", "holds")
+    assert float(last["published"]) == pytest.approx(0.0547)
+    fields = ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones")
+    assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in fields)
+
+
+def test_a_missing_world_is_named(run: Callable[..., Preset]):
+    preset = run(worlds(35, 36, 5))
+    shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
+    with pytest.raises(UserError, match=r"embedded@slope=7\.0.* missing"):
+        outcomes(preset)
+
+
+def test_a_cell_of_another_world_is_refused(run: Callable[..., Preset]):
+    preset = run(worlds(35, 36, 5))
+    shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
+    shutil.copytree(layout.RESULTS / "embedded@slope=4.0", layout.RESULTS / "embedded@slope=7.0")
+    with pytest.raises(UserError, match=r"of preset 'embedded@slope=4\.0', expected 'embedded@slope=7\.0'"):
+        outcomes(preset)
+
+
+def test_worlds_of_other_questions_are_refused(run: Callable[..., Preset]):
+    run(worlds(35, 36, 5))
+    shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
+    preset = run({"embedded@slope=7.0": 5}, n=20)
+    with pytest.raises(UserError, match=r"slope=7\.0.* other questions of humaneval"):
+        outcomes(preset)
+
+
+def test_a_preset_without_worlds_is_refused():
+    with pytest.raises(UserError, match="preset paper has no worlds"):
+        outcomes(config.preset("paper"))
+
+
+def test_the_order_of_the_plan_is_that_of_the_rows(run: Callable[..., Preset]):
+    preset = run(worlds(35, 36, 5))
+    found: list[World] = [outcome.world for outcome in outcomes(preset)]
+    assert [world.preset for world in found] == list(worlds(0, 0, 0))

@@ -1,0 +1,170 @@
+"""What is said of trainings: their budgets, and how far a trained policy is from a uniform one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis import render
+from analysis.artefacts import main_table, training_budget
+from analysis.learned import budget, choices
+from analysis.measures import Measurement, measure
+from analysis.results import read
+from analysis.source import Source
+from analysis.tables import NOT_RUN, SIMULATED
+from harness.results import DECISIONS
+from harness.training.loop import TABLES
+from tests.analysis import learned
+from tests.analysis.spending import cell_of, record_of, row_of, title
+
+OPTIONS = {"backbone": 5, "role": 26, "mode": 6, "action": 10}
+
+
+def decision(name: str, choice: str, probability: float, step: int = 1, options: int | None = None) -> dict[str, Any]:
+    row = ("item-0000", step, name, 0, choice, options or OPTIONS.get(name, 2), math.log(probability))
+    return dict(zip(DECISIONS.names, row, strict=True))
+
+
+def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) -> Path:
+    """Give a cell the calls of a training: two an attempt, and some an epoch that are no attempt."""
+    blank = {field.name: "" if pa.types.is_string(field.type) else 0 for field in TABLES["training_calls"]}
+    blank |= {"is_step": True, "error": None, "prompt_tokens": 100, "completion_tokens": 10, "cost": cost}
+    rows = [
+        {**blank, "epoch": epoch, "item_id": f"train-{question}", "rollout": rollout}
+        for epoch in range(1, epochs + 1)
+        for question in range(3)
+        for rollout in range(2)
+        for _ in range(2)
+    ]
+    rows += [{**blank, "epoch": epoch, "item_id": "optimizer"} for epoch in range(1, epochs + 1) for _ in range(asked)]
+    table = pa.Table.from_pylist(rows, schema=TABLES["training_calls"])
+    pq.write_table(table, folder / "training_calls.parquet")
+    return folder
+
+
+def made(write_cell: Any, method: str, chosen: Sequence[dict[str, Any]] = (), seed: int = 0, **changes: Any) -> Path:
+    """A cell after two epochs of one update, each on two attempts at three questions."""
+    log = [{"trajectories": 6.0}] * 2
+    return trained(learned.make(write_cell, method, seed, made=chosen, updates=log, per_epoch=1, **changes))
+
+
+def measured(*folders: Path) -> Measurement:
+    (found,) = measure([read(folder) for folder in folders]).values()
+    return found
+
+
+def test_a_budget_counts_what_the_training_used(write_cell: Any) -> None:
+    found = budget(measured(made(write_cell, "gmr")))
+    assert (found.questions, found.passes, found.trajectories, found.updates) == (3, 2, 12, 2)
+    assert (found.calls, found.tokens, found.cost) == (24, 24 * 110, 12.0)
+
+
+def test_calls_of_an_optimizer_are_charged_and_are_no_questions(write_cell: Any) -> None:
+    folder = trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=4)
+    found = budget(measured(folder))
+    assert (found.questions, found.calls, found.cost) == (3, 32, 16.0)
+    assert choices(measured(folder)) == {}
+
+
+def test_several_trainings_are_averaged(write_cell: Any) -> None:
+    folders = [
+        trained(made(write_cell, "gmr", [decision("backbone", name, 0.2)] * 4, seed), cost=seed + 1.0)
+        for seed, name in enumerate(("small", "small", "large"))
+    ]
+    assert budget(measured(*folders)).cost == 48
+    backbone = choices(measured(*folders))["backbone"]
+    assert (backbone.top, backbone.share) == ("small", pytest.approx(200 / 3))
+
+
+@pytest.mark.parametrize(("probability", "entropy"), [(1.0, 0), (0.1, 100)])
+def test_a_random_policy_is_100_and_a_settled_one_0(write_cell: Any, probability: float, entropy: float) -> None:
+    folder = made(write_cell, "puppeteer", [decision("action", "plan", probability)] * 8, backbone="qwen-2.5-32B")
+    assert choices(measured(folder))["action"].entropy == pytest.approx(entropy)
+
+
+def test_what_nobody_drew_is_left_out(write_cell: Any) -> None:
+    """Guesses, gates, and the end that the step limit forces after the sixth step."""
+    chosen = [decision("action", "plan", 0.1), decision("task", "Math", 1.0), decision("halt", "yes", 0.5)]
+    forced = [decision("action", "terminate", 1e-6, step=7)] * 20
+    found = choices(measured(made(write_cell, "puppeteer", [*chosen, *forced], backbone="qwen-2.5-32B")))
+    assert list(found) == ["action"]
+    assert (found["action"].entropy, found["action"].top) == (pytest.approx(100), "plan")
+
+
+def test_an_end_that_was_chosen_counts_however_early(write_cell: Any) -> None:
+    chosen = [decision("action", "plan", 0.1), decision("action", "terminate", 1.0, step=3)]
+    action = choices(measured(made(write_cell, "puppeteer", chosen, backbone="qwen-2.5-32B")))["action"]
+    assert action.entropy == pytest.approx(50)
+    assert action.share == 50
+
+
+def test_a_choice_from_one_option_has_no_entropy(write_cell: Any) -> None:
+    found = choices(measured(made(write_cell, "gmr", [{**decision("backbone", "small", 1.0), "options": 1}])))
+    assert found["backbone"].entropy is None
+
+
+def test_a_greedy_choice_has_no_entropy(write_cell: Any) -> None:
+    found = choices(measured(made(write_cell, "gmr_greedy", [decision("backbone", "small", 0.6)])))
+    assert (found["backbone"].entropy, found["backbone"].share) == (None, 100)
+
+
+@pytest.fixture
+def learners(write_cell: Any) -> list[Path]:
+    settled = [decision("backbone", "large", 1.0), decision("role", "Math/Solver", 1 / 26)]
+    spread = [decision("backbone", name, 0.2) for name in ("small", "large", "large")]
+    return [
+        made(write_cell, "gmr", settled),
+        made(write_cell, "masrouter", spread),
+        made(write_cell, "puppeteer", [decision("action", "plan", 0.1)], backbone="qwen-2.5-32B"),
+        trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=1),
+    ]
+
+
+def test_the_table_sets_learners_side_by_side(learners: list[Path], tmp_path: Path) -> None:
+    table = training_budget.build(Source.of(learners))
+    assert len(table.rows) == 4
+    for method, calls, entropy, top in (
+        ("gmr", "24", "backbone 0, role 100", "large 100"),
+        ("masrouter", "24", "backbone 100", "large 67"),
+        ("puppeteer", "24", "action 100", "plan 100"),
+        ("aflow", "26", NOT_RUN, NOT_RUN),
+    ):
+        row = row_of(table, title(method))
+        used = ("Questions", "Trajectories", "Updates", "Calls")
+        assert [cell_of(table, row, "Training", name).text for name in used] == ["3", "12", "2", calls]
+        policy = [cell_of(table, row, "Trained policy", name).text for name in table.groups[1].columns]
+        assert policy == [entropy, top]
+    record = record_of(table, method="masrouter")
+    assert (record["cost"], record["top_backbone"]) == ("12", "large")
+    assert float(record["entropy_backbone"]) == pytest.approx(100)
+    for path in render.write(table, tmp_path / "reports", "training_budget"):
+        assert SIMULATED in path.read_text(), path.name
+
+
+def test_the_main_table_says_of_each_learned_row_what_was_learned(learners: list[Path], write_cell: Any) -> None:
+    notes = main_table.build(Source.of([*learners, write_cell("single")])).notes
+    said = {note.split(":")[0]: note for note in notes if "trajectories, cost" in note}
+    assert said == {
+        "GMR (LLM Pool)": "GMR (LLM Pool): entropy of backbone 0 %, role 100 %; most frequent backbone 100 %; "
+        "12 trajectories, cost 12.000.",
+        "MASRouter (LLM Pool)": "MASRouter (LLM Pool): entropy of backbone 100 %; most frequent backbone 67 %; "
+        "12 trajectories, cost 12.000.",
+        "Puppeteer (qwen-2.5-32B)": "Puppeteer (qwen-2.5-32B): entropy of action 100 %; most frequent action 100 %; "
+        "12 trajectories, cost 12.000.",
+        "AFlow (qwen-2.5-14B)": "AFlow (qwen-2.5-14B): a search, which leaves no policy; 12 trajectories, cost 13.000.",
+    }
+    assert not any("training_budget" in note for note in main_table.build(Source.of([write_cell("cot")])).notes)
+
+
+def test_a_row_left_as_initialised_is_called_so(write_cell: Any) -> None:
+    folder = learned.make(write_cell, "gmr_untrained", made=[decision("backbone", "small", 0.2)], updates=())
+    trained(folder, epochs=0)
+    assert budget(measured(folder)).trajectories == 0
+    notes = main_table.build(Source.of([folder])).notes
+    assert any(note.endswith("(LLM Pool): left as initialised.") for note in notes)

@@ -1,0 +1,91 @@
+"""Finished cells made by hand: questions as they are prepared, tables and sealed log as the suite writes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from harness import results
+from harness.agents.trajectory import Decision
+from harness.benchmarks.items import Item, Status, Verdict, checksum
+from harness.llm.call_log import CallLog
+from harness.llm.request import Message, Reply
+from harness.results import Answered
+from harness.runner import layout
+from harness.runner.config import Cell
+from tests.analysis.conftest import run_record
+from tests.scripted import ScriptedClient, context
+
+PRESET = "embedded"
+RIGHT = Verdict(True, "7", Status.GRADED)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One call: what it is at the context, the texts of its messages, the reply."""
+
+    reply: str | Reply
+    messages: Sequence[tuple[str, str]] = (("user", "What is it?"),)
+    backbone: str = "small"
+    how: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Story:
+    """One trajectory."""
+
+    asks: Sequence[Ask]
+    decisions: Sequence[Decision] = ()
+    answer: str = "The answer is 7"
+    verdict: Verdict = RIGHT
+
+
+def prepare(items: Sequence[Item], preset: str = PRESET) -> None:
+    """Questions of one benchmark, all of them for the test."""
+    benchmark = items[0].benchmark
+    ids = [item.id for item in items]
+    sums = {name: checksum(items) for name in ("checksum", "split_checksum", "pool_checksum")}
+    told = {"benchmark": benchmark, "title": benchmark, "data": "embedded", "source": "embedded", "splits": "official"}
+    manifest = {**told, **sums, "count": len(items), "train": [], "test": ids}
+    path = layout.manifest(preset, benchmark)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps(manifest))
+    layout.items(preset, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
+
+
+def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story], *, is_sealed: bool = True, **run: Any) -> None:
+    """A finished cell below the working folder, one story a question; its utility is the length of the answer."""
+    folder = layout.cell(PRESET, cell)
+    # In a thread of its own: that of a test may have an event loop already, as one with a browser has.
+    with ThreadPoolExecutor(1) as thread:
+        answered = thread.submit(asyncio.run, _walk(cell, items, stories, is_sealed=is_sealed)).result()
+    record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items), **run)
+    identity = {name: value for name, value in record.items() if name not in ("schema", "run_id")}
+    results.write(folder, answered, identity, lambda one: float(len(one.trajectory.answer)))
+
+
+async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story], *, is_sealed: bool) -> list[Answered]:
+    folder = layout.cell(PRESET, cell)
+    folder.mkdir(parents=True)
+    found, keys = [], []
+    with CallLog(folder / layout.CALL_LOG) as log:
+        for item, story in zip(items, stories, strict=True):
+            client = ScriptedClient("")
+            table = context(item, client)
+            for ask in story.asks:
+                client.replies = [ask.reply]
+                await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
+                reply = ask.reply if isinstance(ask.reply, Reply) else Reply(ask.reply, 100, 10, "stop", "org/model")
+                await log.append(client.asked[-1][1], reply)
+                keys.append(client.asked[-1][1].key)
+            for decision in story.decisions:
+                table.decide(decision)
+            found.append(Answered(table.close(story.answer), story.verdict))
+        if is_sealed:
+            log.seal(keys)
+    return found

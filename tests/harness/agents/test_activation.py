@@ -1,0 +1,245 @@
+"""Who is asked what, who sees what, and what becomes of a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.agents.activation import NO_ENTRY, act, appended
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
+from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record
+from harness.agents.roles import catalogue, role
+from harness.benchmarks import benchmark
+from harness.benchmarks.items import CodeTask, Item
+from harness.errors import UserError
+from harness.llm.request import Reply
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from tests.scripted import ScriptedClient, context
+
+VISIBLE = ("assert double(1) == 2", "assert double('a') == 'ab'")
+CODE = Item("1", "humaneval", "def double(x): ...", "", code=CodeTask("double", "", "assert 0  # hidden", VISIBLE))
+MATHS = Item("2", "gsm_hard", "What is 6 times 7?", "42.0")
+PROGRAM = "```python\ndef double(x):\n    return 2 * x\nanswer = double(21)\n```"
+OUTCOME = (
+    "The program was run on every visible example of the question:\n"
+    "- example passed: assert double(1) == 2\n"
+    "- example failed: assert double('a') == 'ab' (the result differs)"
+)
+VALUE = "The program was executed; its variable answer holds 42"
+NO_VALUE = "The program gave no value: it has no variable named answer."
+PROSE = Record("Planner", "Multiply.")
+WORK = Record("Worker", f"{PROGRAM}\n\nThe answer is 41")
+
+# The table of roles, written down a second time.
+FEEDBACK = {f"Code/{name}" for name in ("AlgorithmDesigner", "ProjectManager", "ProgrammingExpert")} | {
+    f"Code/{name}" for name in ("BugFixer", "ReflectProgrammer", "PlanSolver", "TestAnalyst")
+}
+HINTS = {"Math/MathSolver", "Math/MathTeacher", "Math/ProgrammingExpert"}
+RUNS_EXAMPLES = {"Code/ProgrammingExpert", "Code/BugFixer", "Code/ReflectProgrammer"}
+EXECUTES = {"Math/ProgrammingExpert", "Math/SoftwareDeveloper"}
+TWICE = EXECUTES | {f"Code/{name}" for name in ("BugFixer", "ReflectProgrammer", "PlanSolver", "TestAnalyst")}
+TWICE |= {"Commonsense/Reflector", "Commonsense/WikiSearcher"}
+KEYS = [one.key for one in catalogue()]
+
+
+class CountingSandbox(Sandbox):
+    """Notes what it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(Limits(cpu_s=1, wall_s=6.0), workers=2)
+        self.given: list[Program] = []
+
+    async def run(self, program: Program) -> Execution:
+        self.given.append(program)
+        return await super().run(program)
+
+
+@pytest.fixture
+def sandbox() -> CountingSandbox:
+    return CountingSandbox()
+
+
+@pytest.fixture
+def code_tools(sandbox: CountingSandbox) -> CodeTools:
+    return CodeTools(sandbox)
+
+
+async def activate(
+    key: str,
+    item: Item,
+    code_tools: CodeTools,
+    *replies: str | Reply,
+    records: Sequence[Record] = (),
+    **options: Any,
+) -> tuple[str, ScriptedClient, Any]:
+    client = ScriptedClient(*replies)
+    its_context = context(item, client, "RULES", code_tools=code_tools)
+    text = await act(role(key), "small", item, records, its_context, step=3, **options)
+    return text, client, its_context.close(text)
+
+
+def prompts(client: ScriptedClient) -> list[list[tuple[str, str]]]:
+    return [[tuple(message) for message in request.messages] for _, request in client.asked]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("item", [CODE, MATHS], ids=["code", "maths"])
+async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeTools) -> None:
+    """Prompts, conversation and result of all roles on both kinds of benchmark, from the table alone."""
+    one = role(key)
+    text, client, trajectory = await activate(key, item, code_tools, PROGRAM, "second", records=[PROSE, WORK])
+
+    shown = WORK.text
+    if key in FEEDBACK and item is CODE:
+        shown += f"\n\n{OUTCOME}"
+    user = f"Question:\n{item.question}\n\n{RECORDS_HEADER}\n\n[1] Planner:\nMultiply.\n\n[2] Worker:\n{shown}"
+    if key in HINTS:
+        user += f"\n\n{HINTS_HEADER} 41; 42"
+    first = [("system", f"{one.description}\n\n{one.instruction}\n\nRULES"), ("user", user)]
+
+    added = PROGRAM
+    if key in RUNS_EXAMPLES:
+        added += f"\n\n{OUTCOME if item is CODE else NO_EXAMPLE}"
+    elif key in EXECUTES:
+        added += f"\n\n{VALUE}"
+    elif key == "Commonsense/WikiSearcher":
+        added += f"\n\n{NO_ENTRY}"
+
+    if key in TWICE:
+        assert prompts(client) == [first, [*first, ("assistant", added), ("user", one.second_call)]]
+        assert text == "second"
+    else:
+        assert prompts(client) == [first]
+        assert text == added
+    purposes = ["act", "second_call"][: len(client.asked)]
+    assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == [
+        (3, key, purpose, "small") for purpose in purposes
+    ]
+    assert trajectory.cost_steps == trajectory.cost_total > 0
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("item", [CODE, MATHS], ids=["code", "maths"])
+async def test_a_reply_in_prose_and_no_records(key: str, item: Item, sandbox: CountingSandbox) -> None:
+    text, client, _ = await activate(key, item, CodeTools(sandbox), "I would rather not say.", "second")
+    assert prompts(client)[0][1] == ("user", f"Question:\n{item.question}")
+    added = "I would rather not say."
+    if key in RUNS_EXAMPLES or key == "Math/ProgrammingExpert":
+        added += f"\n\n{NO_PROGRAM}"
+    elif key == "Commonsense/WikiSearcher":
+        added += f"\n\n{NO_ENTRY}"
+    assert (prompts(client)[1][2][1] if key in TWICE else text) == added
+    assert sandbox.given == []
+
+
+@pytest.mark.parametrize("key", KEYS)
+async def test_after_a_failed_first_call_nothing_more_happens(key: str, sandbox: CountingSandbox) -> None:
+    failed = Reply.failed("org/small", "context length exceeded")
+    text, client, trajectory = await activate(key, CODE, CodeTools(sandbox), failed, "second")
+    assert text == ""
+    assert len(client.asked) == 1
+    assert [call.error for call in trajectory.calls] == ["context length exceeded"]
+    assert sandbox.given == []
+
+
+@pytest.mark.parametrize("key", sorted(TWICE))
+async def test_a_failed_second_call_leaves_nothing(key: str, code_tools: CodeTools) -> None:
+    failed = Reply.failed("org/small", "no room")
+    text, _, trajectory = await activate(key, MATHS, code_tools, PROGRAM, failed)
+    assert text == ""
+    assert [call.error for call in trajectory.calls] == [None, "no room"]
+
+
+@pytest.mark.parametrize("key", ["Math/ProgrammingExpert", "Math/SoftwareDeveloper"])
+async def test_a_program_without_the_variable_is_told_so(key: str, code_tools: CodeTools) -> None:
+    reply = "```python\ndef double(x):\n    return 2 * x\n```"
+    _, client, _ = await activate(key, CODE, code_tools, reply, "second")
+    assert prompts(client)[1][2] == ("assistant", f"{reply}\n\n{NO_VALUE}")
+
+
+async def test_a_note_a_header_and_a_second_call_from_outside(code_tools: CodeTools) -> None:
+    """A role of one call is given another; one with a second call of its own keeps that."""
+    asked = {"note": "NOTE", "header": "HEADER", "second_call": "AGAIN", "slot": 2}
+    plain, twice = "Math/Inspector", "Commonsense/Reflector"
+    for key, wanted in ((plain, "AGAIN"), (twice, role(twice).second_call)):
+        text, client, trajectory = await activate(key, MATHS, code_tools, "one", "two", records=[PROSE], **asked)
+        first, second = prompts(client)
+        system = f"{role(key).description}\n\n{role(key).instruction}\n\nNOTE\n\nRULES"
+        user = f"Question:\n{MATHS.question}\n\nHEADER\n\n[1] Planner:\nMultiply."
+        assert first == [("system", system), ("user", user)]
+        assert second == [*first, ("assistant", "one"), ("user", wanted)]
+        assert text == "two"
+        assert [call.slot for call in trajectory.calls] == [2, 2]
+
+
+async def test_records_that_show_their_outcome_do_not_show_it_twice(code_tools: CodeTools) -> None:
+    own, _, _ = await activate("Code/ProgrammingExpert", CODE, code_tools, PROGRAM)
+    _, client, _ = await activate("Code/TestAnalyst", CODE, code_tools, "x", records=[Record("P", own)])
+    assert prompts(client)[0][1][1].count("visible example") == 1
+    assert prompts(client)[0][1][1].endswith(f"[1] P:\n{PROGRAM}\n\n{OUTCOME}")
+
+
+async def test_hints_need_candidates(code_tools: CodeTools) -> None:
+    _, client, _ = await activate("Math/MathSolver", MATHS, code_tools, "x", records=[PROSE])
+    assert prompts(client)[0][1][1].endswith("[1] Planner:\nMultiply.")
+
+
+async def test_a_broken_sandbox_ends_the_run() -> None:
+    class Broken(Sandbox):
+        async def run(self, program: Program) -> Execution:
+            return Execution(Outcome.SANDBOX_ERROR, "no processes left", "")
+
+    for key, records in (("Code/BugFixer", []), ("Code/PlanSolver", [WORK]), ("Math/MathSolver", [WORK])):
+        with pytest.raises(UserError, match="no processes left"):
+            await activate(key, CODE, CodeTools(Broken()), PROGRAM, records=records)
+
+
+async def test_an_empty_reply_is_no_reason_to_fail(code_tools: CodeTools) -> None:
+    for one in catalogue():
+        await activate(one.key, CODE, code_tools, "", records=[Record("Silent", "")])
+    text, _, _ = await activate("Code/ProgrammingExpert", CODE, code_tools, "")
+    assert text == NO_PROGRAM
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("Words.\n", "Words."),
+        (PROGRAM, PROGRAM),
+        ("```python\nx = 1\n", "```python\nx = 1\n```"),
+        ("````python\nx = '```'\n", "````python\nx = '```'\n````"),
+        ("~~~python\nx = 1", "~~~python\nx = 1\n~~~"),
+        (f"{PROGRAM}\n\nBetter:\n```python\nx = 1", f"{PROGRAM}\n\nBetter:\n```python\nx = 1\n```"),
+        ("x = 1\n", "```python\nx = 1\n```"),
+    ],
+)
+def test_additions_stand_outside_of_programs(text: str, closed: str) -> None:
+    assert appended(text, "More.") == f"{closed}\n\nMore."
+    assert appended(text, "") == text
+
+
+_LINES = st.sampled_from(
+    ["```", "```python", "````", "~~~", "~~~~python", "def double(x):", "    return x", "Words", ""]
+)
+
+
+@given(st.lists(_LINES, max_size=8).map("\n".join), st.sampled_from([NO_PROGRAM, OUTCOME, VALUE, NO_VALUE]))
+def test_an_addition_changes_no_program(text: str, addition: str) -> None:
+    extract = benchmark("humaneval").extract
+    before = extract(CODE, text)
+    if before is not None and "double" in before:
+        after = extract(CODE, appended(text, addition))
+        assert after is not None
+        assert after.strip() == before.strip()
+
+
+def test_fixed_lines_cannot_pass_for_an_answer() -> None:
+    for line in (NO_ENTRY, NO_PROGRAM, NO_EXAMPLE):
+        assert benchmark("gsm_hard").extract(MATHS, line) is None
+        assert benchmark("math").extract(MATHS, line) is None
+        assert benchmark("mmlu_pro").extract(MATHS, line) is None
+        assert benchmark("humaneval").extract(CODE, line) is None

@@ -1,0 +1,239 @@
+"""What tools run, how often, and what they say about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, programs
+from harness.benchmarks.items import CodeTask, Item
+from harness.errors import UserError
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from harness.simulator.parameters import load_settings
+
+SMALL = Limits(cpu_s=1, wall_s=6.0, memory_mib=256)
+VISIBLE = ("assert double(1) == 2", "assert double('a') == 'aa'", "assert double(0) == 1")
+TASK = CodeTask("double", "import math", "assert double(21) == 42  # hidden", VISIBLE)
+ITEM = Item(id="1", benchmark="humaneval", question="def double(x): ...", gold="", code=TASK)
+MATHS = Item(id="2", benchmark="math", question="What is 6 times 7?", gold="42")
+HEADING = "The program was run on every visible example of the question:"
+DOUBLE = "def double(x):\n    return 2 * x"
+
+
+def fenced(source: str, language: str = "python") -> str:
+    return f"```{language}\n{source}\n```"
+
+
+class FakeSandbox(Sandbox):
+    """Notes what it is given; answers with one outcome, after a moment."""
+
+    def __init__(self, outcome: Outcome = Outcome.PASSED, detail: str = "") -> None:
+        self.execution = Execution(outcome, detail, "")
+        self.given: list[Program] = []
+
+    async def run(self, program: Program) -> Execution:
+        self.given.append(program)
+        await asyncio.sleep(0.001)
+        return self.execution
+
+
+@pytest.fixture
+async def code_tools() -> AsyncIterator[CodeTools]:
+    async with Sandbox(SMALL, workers=2) as sandbox:
+        yield CodeTools(sandbox)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("No program here.", []),
+        ("", []),
+        ("B", []),
+        (f"Text.\n{fenced('x = 1')}\nMore.\n{fenced('y = 2', 'py')}", ["x = 1\n", "y = 2\n"]),
+        (fenced("x = (", "python"), ["x = (\n"]),
+        (fenced("x = 1", ""), ["x = 1\n"]),
+        (fenced("for each row: add it up", ""), []),
+        (fenced("42", ""), []),
+        (fenced("x = 1", "text"), []),
+        (fenced(""), []),
+        ("```python\nx = 1", ["x = 1\n"]),
+        ("x = 1", ["x = 1"]),
+    ],
+)
+def test_which_blocks_are_programs(text: str, found: list[str]) -> None:
+    assert programs(text) == found
+
+
+async def test_each_example_has_a_line_of_its_own(code_tools: CodeTools) -> None:
+    assert await code_tools.examples(ITEM, fenced(DOUBLE)) == (
+        f"{HEADING}\n"
+        "- example passed: assert double(1) == 2\n"
+        "- example passed: assert double('a') == 'aa'\n"
+        "- example failed: assert double(0) == 1 (the result differs)"
+    )
+
+
+async def test_a_failing_program_is_told_why(code_tools: CodeTools) -> None:
+    lines = (await code_tools.examples(ITEM, fenced("def double(x):\n    return x + x.real"))).splitlines()
+    assert lines[1] == "- example passed: assert double(1) == 2"
+    assert lines[2].startswith("- example failed: assert double('a') == 'aa' (AttributeError: 'str' object")
+    assert lines[2].endswith("(program, line 2))")
+    for source, reason in (("def double(x:", "SyntaxError"), ("x = 1", "NameError: name 'double' is not defined")):
+        _, *lines = (await code_tools.examples(ITEM, fenced(source))).splitlines()
+        assert len(lines) == 3
+        assert all(line.startswith("- example failed: assert") and reason in line for line in lines)
+
+
+async def test_a_program_without_end_fails_its_examples(code_tools: CodeTools) -> None:
+    one = Item("3", "mbpp", "?", "", code=CodeTask("double", "", "", VISIBLE[:1]))
+    lines = (await code_tools.examples(one, fenced("def double(x):\n    while True: pass"))).splitlines()
+    assert lines[1:] == ["- example failed: assert double(1) == 2 (more than 1 s of processor time)"]
+
+
+async def test_one_example_leaves_nothing_to_the_next(code_tools: CodeTools) -> None:
+    counting = "calls = []\ndef double(x):\n    calls.append(x)\n    return 2 * x if len(calls) == 1 else None"
+    assert (await code_tools.examples(ITEM, fenced(counting))).count("example passed") == 2
+
+
+async def test_the_program_that_defines_the_function_is_run(code_tools: CodeTools) -> None:
+    text = f"{fenced('y = 1')}\nand\n{fenced(DOUBLE)}\nand\n{fenced('def double(x): pass')}"
+    assert (await code_tools.examples(ITEM, text)).count("example passed") == 2
+
+
+async def test_a_program_passes_when_every_example_does(code_tools: CodeTools) -> None:
+    wrong = await code_tools.passes(ITEM, fenced(DOUBLE))
+    right = await code_tools.passes(ITEM, fenced(f"{DOUBLE} if x else 1"))
+    assert (wrong, right) == (False, True)
+    assert await code_tools.passes(ITEM, "No program here.") is None
+    assert await code_tools.passes(MATHS, fenced(DOUBLE)) is None
+    assert await code_tools.passes(replace(ITEM, code=replace(TASK, visible=())), fenced(DOUBLE)) is None
+
+
+async def test_only_visible_examples_are_run_behind_the_setup() -> None:
+    sandbox = FakeSandbox()
+    await CodeTools(sandbox).examples(ITEM, fenced(DOUBLE))
+    assert [program.checks for program in sandbox.given] == list(VISIBLE)
+    assert {program.source for program in sandbox.given} == {f"{DOUBLE}\n"}
+    assert {program.setup.strip() for program in sandbox.given} == {"import math"}
+
+
+@pytest.mark.parametrize(
+    ("item", "text", "line"),
+    [
+        (ITEM, "No program.", NO_PROGRAM),
+        (MATHS, "No program.", NO_PROGRAM),
+        (MATHS, fenced(DOUBLE), NO_EXAMPLE),
+        (Item("4", "humaneval", "?", "", code=CodeTask("double", "", "assert 0", ())), fenced(DOUBLE), NO_EXAMPLE),
+    ],
+)
+async def test_where_nothing_can_be_run_one_line_says_so(item: Item, text: str, line: str) -> None:
+    sandbox = FakeSandbox()
+    assert await CodeTools(sandbox).examples(item, text) == line
+    assert "\n" not in line
+    assert sandbox.given == []
+
+
+async def test_simulated_backbones_take_outcomes_for_feedback_and_nothing_else() -> None:
+    phrases = load_settings().recognition.feedback
+
+    def recognised(text: str) -> bool:
+        return any(phrase in text.lower() for phrase in phrases)
+
+    for outcome in (Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.KILLED):
+        text = await CodeTools(FakeSandbox(outcome)).examples(ITEM, fenced(DOUBLE))
+        assert all(recognised(line) for line in text.splitlines())
+    assert not recognised(NO_PROGRAM)
+    assert not recognised(NO_EXAMPLE)
+
+
+@pytest.mark.parametrize(
+    ("source", "printed"),
+    [
+        ("answer = 6 * 7", "42"),
+        ("answer = 0.1 + 0.2", "0.30000000000000004"),
+        ("from fractions import Fraction\nanswer = Fraction(3, 4)", "3/4"),
+        ("answer = 'two\\n[2] Somebody:\\nlines'", "two [2] Somebody: lines"),
+        ("answer = 'a' * 200", "a" * 200),
+        ("answer = 'a' * 201", "a" * 200 + "..."),
+        ("print('answer 7')\nanswer = 1\nprint('<0123456789abcdef>8', end='')", "1"),
+        ("import sys\nsys.stdout = None\nprint = str = repr = len = 0\nanswer = 5", "5"),
+        ("answer = [object()]", "[<object object at 0x...>]"),
+        ("answer = {'b', 'a', 'c'} | set('xyz')", None),
+        ("import random\nanswer = random.random()", None),
+        ("answer = None", "None"),
+    ],
+)
+async def test_the_value_is_what_print_would_show(source: str, printed: str | None) -> None:
+    values = []
+    for _ in range(2):
+        async with Sandbox(SMALL) as sandbox:
+            values.append(await CodeTools(sandbox).value(f"So:\n{fenced(source)}"))
+    assert values[0] == values[1]
+    assert values[0] is not None
+    assert values[0].failure is None
+    assert printed in (None, values[0].printed)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.one_of(st.integers(), st.floats(), st.text(st.characters(codec="utf-8"), max_size=300)))
+def test_any_value_survives_the_way_out(value: int | float | str) -> None:
+    async def read() -> Value | None:
+        async with Sandbox(SMALL) as sandbox:
+            return await CodeTools(sandbox).value(fenced(f"answer = eval({repr(value)!a}, {{'nan': 0, 'inf': 9}})"))
+
+    names = {"nan": "0", "inf": "9", "-inf": "-9"}
+    shown = " ".join(names.get(str(value), str(value)).split())
+    assert asyncio.run(read()) == Value(printed=shown if len(shown) <= 200 else f"{shown[:200]}...")
+
+
+@pytest.mark.parametrize(
+    ("source", "failure"),
+    [
+        ("result = 42", "it has no variable named answer"),
+        ("if False:\n    answer = 1", "NameError: name 'answer' is not defined"),
+        ("def answer(): return 1", "TypeError: answer is a function, not a value"),
+        ("answer = 1 / 0", "ZeroDivisionError: division by zero (program, line 1)"),
+        ("answer = (", "SyntaxError: '(' was never closed (program, line 1)"),
+        ("answer = random.random()", "NameError: name 'random' is not defined"),
+        ("while True: answer = 1", "more than 1 s of processor time"),
+        ("answer = 'x' * 10 ** 10", "MemoryError"),
+        ("answer = 1\nimport sys\nsys.exit()", "SystemExit"),
+    ],
+)
+async def test_a_failure_says_how(code_tools: CodeTools, source: str, failure: str) -> None:
+    value = await code_tools.value(fenced(source))
+    assert value is not None
+    assert value.printed is None
+    assert value.failure is not None
+    assert value.failure.startswith(failure)
+    assert "\n" not in value.failure
+
+
+async def test_the_last_program_that_speaks_of_the_answer_counts(code_tools: CodeTools) -> None:
+    text = "\n".join([fenced("answer = 1"), "No:", fenced("answer = 2"), fenced("print('done')")])
+    assert await code_tools.value(text) == Value(printed="2")
+    assert await code_tools.value(fenced("answer = 1\nprint('x' * 10 ** 6)")) == Value(printed="1")
+    assert await code_tools.value("The answer is 3.") is None
+
+
+async def test_a_broken_sandbox_is_the_users_concern_and_not_remembered() -> None:
+    sandbox = FakeSandbox(Outcome.SANDBOX_ERROR, "no namespaces today")
+    code_tools = CodeTools(sandbox)
+    for attempt in (code_tools.examples(ITEM, fenced(DOUBLE)), code_tools.value(fenced("answer = 1"))):
+        with pytest.raises(UserError, match=r"no namespaces today.*same command again"):
+            await attempt
+    sandbox.execution = Execution(Outcome.PASSED, "", "")
+    assert (await code_tools.examples(ITEM, fenced(DOUBLE))).count("example passed") == 3
+
+
+async def test_nothing_is_executed_here(code_tools: CodeTools) -> None:
+    value = await code_tools.value(fenced("import os, sys\nanswer = [os.getpid(), 'pytest' in sys.modules]"))
+    assert value is not None
+    assert value.printed not in (None, str([os.getpid(), True]), str([os.getpid(), False]))
+    assert "False" in str(value.printed)

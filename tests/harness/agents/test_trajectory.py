@@ -1,0 +1,132 @@
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.agents.trajectory import Decision, Episode, Trajectory
+from harness.benchmarks.items import Item
+from harness.llm.embeddings import Embeddings
+from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
+from tests import scripted
+from tests.fake_encoder import FakeEncoder
+from tests.scripted import ScriptedClient
+
+ITEM = Item(id="1", benchmark="math", question="?", gold="1")
+
+
+class SlowClient:
+    """Answers each call after a random wait."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311
+
+    async def complete(self, backbone: str, request: Request) -> Reply:
+        await asyncio.sleep(self.random.random() / 200)
+        return Reply("re: " + request.messages[0].content, 1000, 100, "stop", request.model)
+
+
+async def two_layers(seed: int) -> Trajectory:
+    context = scripted.context(ITEM, SlowClient(seed), "rules")
+
+    async def ask(step: int, slot: int) -> None:
+        await context.ask("small", (Message("user", f"{step}.{slot}"),), step=step, slot=slot)
+        context.decide(Decision(step, "role", slot, "someone", 2, -0.5))
+
+    for step in (1, 2):
+        await asyncio.gather(*(ask(step, slot) for slot in range(4)))
+    await context.ask("large", (Message("user", "all"),), step=3, purpose="aggregate", is_step=False)
+    return context.close("done")
+
+
+async def test_the_record_does_not_show_latency() -> None:
+    first, *others = [await two_layers(seed) for seed in range(5)]
+    assert all(other == first for other in others)
+    assert [(call.step, call.slot) for call in first.calls] == [(s, k) for s in (1, 2) for k in range(4)] + [(3, 0)]
+    assert [(decision.step, decision.slot) for decision in first.decisions] == [
+        (s, k) for s in (1, 2) for k in range(4)
+    ]
+
+
+async def test_costs_follow_the_paper_with_and_without_the_final_call() -> None:
+    trajectory = await two_layers(0)
+    small, large = 1 * (1000 * 0.003 + 100 * 0.010) / 1e6, 10 * (1000 * 0.003 + 100 * 0.010) / 1e6
+    assert trajectory.cost_steps == pytest.approx(8 * small)
+    assert trajectory.cost_total == pytest.approx(8 * small + large)
+    assert trajectory.depth == 2
+    assert trajectory.final_call is not None
+    assert trajectory.final_call.purpose == "aggregate"
+
+
+async def test_every_use_is_charged_even_where_the_answer_was_known() -> None:
+    context = scripted.context(ITEM, ScriptedClient("x"), "rules")
+    for _ in range(3):
+        await context.ask("small", (Message("user", "same"),))
+    trajectory = context.close("x")
+    assert len({call.key for call in trajectory.calls}) == 1
+    assert trajectory.cost_total == pytest.approx(3 * trajectory.calls[0].cost)
+
+
+async def asked(temperature: float | None, **equipment: Any) -> list[Request]:
+    """Two calls of each of two steps with one prompt, in the order of their places."""
+    client = ScriptedClient("x")
+    context = scripted.context(ITEM, client, **equipment)
+    for step in (1, 2):
+        for purpose in ("act", "second_call"):
+            for slot in (0, 1):
+                place: dict[str, Any] = {"step": step, "purpose": purpose, "slot": slot}
+                await context.ask("large", (Message("user", "same"),), temperature=temperature, **place)
+    return [request for _, request in client.asked]
+
+
+async def test_calls_above_temperature_0_share_no_sample_and_repeat_to_the_byte() -> None:
+    base = await asked(0.1)
+    assert {scripted.sampling(request) for request in base} == {Sampling(0.1)}
+    keys = {request.key for request in base}
+    assert len(keys) == len({request.draw for request in base}) == 8
+    assert await asked(0.1) == base
+    for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(0, 1)}):
+        assert not {request.key for request in await asked(0.1, **other)} & keys
+    assert len({request.key for request in await asked(0.0)}) == 1
+
+
+async def test_where_a_method_says_nothing_the_model_is_sampled_as_its_publisher_has_it() -> None:
+    base = await asked(None)
+    assert {scripted.sampling(request) for request in base} == {scripted.backbones()["large"].generation}
+    assert len({request.draw for request in base}) == 8
+
+
+@pytest.mark.parametrize("temperature", [None, 0.1, 0.0])
+async def test_greedy_decoding_leaves_nothing_to_chance_whatever_a_method_asks_for(temperature: float | None) -> None:
+    base = await asked(temperature, greedy=True)
+    assert {(scripted.sampling(request), request.draw) for request in base} == {(GREEDY, 0)}
+    drawn = scripted.context(ITEM, client := ScriptedClient("x"), greedy=True)
+    await drawn.ask("small", (Message("user", "same"),), temperature=0.7, draw=5)
+    assert (client.asked[0][1].temperature, client.asked[0][1].draw) == (0.0, 0)
+
+
+def test_a_method_may_answer_without_a_call() -> None:
+    trajectory = scripted.context(ITEM, ScriptedClient("x"), "rules").close("guess")
+    assert (trajectory.calls, trajectory.depth, trajectory.final_call) == ((), 0, None)
+
+
+async def test_texts_that_the_encoder_cuts_are_counted(tmp_path: Path) -> None:
+    async with Embeddings(FakeEncoder(max_tokens=3), tmp_path, "cell") as embeddings:
+        context = scripted.context(ITEM, ScriptedClient("x"), embeddings=embeddings)
+        for text in ("short", "one two three four five six seven", "short"):
+            await context.embed(text)
+    trajectory = context.close("")
+    assert (trajectory.embedded, trajectory.truncated) == (3, 1)
+
+
+def test_chance_at_the_context_is_fixed_by_its_whole_key() -> None:
+    def numbers(**key: object) -> list[float]:
+        context = scripted.context(ITEM, ScriptedClient("x"), **key)
+        return [context.uniform(step, name, slot) for step in (1, 2) for name in ("role", "halt") for slot in (0, 1)]
+
+    base = numbers()
+    assert numbers() == base
+    assert len(set(base)) == len(base)
+    for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(0, 1)}):
+        assert not set(numbers(**other)) & set(base)

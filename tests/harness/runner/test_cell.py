@@ -1,0 +1,77 @@
+"""What identifies a training: all that can change what is learned, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.files import ROOT
+from harness.llm.backbones import load
+from harness.runner import cell as module
+from harness.runner import config
+from harness.runner.cell import _training_facts
+from harness.runner.config import Cell, Limit
+
+CELL = Cell("gmr", "gsm_hard", "pool", 0)
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    preset = dataclasses.replace(config.preset("smoke"), **changes.get("preset", {}))
+    plan = SimpleNamespace(
+        preset=preset,
+        cell=CELL,
+        method=config.methods()["gmr"],
+        seed=0,
+        data=SimpleNamespace(checksum="data", split_checksum="split"),
+    )
+    for name, value in changes.get("data", {}).items():
+        setattr(plan.data, name, value)
+    pool = load(ROOT / "config" / "backbones.yaml")
+    revised = {key: dataclasses.replace(one, revision=changes.get("revision")) for key, one in pool.items()}
+    encoder = SimpleNamespace(identity=changes.get("encoder", "encoder"))
+    runtime = SimpleNamespace(
+        backbones=revised,
+        embeddings=SimpleNamespace(encoder=encoder),
+        tools=SimpleNamespace(sandbox=SimpleNamespace(level=changes.get("sandbox", "full"))),
+    )
+    return _training_facts(plan, runtime, {})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": {"checksum": "other"}},
+        {"data": {"split_checksum": "other"}},
+        {"revision": "other"},
+        {"encoder": "other"},
+        {"sandbox": "rlimit"},
+        {"preset": {"limit": Limit(train=7, test=16, epochs=2)}},
+        {"preset": {"limit": Limit(train=8, test=16, epochs=1)}},
+        {"preset": {"length_scale": 0.3}},
+        {"preset": {"backbones": ("qwen-2.5-32B", "qwen-2.5-14B")}},
+    ],
+)
+def test_what_can_change_a_training_changes_its_identity(changes: dict[str, Any]) -> None:
+    assert facts(**changes)["identity"] != facts()["identity"]
+
+
+def test_other_code_is_another_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = facts()["identity"]
+    monkeypatch.setattr(module, "code_of", lambda name: "other code")
+    assert facts()["identity"] != before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"preset": {"limit": Limit(train=8, test=3, epochs=2)}},
+        {"preset": {"in_flight": 3}},
+        {"preset": {"max_error_share": 0.5}},
+        {"preset": {"methods": ("gmr",)}},
+    ],
+)
+def test_what_cannot_change_a_training_leaves_its_identity(changes: dict[str, Any]) -> None:
+    assert facts(**changes)["identity"] == facts()["identity"]

@@ -1,0 +1,273 @@
+import dataclasses
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from analysis.published import load
+from harness import yaml_files
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.runner import config, config_hash, layout
+from harness.runner.config import Cell
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the configuration to spoil."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return tmp_path
+
+
+def edit(checkout: Path, file: str, **changes: Any) -> None:
+    path = checkout / "config" / file
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **changes}))
+
+
+def add(checkout: Path, **entries: Any) -> None:
+    """Entries below those of ``methods.yaml``, in the order given."""
+    path = checkout / "config" / "methods.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **entries}, sort_keys=False))
+
+
+@pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
+def test_every_shipped_preset_is_valid(name: str) -> None:
+    assert config.preset(name).name == name
+    assert config.cells(config.preset(name))
+
+
+@pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
+def test_a_preset_of_the_paper_has_every_row_of_the_main_table_in_its_order(name: str) -> None:
+    rows = dict.fromkeys((cell.method, cell.backbone) for cell in config.cells(config.preset(name)))
+    assert list(rows) == [(row.method, row.backbone) for row in load().rows]
+    assert len(rows) == 21
+
+
+def test_methods_that_do_not_learn_run_one_seed(checkout: Path) -> None:
+    chosen = config.preset("rehearsal", {"seeds": [3, 4], "methods": ["cot"], "benchmarks": ["math"]}, checkout)
+    assert {cell.seed for cell in config.cells(chosen, checkout)} == {3}
+    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
+    edit(checkout, "methods.yaml", cot={**entries["cot"], "trained": True})
+    assert {cell.seed for cell in config.cells(chosen, checkout)} == {3, 4}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"benchmarks": ["math", "gsm-hard"]}, "unknown benchmark 'gsm-hard'; did you mean 'gsm_hard'?"),
+        ({"methods": ["singel"]}, "unknown method 'singel'; did you mean 'single'?"),
+        ({"backbones": ["qwen-2.5-14b"]}, "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
+        ({"limits": {"test": 3}}, "did you mean 'limit'?"),
+        ({"limit": {"tests": 3}}, "did you mean 'test'?"),
+        ({"limit": {"test": 0}}, "at limit > test: 0 is less than the minimum of 1"),
+        ({"limit": {"epochs": -1}}, "at limit > epochs: -1 is less than the minimum of 0"),
+        ({"limit": {"epoch": 1}}, "did you mean 'epochs'?"),
+        ({"seeds": ["a"]}, "at seeds > 0: 'a' is not of type 'integer'"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        config.preset("embedded", overrides)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(UserError, match="unknown preset 'embeded'; did you mean 'embedded'"):
+        config.preset("embeded")
+
+
+def test_a_typo_in_methods_yaml_is_found(checkout: Path) -> None:
+    edit(checkout, "methods.yaml", single={"modul": "baselines.single", "title": "x", "rows": ["pool"]})
+    with pytest.raises(UserError, match=r"methods\.yaml: at single"):
+        config.methods(checkout)
+    good = {"module": "baselines.single", "title": "x", "rows": ["pool"]}
+    for changes, message in (
+        ({"rows": ["qwen-2.5-32b"]}, "unknown row 'qwen-2.5-32b'; did you mean 'qwen-2.5-32B'?"),
+        ({"answers_from": ["ct"]}, "unknown method 'ct'; did you mean 'cot'?"),
+        ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
+        ({"module": "nowhere.singel"}, "names the module 'nowhere.singel', which cannot be found"),
+    ):
+        edit(checkout, "methods.yaml", single={**good, **changes})
+        with pytest.raises(UserError, match=re.escape(message)):
+            config.methods(checkout)
+
+
+def test_an_entry_takes_over_what_it_does_not_say_itself(checkout: Path) -> None:
+    base = {"module": "gmr", "title": "Base", "rows": ["pool"], "trained": True, "config": {"epochs": {"default": 3}}}
+    child = {"extends": "base", "title": "Child", "config": {"halting": False}}
+    grandchild = {
+        "extends": "child",
+        "title": "Grandchild",
+        "rows": ["qwen-2.5-14B"],
+        "config": {"epochs": {"math": 1}},
+    }
+    early = {"extends": "base", "title": "Stands above its base"}
+    add(checkout, early=early, base=base, child=child, grandchild=grandchild)
+    known = config.methods(checkout)
+    assert known["child"] == config.MethodEntry(
+        "child", "gmr", "Child", ("pool",), trained=True, config={"epochs": {"default": 3}, "halting": False}
+    )
+    assert known["early"] == dataclasses.replace(known["base"], key="early", title="Stands above its base")
+    assert known["grandchild"].config == {"epochs": {"math": 1}, "halting": False}
+    assert (known["grandchild"].rows, known["grandchild"].trained) == (("qwen-2.5-14B",), True)
+    assert known["base"].config == {"epochs": {"default": 3}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"extends": "sinlge", "title": "x"}, "unknown base method 'sinlge'; did you mean 'single'?"),
+        ({"extends": "new", "title": "x"}, "unknown base method 'new'"),
+        ({"extends": "later", "title": "x"}, "unknown base method 'later'; known: "),
+        ({"extends": "single"}, "'title' is a required property"),
+        ({"title": "x", "rows": ["pool"]}, "at new"),
+    ],
+)
+def test_an_entry_that_extends_nothing_above_it_is_one_line(
+    checkout: Path, entry: dict[str, Any], message: str
+) -> None:
+    add(checkout, new=entry, later={"extends": "single", "title": "y"})
+    with pytest.raises(UserError) as caught:
+        config.methods(checkout)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_preset_is_one_line(checkout: Path) -> None:
+    (checkout / "config" / "presets" / "empty.yaml").write_text("")
+    with pytest.raises(UserError, match=r"empty\.yaml: at top level"):
+        config.preset("empty", root=checkout)
+
+
+@pytest.mark.parametrize("name", [*config.preset_names(), "smoke@slope=4.0"])
+def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
+    found = config.preset(name)
+    assert config.preset(name, yaml.safe_load(yaml.safe_dump(config.settings(found)))) == found
+
+
+def test_a_cell_that_the_preset_does_not_have_is_refused() -> None:
+    chosen = config.preset("smoke")
+    with pytest.raises(UserError, match="unknown benchmark 'math'"):
+        config.check_cell(chosen, Cell("single", "math", "llama-3.2-3B", 0))
+    with pytest.raises(UserError, match=r"cot has no row for llama-3\.2-3B, only for .* add it to the rows of cot"):
+        config.check_cell(chosen, Cell("cot", "gsm_hard", "llama-3.2-3B", 0))
+    with pytest.raises(UserError, match="unknown method 'gmr_no_gate'"):
+        config.check_cell(chosen, Cell("gmr_no_gate", "gsm_hard", "pool", 0))
+    narrow = config.preset("smoke", {"backbones": ["qwen-2.5-14B"]})
+    with pytest.raises(UserError, match=r"unknown backbone 'lama-3\.2-3B'; did you mean 'llama-3\.2-3B'"):
+        config.check_cell(chosen, Cell("single", "gsm_hard", "lama-3.2-3B", 0))
+    with pytest.raises(UserError, match=r"preset smoke has no backbone llama-3\.2-3B; add it"):
+        config.check_cell(narrow, Cell("single", "gsm_hard", "llama-3.2-3B", 0))
+    config.check_cell(chosen, Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
+    config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
+
+
+def test_a_preset_may_change_one_parameter_of_its_simulated_world() -> None:
+    chosen, cell = config.preset("smoke@slope=4"), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
+    assert (chosen.name, chosen.simulator) == ("smoke@slope=4", {"slope": 4.0})
+    assert config_hash.of_cell(chosen, cell) != config_hash.of_cell(config.preset("smoke"), cell)
+    assert layout.manifest("smoke@slope=4", "math") == layout.manifest("smoke", "math")
+    assert layout.cell("smoke@slope=4", cell) != layout.cell("smoke", cell)
+
+
+@pytest.mark.parametrize("name", ["smoke@slope", "smoke@slope=steep", "smoke@slope=yes", "paper@slope=4"])
+def test_a_change_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="behind @ stands"):
+        config.preset(name)
+
+
+def test_logs_are_shared_only_where_method_and_preset_say_so(checkout: Path) -> None:
+    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
+    edit(checkout, "methods.yaml", cot={**entries["cot"], "answers_from": ["single"]})
+    cell = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
+    assert config.sharing(config.preset("smoke", root=checkout), cell, checkout) == [
+        Cell("single", "gsm_hard", "qwen-2.5-14B", 0)
+    ]
+    assert config.sharing(config.preset("smoke", {"share_logs": False}, checkout), cell, checkout) == []
+    assert config.sharing(config.preset("smoke"), cell) == []
+
+
+def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> None:
+    cell = Cell("cot", "math", "qwen-2.5-14B", 0)
+    base = config_hash.of_cell(config.preset("embedded"), cell)
+    for overrides in (
+        {"limit": {"test": 3}},
+        {"length_scale": 0.5},
+        {"data": "real"},
+        {"splits": "published"},
+        {"decoding": "greedy"},
+    ):
+        assert config_hash.of_cell(config.preset("embedded", overrides), cell) != base
+    for overrides in (
+        {"limit": {"train": 3}},
+        {"benchmarks": ["math"]},
+        {"in_flight": 3},
+        {"methods": ["cot"]},
+        {"max_error_share": 0.5},
+    ):
+        assert config_hash.of_cell(config.preset("embedded", overrides), cell) == base
+
+
+def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(checkout: Path) -> None:
+    cell = Cell("gmr", "math", "pool", 0)
+    base = config_hash.of_cell(config.preset("embedded"), cell)
+    for limit in ({"train": 3}, {"epochs": 0}, {"epochs": 1}):
+        assert config_hash.of_cell(config.preset("embedded", {"limit": limit}), cell) != base
+    assert list(base["backbones"]) == list(config.preset("embedded").backbones)
+    fewer = config.preset("embedded", {"backbones": ["qwen-2.5-14B", "qwen-2.5-32B"]})
+    assert config_hash.of_cell(fewer, cell) != base
+    edit(checkout, "encoder.yaml", max_tokens=128)
+    preset = config.preset("embedded", root=checkout)
+    assert config_hash.of_cell(preset, cell, checkout) != base
+    single = Cell("single", "math", "qwen-2.5-14B", 0)
+    assert config_hash.of_cell(preset, single, checkout) == config_hash.of_cell(config.preset("embedded"), single)
+
+
+def test_every_seed_of_a_method_that_learns_is_a_cell() -> None:
+    both = ["gmr", "full_history"]
+    chosen = config.preset("rehearsal", {"methods": both, "benchmarks": ["math"], "seeds": [0, 1, 2]})
+    assert config.cells(chosen) == [Cell(key, "math", "pool", seed) for key in both for seed in (0, 1, 2)]
+
+
+def test_values_from_a_command_line_get_their_types_back() -> None:
+    assert yaml_files.typed("a: b: c") == "a: b: c"
+    given = {"limit": {"train": "32", "test": "null"}, "seeds": ["0", "1"], "data": "real", "length_scale": 0.5}
+    wanted = {"limit": {"train": 32, "test": None}, "seeds": [0, 1], "data": "real", "length_scale": 0.5}
+    assert yaml_files.typed(given) == wanted
+
+
+def test_a_seed_offset_is_part_of_what_a_cell_is(checkout: Path) -> None:
+    chosen = config.preset("embedded", {"methods": ["full_history"]}, checkout)
+    cell = Cell("full_history", "math", "pool", 0)
+    before = config_hash.of_cell(chosen, cell, checkout)
+    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
+    edit(checkout, "methods.yaml", full_history={**entries["full_history"], "seed_offset": 7})
+    after = config_hash.of_cell(chosen, cell, checkout)
+    assert (before.pop("seed_offset"), after.pop("seed_offset")) == (100, 7)
+    assert before == after
+
+
+def test_the_order_of_the_pool_is_part_of_what_a_cell_is() -> None:
+    cell = Cell("gmr", "math", "pool", 0)
+    both = ["qwen-2.5-14B", "qwen-2.5-32B"]
+    one, other = (config.preset("embedded", {"backbones": order}) for order in (both, both[::-1]))
+    texts = [orjson.dumps(config_hash.of_cell(chosen, cell), option=orjson.OPT_SORT_KEYS) for chosen in (one, other)]
+    assert texts[0] != texts[1]
+
+
+def test_an_entry_may_ask_more_backbones_than_that_of_its_row(checkout: Path) -> None:
+    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
+    edit(checkout, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-32B"]})
+    chosen = config.preset("embedded", None, checkout)
+    asked = {row: config.backbones_of(chosen, Cell("cot", "math", row, 0), checkout) for row in chosen.backbones[3:]}
+    assert asked == {"qwen-2.5-14B": ("qwen-2.5-14B", "qwen-2.5-32B"), "qwen-2.5-32B": ("qwen-2.5-32B",)}
+    cell = Cell("cot", "math", "qwen-2.5-14B", 0)
+    assert list(config_hash.of_cell(chosen, cell, checkout)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
+    edit(checkout, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-320B"]})
+    with pytest.raises(UserError, match=r"unknown backbone 'qwen-2.5-320B'.*qwen-2.5-32B"):
+        config.methods(checkout)

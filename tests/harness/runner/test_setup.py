@@ -1,0 +1,131 @@
+"""What confines programs decides which models a runtime is opened for, before any of them is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import anew
+from harness.benchmarks.prepare import prepare
+from harness.errors import UserError
+from harness.llm.served import Served
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell
+from harness.runner.plan import Plan, plan
+from harness.runner.setup import check_confinement
+from harness.sandbox.levels import LEVELS
+from tests.fake_encoder import FakeEncoder
+from tests.workflow.trained import Backbones
+
+QUESTIONS = 2
+REFUSED = r"sandbox level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox doctor.*Linux"
+
+
+class Owned(Backbones):
+    """Backbones that say who serves them."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def models(self) -> dict[str, Any]:
+        models = super().models()
+        for one in models["data"]:
+            one["owned_by"] = self._owner
+        return models
+
+
+class Client:
+    """Stands where the client of a timed cell does; a question is a failure."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
+    async def served(self, key: str, model: str) -> Served:
+        return Served(model, self._owner)
+
+
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """A cell whose questions need no program, to be run where only the weakest level works."""
+    monkeypatch.chdir(tmp_path)
+    for room in ("opening", "anew"):
+        monkeypatch.setattr(f"harness.{room}.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
+    prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
+    preset = config.preset("smoke", {"limit": {"test": QUESTIONS}})
+    return plan(preset, Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if "sandbox level" in record.message]
+
+
+def serve(owner: str, monkeypatch: pytest.MonkeyPatch) -> Owned:
+    endpoint = Owned(owner)
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
+    return endpoint
+
+
+def test_a_real_model_is_refused_before_it_is_asked(chosen: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = serve("vllm", monkeypatch)
+    with pytest.raises(UserError, match=REFUSED) as caught:
+        asyncio.run(cell.run(chosen))
+    assert "\n" not in str(caught.value)
+    assert endpoint.asked == 0
+    assert not (chosen.folder / "run.json").exists()
+
+
+def test_simulated_ones_go_on_with_one_warning(
+    chosen: Plan, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint = serve("simulated", monkeypatch)
+    with caplog.at_level(logging.WARNING):
+        result = asyncio.run(cell.run(chosen))
+    assert (endpoint.asked, result["sandbox"]) == (QUESTIONS, "rlimit")
+    assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.parametrize(("owner", "refused"), [("vllm", True), ("simulated", False)])
+def test_the_same_holds_for_a_cell_that_is_timed(
+    owner: str, refused: bool, chosen: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("harness.anew.AskingAlways", lambda *wiring: Client(owner))
+
+    async def opened() -> str:
+        async with AsyncExitStack() as stack:
+            place, _ = await anew.open_anew(chosen, anew.Servers({}, None), tmp_path / "kept", stack)
+            return place.tools.sandbox.level
+
+    (tmp_path / "kept").mkdir()
+    if refused:
+        with pytest.raises(UserError, match=REFUSED):
+            asyncio.run(opened())
+    else:
+        assert asyncio.run(opened()) == "rlimit"
+
+
+@pytest.mark.parametrize("level", LEVELS[:-1])
+def test_every_other_level_takes_real_models_without_a_word(level: str, caplog: pytest.LogCaptureFixture) -> None:
+    check_confinement(level, {"large": Served("org/large", "vllm")})
+    assert warnings(caplog) == []
+
+
+def test_one_real_model_among_simulated_ones_is_enough() -> None:
+    simulated = Served("org/small", "simulated")
+    pool: Mapping[str, Served] = {"small": simulated, "large": dataclasses.replace(simulated, owned_by="vllm")}
+    with pytest.raises(UserError, match=r"\(large\)"):
+        check_confinement("rlimit", pool)

@@ -1,0 +1,67 @@
+import asyncio
+
+import pytest
+
+from harness.concurrency import gather
+
+
+async def test_results_are_in_the_order_given_whatever_finishes_first() -> None:
+    async def one(number: int) -> int:
+        for _ in range(10 - number):
+            await asyncio.sleep(0)
+        return number
+
+    assert await gather(one(number) for number in range(10)) == list(range(10))
+    assert await gather([]) == []
+
+
+class Crew:
+    """Workers of which one fails; the others count how they end."""
+
+    def __init__(self) -> None:
+        self.cancelled = self.finished = 0
+
+    async def fail(self, error: Exception) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    async def work(self) -> None:
+        try:
+            await asyncio.sleep(60)
+            self.finished += 1
+        except asyncio.CancelledError:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            self.cancelled += 1
+            raise
+
+
+async def test_the_first_failure_cancels_the_others_and_waits_until_they_have_cleaned_up() -> None:
+    crew, first = Crew(), ValueError("first")
+    with pytest.raises(ValueError, match="first") as caught:
+        await gather([crew.work(), crew.fail(first), crew.work(), crew.fail(KeyError("second"))])
+    assert caught.value is first
+    assert (crew.cancelled, crew.finished) == (2, 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_failure_while_cleaning_up_does_not_hide_the_first() -> None:
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise RuntimeError("second") from None
+
+    with pytest.raises(ValueError, match="first"):
+        await gather([stubborn(), Crew().fail(ValueError("first"))])
+
+
+async def test_when_the_caller_is_cancelled_nobody_is_left_at_work() -> None:
+    crew = Crew()
+    task = asyncio.create_task(gather([crew.work(), crew.work()]))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (crew.cancelled, crew.finished) == (2, 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,0 +1,115 @@
+"""What learners with a network share, shown on a network of three weights."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from harness.benchmarks.items import Item
+from harness.errors import UserError
+from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded, updates
+
+ITEMS = [Item(id=f"q{number}", benchmark="toy", question="?", gold="") for number in range(37)]
+
+
+def network(*key: object) -> nn.Linear:
+    return seeded(lambda: nn.Linear(2, 1), *(key or ("start",)))
+
+
+def train(made: Learning[nn.Linear], steps: int) -> None:
+    for _ in range(steps):
+        made.step((made.network(torch.tensor([[1.0, -2.0]])) - 3).square().sum())
+
+
+def state(made: Learning[nn.Linear]) -> dict[str, bytes]:
+    return {name: value.tobytes() for name, value in {**made.learned(), **made.moments()}.items()}
+
+
+def test_a_network_is_a_function_of_its_key_and_leaves_the_generator_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first = network("a", 1)
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(first.weight, network("a", 1).weight)
+    assert not torch.equal(first.weight, network("a", 2).weight)
+
+
+def test_a_restored_learner_goes_on_as_if_it_had_never_stopped() -> None:
+    whole, first = Learning(network(), 0.1), Learning(network(), 0.1)
+    train(whole, 5)
+    train(first, 2)
+    second = Learning(network("other"), 0.1)
+    second.restore({**first.learned(), **first.moments()})
+    train(second, 3)
+    assert state(second) == state(whole)
+    without = Learning(network("other"), 0.1)
+    without.restore(first.learned())
+    train(without, 3)
+    assert state(without) != state(whole)
+
+
+def test_tensors_of_another_shape_or_without_a_network_are_refused() -> None:
+    made = Learning(network(), 0.1)
+    other = Learning(nn.Linear(3, 1), 0.1)
+    with pytest.raises(UserError, match="other modules or sizes"):
+        made.restore(other.learned())
+    with pytest.raises(UserError, match=r"name one without \.optimiser"):
+        network_of({"adam.weight.step": np.zeros(1)})
+
+
+def test_other_choices_are_refused_by_the_first_difference() -> None:
+    trained = {"actions": [["plan", "Plans."], ["stop", "Stops."]]}
+    refuse_other_choices(trained, {"actions": [["plan", "Plans."], ["stop", "Stops."]]})
+    for now, message in (
+        ([["stop", "Stops."], ["plan", "Plans."]], "'plan' where its actions now have 'stop'"),
+        ([["plan", "Plans."], ["stop", "Halts."]], "the profile of 'stop' is not the one"),
+        ([["plan", "Plans."]], "trained with 2 actions and is given 1"),
+    ):
+        with pytest.raises(UserError, match=message):
+            refuse_other_choices(trained, {"actions": now})
+
+
+@pytest.mark.parametrize("again", [-1.0 + 2e-5, -1.0 - 2e-5, float("nan"), float("inf")])
+def test_draws_of_another_policy_are_refused(again: float) -> None:
+    check_on_policy([-1.0 + 5e-6, -2.0], [-1.0, -2.0])
+    with pytest.raises(RuntimeError, match="the update is not on-policy"):
+        check_on_policy([again, -2.0], [-1.0, -2.0])
+
+
+@given(
+    count=st.integers(1, 37),
+    size=st.integers(1, 40),
+    epochs=st.integers(0, 4),
+    done=st.integers(0, 4),
+    seed=st.integers(0, 3),
+)
+def test_every_epoch_has_every_question_once_and_resuming_changes_no_batch(
+    count: int, size: int, epochs: int, done: int, seed: int
+) -> None:
+    training: Any = SimpleNamespace(items=ITEMS[:count], seed=seed)
+    made = list(updates(training, 0, epochs, size))
+    assert list(updates(training, done, epochs, size)) == [one for one in made if one.place.epoch > done]
+    assert [one.place.update for one in made] == list(range(1, len(made) + 1))
+    assert {one.place.of for one in made} <= {len(made)}
+    for epoch in range(1, epochs + 1):
+        its = [one for one in made if one.place.epoch == epoch]
+        assert sorted(item.id for one in its for item in one.questions) == sorted(item.id for item in ITEMS[:count])
+        assert [len(one.questions) for one in its[:-1]] == [size] * (len(its) - 1)
+        assert [one.ends_epoch for one in its] == [False] * (len(its) - 1) + [True]
+
+
+def test_the_order_follows_from_seed_and_epoch() -> None:
+    def order(seed: int) -> list[list[str]]:
+        training: Any = SimpleNamespace(items=ITEMS, seed=seed)
+        return [[item.id for item in one.questions] for one in updates(training, 0, 2, 37)]
+
+    assert order(0) == order(0)
+    assert len({tuple(one) for seed in (0, 1) for one in order(seed)}) == 4

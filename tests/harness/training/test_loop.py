@@ -1,0 +1,368 @@
+"""What a learning method trains with, shown on a method that learns to count."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Context, Decision, Episode
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
+from harness.errors import UserError
+from harness.llm.encoder import Encoded
+from harness.llm.request import Message, Reply
+from harness.training.loop import CHECKPOINT, TABLES, Place, Training, checkpoint, forget
+from tests.exact import Exact
+from tests.fake_encoder import FakeEncoder
+from tests.scripted import ScriptedClient, backbones
+
+ITEMS = [Item(id=f"q{number}", benchmark="toy", question=f"{number}?", gold="right") for number in range(3)]
+
+
+class Embeddings:
+    encoder = FakeEncoder(max_tokens=5)
+
+    async def embed(self, text: str) -> Encoded:
+        return Encoded(np.float32([len(text)]), 5 if text == "short" else 6)
+
+
+class Breaking(ScriptedClient):
+    """Breaks down at one call."""
+
+    def __init__(self, at: int | None = None) -> None:
+        super().__init__("right")
+        self.at = at
+
+    async def complete(self, backbone: str, request: Any) -> Reply:
+        if len(self.asked) == self.at:
+            raise UserError("gone")
+        return await super().complete(backbone, request)
+
+
+class Counter:
+    """Learns how many questions it has seen; two rollouts of every question, one update an epoch."""
+
+    def __init__(self) -> None:
+        self.seen = np.zeros(1)
+        self.momentum = np.zeros(2)
+
+    async def solve(self, item: Item, context: Context) -> str:
+        context.decide(Decision(1, "guess", 0, str(context.uniform(1, "guess")), 2, -0.5))
+        for text in ("short", "long", "longer"):
+            await context.embed(text)
+        await context.ask("small", (Message("user", f"{item.question} {self.seen[0]}"),))
+        return (await context.ask("large", (Message("user", "close"),), step=2, is_step=False)).text
+
+    async def fit(self, training: Training, epochs: int) -> None:
+        found = training.resume()
+        if found is None:
+            self.save(training, 0)
+        else:
+            self.seen, self.momentum = found.tensors["seen"].copy(), found.tensors["momentum"].copy()
+        for epoch in range(int(found.facts["epoch"]) + 1 if found else 1, epochs + 1):
+            with training.timed("rollouts"):
+                attempts = await gather(
+                    training.attempt(self.solve, item, Episode(epoch, rollout))
+                    for item in training.items
+                    for rollout in range(2)
+                )
+            self.seen = self.seen + len(attempts)
+            self.momentum = self.momentum / 2 + epoch
+            training.note(Place(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
+            self.save(training, epoch)
+
+    def save(self, training: Training, epoch: int) -> None:
+        training.save(epoch, {"seen": self.seen}, {"momentum": self.momentum}, {"method": "overruled", "own": "fact"})
+
+
+def training(folder: Path, client: Any, identity: str = "one", has_call: bool = True, limit: float = 1.0) -> Training:
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": Embeddings()}
+    place = Runtime(client=client, backbones=backbones(), seed=7, errors=ErrorShare(limit), **parts)
+    return Training(
+        ITEMS, place, folder, {"identity": identity, "method": "counter"}, "toy cell", lambda key: has_call, 64
+    )
+
+
+async def trained(folder: Path, client: Any | None = None, epochs: int = 3, identity: str = "one") -> set[str]:
+    its = training(folder, client or Breaking(), identity)
+    await Counter().fit(its, epochs)
+    return its.finish()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+async def test_of_waiting_attempts_the_one_at_the_longest_question_begins_first(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    async def solve(item: Item, context: Context) -> str:
+        begun.append(item.id)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return ""
+
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": Embeddings()}
+    place = Runtime(client=Breaking(), backbones=backbones(), seed=7, errors=ErrorShare(1.0), **parts)
+    its = Training(ITEMS, place, tmp_path, {"identity": "one"}, "toy cell", lambda key: True, 2)
+    lengths = [3, 1, 4, 1, 5]
+    items = [Item(id=str(n), benchmark="toy", question="x" * length, gold="") for n, length in enumerate(lengths)]
+    attempts = await gather(its.attempt(solve, item, Episode(1, 0)) for item in items)
+    assert begun == ["4", "2", "0", "1", "3"]
+    assert [one.answered.trajectory.item.id for one in attempts] == ["0", "1", "2", "3", "4"]
+
+
+# What a training leaves behind
+
+
+async def test_the_tables_hold_every_update_call_and_decision(tmp_path: Path) -> None:
+    used = await trained(tmp_path)
+    tables = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in TABLES}
+    calls, decisions, log = tables["training_calls"], tables["training_decisions"], tables["training"]
+    assert used == {row["key"] for row in calls}
+    attempts = [(epoch, item.id, rollout) for epoch in (1, 2, 3) for item in ITEMS for rollout in (0, 1)]
+    assert [(row["epoch"], row["item_id"], row["rollout"]) for row in decisions] == attempts
+    assert [(row["epoch"], row["item_id"], row["rollout"]) for row in calls[::2]] == attempts
+    assert len({row["choice"] for row in decisions}) == len(attempts)
+    costs = [sum(row["cost"] for row in calls if row["epoch"] == 2 and row["is_step"] >= steps) for steps in (0, 1)]
+    of_two = {row["measure"]: row["value"] for row in log if row["epoch"] == row["update"] == 2}
+    assert of_two == {
+        "trajectories": 6.0,
+        "accuracy": 1.0,
+        "cost_total": pytest.approx(costs[0] / 6),
+        "cost_steps": pytest.approx(costs[1] / 6),
+        "depth": 1.0,
+        "calls": 12.0,
+        "truncated": pytest.approx(2 / 3),
+        "seen": 12.0,
+    }
+
+
+async def test_the_last_checkpoint_is_the_trained_method_and_the_cell_s_facts_win(tmp_path: Path) -> None:
+    await trained(tmp_path)
+    found = checkpoint.load(tmp_path / CHECKPOINT)
+    assert found.tensors["seen"] == 18
+    assert found.facts == {"identity": "one", "method": "counter", "own": "fact", "epoch": 3}
+
+
+async def test_every_epoch_stays_but_the_optimiser_of_the_last_alone(tmp_path: Path) -> None:
+    await trained(tmp_path)
+    names = {path.name for path in (tmp_path / "checkpoints").glob("*.safetensors")}
+    assert names == {f"epoch-0{epoch}.safetensors" for epoch in range(4)} | {"epoch-03.optimiser.safetensors"}
+    assert "momentum" not in checkpoint.load(tmp_path / CHECKPOINT).tensors
+
+
+async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path: Path) -> None:
+    its = training(tmp_path, Breaking())
+
+    async def propose(context: Context) -> str:
+        context.decide(Decision(1, "draw", 0, str(context.uniform(1, "draw")), 2, 0.0))
+        return (await context.ask("small", (Message("user", "What next?"),), purpose="propose")).text
+
+    assert [await its.consult("optimizer", Episode(1, attempt), propose) for attempt in (0, 1)] == ["right"] * 2
+    its.save(0, {}, {}, {})
+    its.finish()
+    calls, drawn = (pq.read_table(tmp_path / f"training_{name}.parquet").to_pylist() for name in ("calls", "decisions"))
+    assert [(row["epoch"], row["rollout"], row["item_id"], row["purpose"]) for row in calls] == [
+        (1, 0, "optimizer", "propose"),
+        (1, 1, "optimizer", "propose"),
+    ]
+    assert drawn[0]["choice"] != drawn[1]["choice"]
+    assert checkpoint.load(tmp_path / CHECKPOINT).tensors == {}
+
+
+async def asking_thrice(context: Context) -> None:
+    for slot in range(3):
+        await context.ask("small", (Message("user", "What next?"),), slot=slot)
+
+
+async def asking_nobody(context: Context) -> None:
+    pass
+
+
+FAILED = Reply.failed("m", "down")
+
+
+@pytest.mark.parametrize(
+    ("work", "replies", "fails"),
+    [
+        (asking_thrice, ["yes", "yes", FAILED], True),
+        (asking_thrice, [FAILED, FAILED, FAILED], True),
+        (asking_thrice, [FAILED, FAILED, "yes"], False),
+        (asking_thrice, ["yes", "yes", "yes"], False),
+        (asking_nobody, ["never"], False),
+    ],
+)
+async def test_a_consultation_is_one_attempt_that_failed_where_its_last_call_did(
+    tmp_path: Path, work: Callable[[Context], Awaitable[None]], replies: list[str | Reply], fails: bool
+) -> None:
+    its = training(tmp_path, ScriptedClient(*replies), limit=0.0)
+    with pytest.raises(UserError, match=r"1 of 1 attempts failed") if fails else nullcontext():
+        await its.consult("optimizer", Episode(1, 0), work)
+
+
+async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: Path) -> None:
+    its = training(tmp_path, ScriptedClient(*["right"] * 5, FAILED), limit=0.1)
+    await its.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
+    await its.consult("optimizer", Episode(1, 0), asking_thrice)
+    for attempt in range(2):
+        await its.consult("optimizer", Episode(2, attempt), asking_thrice)
+    with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*retry-errors"):
+        await its.consult("optimizer", Episode(2, 2), asking_thrice)
+
+
+async def test_without_an_epoch_there_are_empty_tables_and_a_checkpoint(tmp_path: Path) -> None:
+    assert await trained(tmp_path, epochs=0) == set()
+    assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == 0
+    for name, schema in TABLES.items():
+        table = pq.read_table(tmp_path / f"{name}.parquet")
+        assert (table.num_rows, table.schema) == (0, schema)
+
+
+async def test_time_is_told_by_phase_and_stays_out_of_the_tables(tmp_path: Path) -> None:
+    its = training(tmp_path, Breaking())
+    await Counter().fit(its, 1)
+    assert set(its.seconds) == {"rollouts"}
+    with pytest.raises(ZeroDivisionError), its.timed("rollouts"):
+        1 / 0  # noqa: B018
+    assert its.seconds["rollouts"] > 0
+
+
+async def test_a_text_is_embedded_by_the_runtime(tmp_path: Path) -> None:
+    assert await training(tmp_path, Breaking()).embed("four") == 4.0
+
+
+async def test_the_last_update_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    await trained(tmp_path)
+    [line] = [record.getMessage() for record in caplog.records if "update" in record.getMessage()]
+    assert line.startswith("toy cell: training, epoch 3, update 3/3, 100.0 % right, depth 1.00, cost ")
+
+
+# Going on
+
+
+async def test_two_trainings_are_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        await trained(tmp_path / name)
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+
+
+@pytest.mark.parametrize("at", [0, 5, 12, 13, 30, 35])
+async def test_an_interrupted_training_ends_in_the_same_bytes(tmp_path: Path, at: int) -> None:
+    await trained(tmp_path / "whole")
+    with pytest.raises(UserError, match="gone"):
+        await trained(tmp_path / "parts", Breaking(at))
+    client = Breaking()
+    await trained(tmp_path / "parts", client)
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
+    assert len(client.asked) == 36 - at // 12 * 12
+
+
+@pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
+async def test_a_crash_between_the_files_of_an_epoch_does_no_harm(tmp_path: Path, last: str) -> None:
+    """The files written before and after ``last`` are those of a process that died just behind it."""
+    await trained(tmp_path / "whole")
+    await trained(tmp_path / "parts", epochs=1)
+    kept = content(tmp_path / "parts")
+    await trained(tmp_path / "parts", epochs=2)
+    (tmp_path / "parts" / "checkpoints" / "epoch-02.safetensors").unlink()
+    if "optimiser" not in last:
+        (tmp_path / "parts" / "checkpoints" / "epoch-02.optimiser.safetensors").unlink()
+    optimiser = "checkpoints/epoch-01.optimiser.safetensors"
+    (tmp_path / "parts" / optimiser).write_bytes(kept[optimiser])
+    client = Breaking()
+    await trained(tmp_path / "parts", client)
+    assert len(client.asked) == 24
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
+
+
+async def test_checkpoints_of_another_training_are_discarded_with_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await trained(tmp_path / "new", identity="two", epochs=1)
+    await trained(tmp_path / "old", identity="one")
+    client = Breaking()
+    await trained(tmp_path / "old", client, identity="two", epochs=1)
+    assert "training starts over" in caplog.text
+    assert len(client.asked) == 12
+    assert content(tmp_path / "old") == content(tmp_path / "new")
+
+
+@pytest.mark.parametrize("which", ["epoch-03.safetensors", "epoch-03.optimiser.safetensors"])
+async def test_a_damaged_checkpoint_is_one_line_and_doing_what_it_says_helps(tmp_path: Path, which: str) -> None:
+    await trained(tmp_path)
+    whole = content(tmp_path)
+    path = tmp_path / "checkpoints" / which
+    spoil(path)
+    with pytest.raises(UserError, match=f"{which} is not a checkpoint of this suite .*; delete it and") as caught:
+        await trained(tmp_path)
+    assert "\n" not in str(caught.value)
+    path.unlink()
+    await trained(tmp_path)
+    assert content(tmp_path) == whole
+
+
+@pytest.mark.parametrize("lost", ["epoch-00.training.parquet", "epoch-01.training_calls.parquet"])
+async def test_a_checkpoint_without_what_it_rests_on_is_not_continued(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, lost: str
+) -> None:
+    await trained(tmp_path, epochs=2)
+    (tmp_path / "checkpoints" / lost).unlink()
+    assert training(tmp_path, Breaking()).resume() is None
+    assert "files beside its checkpoints or calls in its log are gone; training starts over" in caplog.text
+    assert not (tmp_path / "checkpoints").exists()
+
+
+async def test_a_log_that_lost_calls_starts_the_training_over(tmp_path: Path) -> None:
+    await trained(tmp_path, epochs=2)
+    assert training(tmp_path, Breaking(), has_call=False).resume() is None
+
+
+async def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    await trained(tmp_path, epochs=2)
+    torn = tmp_path / "checkpoints" / ".epoch-03.safetensors.x1"
+    torn.write_bytes(b"half")
+    assert training(tmp_path, Breaking()).resume() is not None
+    assert not torn.exists()
+
+
+async def test_a_training_that_was_forgotten_starts_over(tmp_path: Path) -> None:
+    forget(tmp_path)
+    await trained(tmp_path)
+    whole = content(tmp_path)
+    forget(tmp_path)
+    client = Breaking()
+    await trained(tmp_path, client)
+    assert len(client.asked) == 36
+    assert content(tmp_path) == whole
+
+
+async def test_a_hundredth_epoch_is_found_again(tmp_path: Path) -> None:
+    its = training(tmp_path, Breaking())
+    for epoch in range(101):
+        Counter().save(its, epoch)
+    found = training(tmp_path, Breaking()).resume()
+    assert found is not None
+    assert found.facts["epoch"] == 100
+
+
+async def test_nothing_is_written_that_names_a_time_or_a_place(tmp_path: Path) -> None:
+    await trained(tmp_path)
+    facts = checkpoint.load(tmp_path / CHECKPOINT).facts
+    assert str(tmp_path) not in json.dumps(facts)
