@@ -1,26 +1,54 @@
-"""What a run may ask of servers, and what it has asked.
+"""What a run may ask of its backbones, and what it has asked: the sums in the call logs of its preset.
 
-What counts is what servers were asked and answered: once for every call in the call logs of a preset. What a log
-answers, this cell's own or one it shares, costs nothing, and neither does a call that failed.
+A call that was answered counts in the log of the cell that asked it. What a log answers, this cell's own or one it
+shares, costs nothing, and neither does a call that failed.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.llm.call_log import outcomes
-from harness.llm.request import Reply
-from harness.llm.sealed_log import SealedLog, sealed_of, spare_of
-from harness.runner.config import Budget
+from harness.llm.request import Reply, Request
+from harness.llm.sealed_log import SealedLog
+
+# Calls of this process after which it looks again at what the others have asked.
+CHECK_EVERY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that all cells of a preset together may take; ``None`` for no bound.
+
+    Attributes:
+        calls: Calls; exceeded at most by what other cells ask between two looks at their logs.
+        tokens: Prompt and completion tokens; what is in flight when they are spent is paid in addition.
+        cost: In the paper's unit; likewise.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+    def reached(self, spent: Spent, in_flight: int = 0) -> str | None:
+        """Return which bound is reached, in words; ``None`` if none is."""
+        if self.calls is not None and spent.calls + in_flight >= self.calls:
+            return f"{spent.calls:,} of {self.calls:,} calls"
+        if self.tokens is not None and spent.tokens >= self.tokens:
+            return f"{spent.tokens:,} of {self.tokens:,} tokens"
+        if self.cost is not None and spent.cost >= self.cost:
+            return f"{spent.cost:,.4g} of {self.cost:,.4g} cost"
+        return None
 
 
 class Spent(NamedTuple):
-    """What servers were paid: calls, prompt and completion tokens, cost in the paper's unit."""
+    """What was asked and answered: calls, prompt and completion tokens, cost in the paper's unit."""
 
     calls: int = 0
     tokens: int = 0
@@ -46,7 +74,7 @@ class Prices:
         self._backbones = {backbone.model: backbone for backbone in backbones}
 
     def of(self, model: str, reply: Reply) -> Spent:
-        """What one call took; nothing if it failed."""
+        """Return what one call took; nothing if it failed."""
         if reply.error is not None:
             return Spent()
         backbone = self._backbones.get(model)
@@ -55,7 +83,7 @@ class Prices:
 
 
 def spent_in(log: Path, shared: Iterable[SealedLog], prices: Prices) -> Spent:
-    """What the calls of a log took, other configurations of its cell included.
+    """Return what the calls of a log took, other configurations of its cell included.
 
     Args:
         log: The log.
@@ -72,32 +100,61 @@ def spent_in(log: Path, shared: Iterable[SealedLog], prices: Prices) -> Spent:
     return spent
 
 
-def state_of(log: Path) -> int:
-    """A number that is another one after a log has changed; 0 if there is none."""
-    files = [file for file in (log, sealed_of(log), spare_of(log)) if file.exists() and file.stat().st_size]
-    if not files:
-        return 0
-    said = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-    return int.from_bytes(hashlib.sha256("\n".join(said).encode()).digest()[:7], "little") or 1
+class Spending:
+    """Keeps a cell within the budget of its preset: asked before every call, told after it.
 
+    Args:
+        preset: Names the run.
+        budget: Of all its cells together.
+        spent: Sums up the logs of the preset, this cell's own included.
+        prices: What calls cost.
 
-def spent_up(budget: Budget, spent: Spent) -> str | None:
-    """Which bound is reached, in words; ``None`` if none is."""
-    bounds: Mapping[str, tuple[float | None, float]] = {
-        "calls": (budget.calls, spent.calls),
-        "tokens": (budget.tokens, spent.tokens),
-        "cost": (budget.cost, spent.cost),
-    }
-    for name, (bound, reached) in bounds.items():
-        if bound is not None and reached >= bound:
-            return f"{reached:,.4g} of {bound:,.4g} cost" if name == "cost" else f"{reached:,} of {bound:,} {name}"
-    return None
+    Raises:
+        UserError: A log is damaged.
+    """
 
+    def __init__(self, preset: str, budget: Budget, spent: Callable[[], Spent], prices: Prices) -> None:
+        self._preset = preset
+        self._budget = budget
+        self._sum = spent
+        self._prices = prices
+        self._spent = spent()
+        self._paid = 0
+        self._in_flight = 0
+        self._ended = asyncio.Event()
 
-def refusal(preset: str, reached: str, spent: Spent) -> BudgetError:
-    """What to say when no further call may be asked."""
-    return BudgetError(
-        f"the budget of preset {preset} is spent: {reached} (in all {spent.calls:,} calls, {spent.tokens:,} tokens, "
-        f"cost {spent.cost:.4g}). Every finished call is kept; raise `budget`, in config/presets/{preset}.yaml or with "
-        "--config budget='{...}', and give the same command again to go on"
-    )
+    async def pay(self, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Ask where the budget allows it.
+
+        Args:
+            request: The call.
+            ask: Asks and records it.
+
+        Raises:
+            BudgetError: It is spent. That is said when all that is in flight in this process has been recorded.
+        """
+        while (reached := self._budget.reached(self._spent, self._in_flight)) is not None:
+            if not self._in_flight:
+                raise self._refusal(reached)
+            self._ended.clear()
+            await self._ended.wait()
+        self._in_flight += 1
+        try:
+            reply = await ask()
+            self._spent = self._spent.plus(self._prices.of(request.model, reply))
+        finally:
+            self._in_flight -= 1
+            self._ended.set()
+        self._paid += 1
+        if self._paid % CHECK_EVERY == 0:
+            self._spent = self._sum()
+        return reply
+
+    def _refusal(self, reached: str) -> BudgetError:
+        spent = self._spent
+        return BudgetError(
+            f"the budget of preset {self._preset} is spent: {reached} (in all {spent.calls:,} calls, {spent.tokens:,} "
+            f"tokens, cost {spent.cost:.4g}). Every finished call is kept; raise `budget`, in "
+            f"config/presets/{self._preset}.yaml or with --config budget='{{...}}', and give the same command again to "
+            "go on"
+        )

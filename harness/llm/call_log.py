@@ -33,7 +33,8 @@ from harness.llm.running_log import RunningLog, old_log
 from harness.llm.sealed_log import SealedFile, index_of, sealed_of, spare_of
 from harness.llm.sealing import Source, write_sealed
 from harness.places import GONE, Merged, as_digests, merged, positions, size
-from harness.runner.layout import CALL_LOG
+
+CALL_LOG = "calls.jsonl"
 
 
 class CallLog:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.llm.call_log import CALL_LOG
 from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
-CALL_LOG = "calls.jsonl"
 # In the folder of a cell: SHA-256 of every text that answering the test questions looked at as an embedding.
 EMBEDDED = "embedded.sha256"
 
@@ -84,16 +84,6 @@ def cell_of(folder: Path) -> Cell | None:
         case (_, _, "cells", method, benchmark, backbone, seed) if seed.removeprefix("seed").isdecimal():
             return Cell(method, benchmark, backbone, int(seed.removeprefix("seed")))
     return None
-
-
-def spending(preset: str) -> Path:
-    """Where the processes of a preset share what they have spent."""
-    return RESULTS / preset / "spending"
-
-
-def slots() -> Path:
-    """Where the cells of all presets share the limits of servers."""
-    return RESULTS / "slots"
 
 
 def report(preset: str, name: str) -> Path:

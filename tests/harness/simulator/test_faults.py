@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import openai._base_client
 import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -17,7 +20,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm import retries
+from harness.llm import asking
 from harness.llm.attempts import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
@@ -46,7 +49,7 @@ def test_shares_are_met_and_draws_are_fixed_by_request_attempt_and_seed() -> Non
 @given(st.text(), st.integers(0, 5), st.integers(1, 30))
 def test_every_fault_passes_within_twelve_attempts(identity: str, seed: int, in_a_row: int) -> None:
     counter = FaultCounter(Faults({Fault.SERVER_ERROR: 1.0}, seed, in_a_row))
-    met = [counter.next(identity) for _ in range(retries.MAX_ATTEMPTS)]
+    met = [counter.next(identity) for _ in range(LAST_FAULTY_ATTEMPT + 1)]
     assert met == [Fault.SERVER_ERROR] * LAST_FAULTY_ATTEMPT + [None]
 
 
@@ -141,30 +144,27 @@ async def test_a_request_that_would_be_refused_is_refused(endpoint: SimulatedEnd
 async def test_a_client_gets_the_replies_of_a_server_without_faults(
     endpoint: SimulatedEndpoint, pools: dict[str, Questions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every kind of fault, at nine of ten attempts; only the attempt log tells."""
-    monkeypatch.setattr(retries, "FIRST_DELAY_S", 0.0)
+    """Every kind of fault, at nine of ten attempts; and over HTTP what the process itself would have answered."""
+    monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
     shares = {fault: 0.9 / len(Fault) for fault in Fault}
     server = TestServer(application(endpoint, Manners(faults=Faults(shares, hang_s=0.05, retry_after_s=0))))
     models = [one.model for one in endpoint.world.backbones]
     requests = [
-        Request(model, endpoint.revision, (Message("user", item.question),))
-        for item in pools["gsm_hard"].pool[:8]
+        Request(model, endpoint.revision, (Message("user", item.question),), max_tokens=limit)
+        for item in pools["gsm_hard"].pool[:4]
         for model in models
+        for limit in (2048, 20)
     ]
+    requests.append(dataclasses.replace(requests[0], messages=(Message("user", "too long " * 200_000),)))
     kept, attempts = Kept(), AttemptLog(tmp_path / "attempts.jsonl")
     await server.start_server()
     async with ChatClient({"m": Endpoint((f"{server.make_url('/v1')}",))}, kept, attempts) as client:  # type: ignore[arg-type]
-        replies = [await client.complete("m", request) for request in requests]
+        assert await client.served("m", models[0]) == endpoint.served(models[0])
+        replies = await asyncio.gather(*(client.complete("m", request) for request in requests))
     await server.close()
     attempts.close()
-    for request, reply in zip(requests, replies, strict=True):
-        body = endpoint.chat(request.body())[1]
-        assert (reply.text, reply.error) == (body["choices"][0]["message"]["content"], None)
-        assert (reply.prompt_tokens, reply.completion_tokens) == (
-            body["usage"]["prompt_tokens"],
-            body["usage"]["completion_tokens"],
-        )
-    assert kept.calls == list(zip(requests, replies, strict=True))
-    lines = [orjson.loads(line) for line in attempts.path.read_bytes().splitlines()]
-    assert len(lines) == len(requests) + attempts.failed > 3 * len(requests)
-    assert max(line["attempt"] for line in lines) <= retries.MAX_ATTEMPTS
+    assert replies == [endpoint.complete(request) for request in requests]
+    assert {reply.finish_reason for reply in replies} == {"stop", "length", "error"}
+    assert "maximum context length" in str(replies[-1].error)
+    assert attempts.failed > len(requests)
