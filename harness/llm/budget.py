@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
-from harness.llm.call_log import outcomes
+from harness.llm.call_log import CallLogReader
 from harness.llm.request import Reply, Request
-from harness.llm.sealed_log import SealedLog
 
 # Calls of this process after which it looks again at what the others have asked.
 CHECK_EVERY = 200
@@ -77,26 +76,30 @@ class Prices:
         """Return what one call took; nothing if it failed."""
         if reply.error is not None:
             return Spent()
+        return self.of_all(model, 1, reply.prompt_tokens, reply.completion_tokens)
+
+    def of_all(self, model: str, calls: int, prompt_tokens: int, completion_tokens: int) -> Spent:
+        """Return what calls of one model took together."""
         backbone = self._backbones.get(model)
-        cost = backbone.cost(reply.prompt_tokens, reply.completion_tokens) if backbone else 0.0
-        return Spent(1, reply.prompt_tokens + reply.completion_tokens, cost)
+        cost = backbone.cost(prompt_tokens, completion_tokens) if backbone else 0.0
+        return Spent(calls, prompt_tokens + completion_tokens, cost)
 
 
-def spent_in(log: Path, shared: Iterable[SealedLog], prices: Prices) -> Spent:
-    """Return what the calls of a log took, other configurations of its cell included.
+def spent_in(logs: Iterable[Path], prices: Prices) -> Spent:
+    """Return what cells asked, in all their configurations.
 
     Args:
-        log: The log.
-        shared: Logs that answered some of them.
+        logs: Their call logs.
         prices: What calls cost.
 
     Raises:
-        UserError: The log is damaged.
+        UserError: A log is damaged.
     """
-    answering, spent = list(shared), Spent()
-    for key, model, reply in outcomes(log):
-        if not any(one.get(key) for one in answering):
-            spent = spent.plus(prices.of(model, reply))
+    spent = Spent()
+    for log in logs:
+        with CallLogReader(log) as reader:
+            for paid in reader.paid():
+                spent = spent.plus(prices.of_all(*paid))
     return spent
 
 

@@ -9,10 +9,9 @@ from typing import Protocol
 from harness.concurrency import InFlight
 from harness.llm.attempts import AttemptLog
 from harness.llm.budget import Spending
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import CallLog, CallLogReader
 from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.request import Reply, Request
-from harness.llm.sealed_log import SealedLog
 from harness.llm.served import Served
 
 
@@ -41,7 +40,7 @@ class Backbones(Protocol):
 
 @dataclass
 class Counts:
-    """Who answered: ``asked`` a backbone, the ``log`` of this cell, a call in ``flight``, a ``shared`` sealed log."""
+    """Who answered: ``asked`` a backbone, the ``log`` of this cell, a call in ``flight``, a ``shared`` log."""
 
     asked: int = 0
     log: int = 0
@@ -52,14 +51,14 @@ class Counts:
 class ChatClient:
     """Asks backbones, each distinct call once.
 
-    Identical calls in flight share one request; a call that the log holds is not asked again; a sealed log of another
-    cell answers where it was declared.
+    Identical calls in flight share one request; a call that the log holds is not asked again; the log of another
+    finished cell answers where it was declared.
 
     Args:
         endpoints: Endpoint of each backbone key.
         log: The cell's call log.
         attempts: Where attempts, latencies and hosts go, outside the run's identity.
-        shared: Sealed logs of other cells, declared inputs of this one.
+        shared: Logs of other finished cells, declared inputs of this one.
         in_process: What answers in this process, instead of servers.
         spending: The budget of the run; ``None`` where it has none.
 
@@ -72,7 +71,7 @@ class ChatClient:
         endpoints: Mapping[str, Endpoint],
         log: CallLog,
         attempts: AttemptLog,
-        shared: Sequence[SealedLog] = (),
+        shared: Sequence[CallLogReader] = (),
         in_process: InProcess | None = None,
         spending: Spending | None = None,
     ) -> None:
@@ -107,7 +106,7 @@ class ChatClient:
         return await self._backbones.served(backbone, model)
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        """Return the outcome of a call: from the log, from a call in flight, from a sealed log, or from a backbone.
+        """Return the outcome of a call: from the log, from a call in flight, from the log of another cell, or asked.
 
         Raises:
             UserError: The endpoint refuses the key or is down for long, or the budget is spent; nothing is recorded for
@@ -121,10 +120,10 @@ class ChatClient:
         return await self._flight.share(key, lambda: self._find(backbone, request))
 
     async def _find(self, backbone: str, request: Request) -> Reply:
-        for sealed in self._shared:
-            if (known := sealed.get(request.key)) is not None:
+        for other in self._shared:
+            if (known := other.get(request.key)) is not None:
                 self.counts.shared += 1
-                await self._log.append(request, known)
+                await self._log.append(request, known, asked=False)
                 return known
         return await self._ask(backbone, request)
 

@@ -16,7 +16,6 @@ from harness.llm.budget import Budget, BudgetError, Prices, Spending, Spent, spe
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
-from harness.llm.sealed_log import SealedLog
 from harness.llm.served import Served
 from tests.harness.llm.serving import ANSWER, MODEL, request
 
@@ -57,8 +56,8 @@ def ask(server: Slow, tmp_path: Path) -> Ask:
     """Asks all at once within a budget, of which some has been spent elsewhere."""
 
     async def asking(budget: Budget, texts: tuple[str, ...], elsewhere: Callable[[], Spent]) -> None:
-        with CallLog(tmp_path / "calls.jsonl") as log:
-            own = Spent() if not len(log) else spent_in(log.path, [], PRICES)
+        with CallLog(tmp_path / "calls.sqlite") as log:
+            own = spent_in([log.path], PRICES)
             spending = Spending("p", budget, lambda: own.plus(elsewhere()), PRICES)
             client = ChatClient({}, log, AttemptLog(tmp_path / "attempts.jsonl"), spending=spending)
             client._backbones = server
@@ -79,7 +78,7 @@ def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, se
         ) as told:
             ask(Budget(calls=most), *texts)
         assert "\n" not in str(told.value)
-        assert len(server.asked) == spent_in(tmp_path / "calls.jsonl", [], PRICES).calls == most
+        assert len(server.asked) == spent_in([tmp_path / "calls.sqlite"], PRICES).calls == most
     ask(Budget(calls=60), *texts)
     assert sorted(server.asked) == sorted(texts)
 
@@ -95,7 +94,7 @@ def test_the_log_and_failed_calls_cost_nothing(ask: Ask, server: Slow) -> None:
 def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, tmp_path: Path) -> None:
     for text in "ab":
         ask(Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
-    assert spent_in(tmp_path / "calls.jsonl", [], PRICES) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
+    assert spent_in([tmp_path / "calls.sqlite"], PRICES) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
     with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
         ask(Budget(tokens=2 * TOKENS), "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):
@@ -117,11 +116,7 @@ async def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
 
 
 async def test_calls_that_a_shared_log_answered_are_counted_where_they_were_asked(tmp_path: Path) -> None:
-    theirs, ours = CallLog(tmp_path / "theirs" / "calls.jsonl"), CallLog(tmp_path / "ours" / "calls.jsonl")
-    await theirs.append(request("both"), ANSWER)
-    shared = SealedLog(theirs.path, theirs.seal({request("both").key}))
-    for text in ("both", "own"):
-        await ours.append(request(text), ANSWER)
-    ours.close()
-    assert spent_in(ours.path, [shared], PRICES).calls == 1
-    assert spent_in(theirs.path, [], PRICES).calls == 1
+    with CallLog(tmp_path / "calls.sqlite") as log:
+        await log.append(request("both"), ANSWER, asked=False)
+        await log.append(request("own"), ANSWER)
+    assert spent_in([log.path], PRICES).calls == 1
