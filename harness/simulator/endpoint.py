@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+import orjson
 
 from harness.benchmarks import benchmark as find_benchmark
 from harness.files import ROOT, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
 from harness.llm.request import Reply, Request
 from harness.llm.served import Served
-from harness.simulator import schema, tokens
-from harness.simulator.incoming import RefusedError, check, identity
+from harness.simulator import tokens
 from harness.simulator.reading import Reader
-from harness.simulator.replies import Writer
+from harness.simulator.replies import Writer, find_schema, schema_reply
 from harness.simulator.world import SimulatedBackbone, World
 
 OWNER = "simulated"
 _DEFAULT_MAX_TOKENS = 2048
-
-
+_ROLES = frozenset({"system", "user", "assistant"})
+# Everything that may change a reply, beside the model, the messages and the temperature.
+_IDENTITY = ("seed", "max_tokens", "response_format")
 # Below harness/, all that can change a reply.
 _CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "rng.py")
+
+
+class RefusedError(Exception):
+    """A request that a server of this interface refuses, with an HTTP status and OpenAI's form of an error body."""
+
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        kind = "NotFoundError" if status == 404 else "BadRequestError"
+        self.status = status
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code or status}}
 
 
 def revision_of(world: str, length_scale: float) -> str:
     """What stands for the weights: part of every call's identity, so that no reply of another world is used again.
 
-    Args:
-        world: Fingerprint of the world.
-        length_scale: Factor on every target length.
+    ``world`` is the fingerprint of the world, ``length_scale`` the factor on every target length.
     """
     code = fingerprint([*(ROOT / "harness" / room for room in _CODE), ENCODER])
     return f"{OWNER}-{world[:12]}-{code[:12]}-{length_scale:g}"
@@ -44,13 +55,9 @@ class _Completion(NamedTuple):
 
 
 class SimulatedEndpoint:
-    """Answers chat-completions requests from a stated world.
+    """Answers chat-completions requests from a stated world, with a factor on every target length.
 
     The same request gets the same reply in any process and any order; the reply depends on nothing else.
-
-    Args:
-        world: The calibrated world.
-        length_scale: Factor on every target length.
     """
 
     def __init__(self, world: World, length_scale: float = 1.0) -> None:
@@ -64,27 +71,25 @@ class SimulatedEndpoint:
 
     def models(self) -> dict[str, Any]:
         """Body of ``GET /v1/models``; every entry says that it is simulated, and by which world."""
-        return {"object": "list", "data": [self._model_entry(backbone) for backbone in self.world.backbones]}
-
-    def _model_entry(self, backbone: SimulatedBackbone) -> dict[str, Any]:
-        return {
-            "id": backbone.model,
+        common = {
             "object": "model",
             "created": 0,
             "owned_by": OWNER,
-            "root": backbone.key,
-            "max_model_len": backbone.context_length,
             "world": self.world.fingerprint,
             "length_scale": f"{self.length_scale:g}",
             "revision": self.revision,
         }
+        served = [
+            {"id": one.model, "root": one.key, "max_model_len": one.context_length, **common}
+            for one in self.world.backbones
+        ]
+        return {"object": "list", "data": served}
 
-    def chat(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def chat(self, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         """HTTP status and body of ``POST /v1/chat/completions``.
 
-        Args:
-            request: Body of the request. Of its fields ``model``, ``messages``, ``seed``, ``max_tokens``,
-                ``temperature`` and ``response_format`` count; one whole completion is returned, never a stream.
+        Of the fields of a request ``model``, ``messages``, ``seed``, ``max_tokens``, ``temperature`` and
+        ``response_format`` count; one whole completion is returned, never a stream.
 
         Returns:
             200 and a completion; 404 for an unknown model; 400 for a malformed request or a prompt that leaves no room
@@ -106,7 +111,8 @@ class SimulatedEndpoint:
 
     def served(self, model: str) -> Served:
         """Return what a client makes of what :meth:`models` says of a model."""
-        return Served.listed(model, self._model_entry(self._served[model]))
+        entries = {entry["id"]: entry for entry in self.models()["data"]}
+        return Served.listed(model, entries[model])
 
     def backbone(self, request: Mapping[str, Any]) -> SimulatedBackbone:
         """The backbone a request asks for, by its key or by its name at the server.
@@ -121,7 +127,7 @@ class SimulatedEndpoint:
 
     def _completion(self, request: Mapping[str, Any]) -> _Completion:
         backbone = self.backbone(request)
-        check(request)
+        _check(request)
         prompt = self._prompt_tokens(request)
         room = backbone.context_length - prompt
         if room < 1:
@@ -145,10 +151,13 @@ class SimulatedEndpoint:
         return texts + round(values.prompt_tokens + values.message_tokens * len(request["messages"]))
 
     def _text(self, backbone: str, request: Mapping[str, Any], key: str) -> str:
-        wanted = schema.find_schema(request)
+        try:
+            wanted = find_schema(request)
+        except ValueError as error:
+            raise RefusedError(400, str(error), "response_format") from error
         if wanted is not None:
             topic = request["messages"][-1]["content"]
-            return schema.answer(wanted, topic, self.world.settings.parameters.invalid_schema_share, key)
+            return schema_reply(wanted, topic, self.world.settings.parameters.invalid_schema_share, key)
         return self._writer.write(backbone, self._reader.read(request["messages"]), key)
 
     def _body(self, model: str, done: _Completion) -> dict[str, Any]:
@@ -166,3 +175,50 @@ class SimulatedEndpoint:
                 "total_tokens": done.prompt_tokens + done.completion_tokens,
             },
         }
+
+
+def _check(request: Mapping[str, Any]) -> None:
+    """Refuse what no server could answer, and what this one does not offer.
+
+    Raises:
+        RefusedError: With status 400; the message names the field, what was found and what was expected.
+    """
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
+        raise RefusedError(400, "messages must be a non-empty list of {role: system|user|assistant, content: text}")
+    for name, kind in (("max_tokens", int), ("temperature", int | float), ("seed", int)):
+        value = request.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+            raise RefusedError(400, f"{name} must be a number, got {value!r}", name)
+    if request.get("max_tokens") is not None and request["max_tokens"] < 1:
+        raise RefusedError(400, f"max_tokens must be at least 1, got {request['max_tokens']}", "max_tokens")
+    if request.get("stream") or request.get("n", 1) != 1:
+        raise RefusedError(400, "only one completion, not streamed, is offered: leave out stream and n", "stream")
+
+
+def _is_message(message: Any) -> bool:
+    if (
+        not isinstance(message, dict)
+        or message.get("role") not in _ROLES
+        or not isinstance(message.get("content"), str)
+    ):
+        return False
+    try:
+        message["content"].encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def identity(backbone: str, request: Mapping[str, Any]) -> str:
+    """SHA-256 of the parts of a checked request that may change its reply.
+
+    It holds the key of the backbone, so that the name it was called by does not matter.
+    """
+    parts = {name: request[name] for name in _IDENTITY if request.get(name) is not None}
+    # Clients write the same temperature as 0 or as 0.0.
+    temperature = request.get("temperature")
+    parts["temperature"] = 1.0 if temperature is None else float(temperature)
+    parts["model"] = backbone
+    parts["messages"] = [[message["role"], message["content"]] for message in request["messages"]]
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
