@@ -43,51 +43,34 @@ _REFUSES_ALL = (openai.AuthenticationError, openai.PermissionDeniedError, openai
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
-class ServedBackbones:
-    """The backbones of a cell, each behind one or more servers that take turns.
+def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog) -> dict[str, ServedBackbone]:
+    """Return what each backbone is asked through; those that name the same URL share its server.
 
     Args:
-        endpoints: Of each backbone; those that name the same URL share its server.
+        endpoints: Of each backbone.
         attempts: Where attempts are noted.
 
     Raises:
         UserError: An API key is not set, or the system does not allow so many connections.
     """
-
-    def __init__(self, endpoints: Mapping[str, Endpoint], attempts: AttemptLog) -> None:
-        entries = {url: endpoint for endpoint in endpoints.values() for url in endpoint.urls}
-        self._http = http_client(sum(endpoint.max_in_flight for endpoint in entries.values()))
-        servers = {url: Server(url, endpoint, self._http) for url, endpoint in entries.items()}
-        self._asked = {
-            key: _Asked(key, endpoint, [servers[url] for url in endpoint.urls], attempts)
-            for key, endpoint in endpoints.items()
-        }
-
-    async def served(self, backbone: str, model: str) -> Served:
-        """Return what the servers of a backbone agree to serve; those that are down now are not asked again.
-
-        Raises:
-            UserError: None answers; one refuses the key or does not serve the model; or they are not alike.
-        """
-        return await self._asked[backbone].served(model)
-
-    async def ask(self, backbone: str, request: Request) -> Reply:
-        """Return the reply to a request, or that it failed for good.
-
-        Raises:
-            UserError: The servers refuse whatever they are asked, or have been gone for too long.
-        """
-        return await self._asked[backbone].ask(request)
-
-    async def close(self) -> None:
-        """Give up all connections."""
-        for one in self._asked.values():
-            await one.close()
-        await self._http.aclose()
+    entries = {url: endpoint for endpoint in endpoints.values() for url in endpoint.urls}
+    http = http_client(sum(endpoint.max_in_flight for endpoint in entries.values()))
+    servers = {url: Server(url, endpoint, http) for url, endpoint in entries.items()}
+    return {
+        key: ServedBackbone(key, endpoint, [servers[url] for url in endpoint.urls], attempts)
+        for key, endpoint in endpoints.items()
+    }
 
 
-class _Asked:
-    """One backbone, asked at its servers in turn."""
+class ServedBackbone:
+    """A backbone behind one or more servers that take turns.
+
+    Args:
+        key: Its key.
+        endpoint: How it is to be asked.
+        servers: Where.
+        attempts: Where attempts are noted.
+    """
 
     def __init__(self, key: str, endpoint: Endpoint, servers: list[Server], attempts: AttemptLog) -> None:
         self._key = key
@@ -101,11 +84,21 @@ class _Asked:
         self._probes: InFlight[bool] = InFlight()
 
     async def served(self, model: str) -> Served:
+        """Return what the servers agree to serve; those that are down now are not asked again.
+
+        Raises:
+            UserError: None answers; one refuses the key or does not serve the model; or they are not alike.
+        """
         found, self._servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
         self._turns = itertools.cycle(self._servers)
         return found
 
     async def ask(self, request: Request) -> Reply:
+        """Return the reply to a request, or that it failed for good.
+
+        Raises:
+            UserError: The servers refuse whatever they are asked, or have been gone for too long.
+        """
         began, failures = time.monotonic(), 0
 
         async def attempt() -> Reply:
@@ -134,7 +127,10 @@ class _Asked:
             return Reply.failed(request.model, str(error))
 
     async def close(self) -> None:
+        """Give up all connections."""
         await self._probes.close()
+        for server in self._servers:
+            await server.client.close()
 
     async def _attempt(self, request: Request) -> Reply:
         server = next(self._turns)

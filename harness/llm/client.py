@@ -25,13 +25,13 @@ class InProcess(Protocol):
         """The outcome of a call."""
 
 
-class Backbones(Protocol):
-    """What calls are asked of."""
+class Asked(Protocol):
+    """What the calls of one backbone are asked of."""
 
-    async def served(self, backbone: str, model: str) -> Served:
-        """What serves a backbone, asked before the first paid call."""
+    async def served(self, model: str) -> Served:
+        """What serves the backbone, asked before the first paid call."""
 
-    async def ask(self, backbone: str, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Reply:
         """The outcome of a call that was never finished."""
 
     async def close(self) -> None:
@@ -80,21 +80,22 @@ class ChatClient:
         self._shared = shared
         self._spending = spending
         self._flight: InFlight[Reply] = InFlight()
-        self._backbones: Backbones
+        self._asked: Mapping[str, Asked] = {}
         if in_process is not None:
-            self._backbones = _InThisProcess(in_process, attempts)
-        else:
+            self._asked = dict.fromkeys(endpoints, _InThisProcess(in_process, attempts))
+        elif endpoints:
             # A second of imports, which a cell without servers does without.
-            from harness.llm.asking import ServedBackbones
+            from harness.llm.asking import connected
 
-            self._backbones = ServedBackbones(endpoints, attempts)
+            self._asked = connected(endpoints, attempts)
 
     async def __aenter__(self) -> ChatClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._flight.close()
-        await self._backbones.close()
+        for one in self._asked.values():
+            await one.close()
 
     async def served(self, backbone: str, model: str) -> Served:
         """Ask what serves a backbone, before the first paid call.
@@ -103,7 +104,7 @@ class ChatClient:
             UserError: No server can be reached; one refuses the key, or does not serve this model; or they do not all
                 report the same.
         """
-        return await self._backbones.served(backbone, model)
+        return await self._asked[backbone].served(model)
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         """Return the outcome of a call: from the log, from a call in flight, from the log of another cell, or asked.
@@ -129,11 +130,11 @@ class ChatClient:
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
         if self._spending is None:
-            return await self._asked(backbone, request)
-        return await self._spending.pay(request, lambda: self._asked(backbone, request))
+            return await self._recorded(backbone, request)
+        return await self._spending.pay(request, lambda: self._recorded(backbone, request))
 
-    async def _asked(self, backbone: str, request: Request) -> Reply:
-        reply = await self._backbones.ask(backbone, request)
+    async def _recorded(self, backbone: str, request: Request) -> Reply:
+        reply = await self._asked[backbone].ask(request)
         self.counts.asked += 1
         await self._log.append(request, reply)
         return reply
@@ -146,10 +147,10 @@ class _InThisProcess:
         self._answers = answers
         self._attempts = attempts
 
-    async def served(self, backbone: str, model: str) -> Served:
+    async def served(self, model: str) -> Served:
         return self._answers.served(model)
 
-    async def ask(self, backbone: str, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Reply:
         with self._attempts.measure(request.key, IN_PROCESS):
             return self._answers.complete(request)
 

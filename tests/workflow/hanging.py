@@ -22,11 +22,11 @@ answering = _InThisProcess.ask
 def hang_after(number: int) -> None:
     asked = count()
 
-    async def ask(self: _InThisProcess, backbone: str, request: Request) -> Reply:
+    async def ask(self: _InThisProcess, request: Request) -> Reply:
         if next(asked) >= number:
             HANGS.touch()
             await asyncio.Event().wait()
-        return await answering(self, backbone, request)
+        return await answering(self, request)
 
     _InThisProcess.ask = ask  # type: ignore[method-assign]
 

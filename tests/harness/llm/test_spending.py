@@ -31,10 +31,10 @@ class Slow:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def served(self, backbone: str, model: str) -> Served:
+    async def served(self, model: str) -> Served:
         return Served(model, None)
 
-    async def ask(self, backbone: str, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Reply:
         self.asked.append(request.messages[0].content)
         await asyncio.sleep(0.01)
         return Reply.failed(MODEL, "refused") if self.asked[-1] == "fail" else ANSWER
@@ -60,7 +60,7 @@ def ask(server: Slow, tmp_path: Path) -> Ask:
             own = spent_in([log.path], PRICES)
             spending = Spending("p", budget, lambda: own.plus(elsewhere()), PRICES)
             client = ChatClient({}, log, AttemptLog(tmp_path / "attempts.jsonl"), spending=spending)
-            client._backbones = server
+            client._asked = {"m": server}
             async with client:
                 await gather(client.complete("m", request(text)) for text in texts)
 
@@ -109,9 +109,9 @@ async def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
     sums = iter([Spent(), Spent(1004)])
     spending = Spending("p", Budget(calls=1000), lambda: next(sums), PRICES)
     for _ in range(4):
-        await spending.pay(request(), lambda: server.ask("m", request()))
+        await spending.pay(request(), lambda: server.ask(request()))
     with pytest.raises(BudgetError, match="1,004 of 1,000 calls"):
-        await spending.pay(request(), lambda: server.ask("m", request()))
+        await spending.pay(request(), lambda: server.ask(request()))
     assert len(server.asked) == 4
 
 

@@ -27,7 +27,7 @@ from harness.simulator.server import Manners, application
 from tests.fake_encoder import FakeEncoder
 
 OF = Cell("gmr", "gsm_hard", "pool", 0)
-CLOCKS = {"timing.json", "attempts.jsonl", "calls.lock"}
+CLOCKS = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
 
 
 def smoke(**changes: object) -> Preset:
