@@ -25,7 +25,8 @@ async def close(paths: Sequence[Path], backbone: str, item: Item, context: Conte
     async def final(path: Path) -> str:
         prompt = prompts.final(item, context.rules, path)
         ask = functools.partial(context.ask, backbone, prompt, step=step, slot=path.slot, temperature=TEMPERATURE)
-        return (await ask(purpose="aggregate", is_step=False)).text
+        kind = "aggregate" if item.code is None else "solve"
+        return (await ask(purpose="aggregate", kind=kind, is_step=False)).text
 
     if item.code is not None:
         written = [path.program for path in paths if path.program is not None]
