@@ -26,7 +26,8 @@ from harness.simulator.server import Manners, application
 from tests.fake_encoder import FakeEncoder
 
 OF = Cell("gmr", "gsm_hard", "pool", 0)
-CLOCKS = {"timing.json", "attempts.jsonl", "calls.lock"}
+# The log keeps its rows in the order in which they came; calls.parquet says whether they are the same.
+CLOCKS = {"timing.json", "attempts.jsonl", layout.CALL_LOG}
 
 
 def smoke(**changes: object) -> Preset:
