@@ -45,13 +45,14 @@ class ChainOfThought:
     """One backbone, one call, one cue."""
 
     backbone: str
-    instruction: str
+    style: Style
 
     async def solve(self, item: Item, context: Context) -> str:
         """The reply to the cue, the rules and the question."""
-        return (await context.ask(self.backbone, question_prompt(self.instruction, context.rules, item))).text
+        prompt = question_prompt(INSTRUCTIONS[self.style], context.rules, item)
+        return (await context.ask(self.backbone, prompt, style=self.style)).text
 
 
 def build(setting: Setting, config: Config) -> ChainOfThought:
     """The method for one backbone."""
-    return ChainOfThought(setting.one_backbone, INSTRUCTIONS[config.style])
+    return ChainOfThought(setting.one_backbone, config.style)

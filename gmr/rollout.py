@@ -58,7 +58,8 @@ class Rollout:
         if not records and self._config.empty_memory == "last_response":
             records = [self._last]
         prompt = aggregator_prompt(context.rules, item, records)
-        reply = await context.ask(backbone, prompt, step=len(self._steps) + 1, purpose="aggregate", is_step=False)
+        step = len(self._steps) + 1
+        reply = await context.ask(backbone, prompt, step=step, purpose="aggregate", kind="aggregate", is_step=False)
         return reply.text
 
     async def _step(self, state: State, item: Item, context: Context) -> tuple[Memory, bool]:

@@ -13,7 +13,7 @@ from harness.agents.activation import appended
 from harness.agents.code_tools import programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.agents.trajectory import Context, Decision
-from harness.llm.request import Message, Reply
+from harness.llm.request import Form, Kind, Message, Reply, Style
 
 HEADER = "Results of earlier steps, in their order:"
 CANDIDATES = "The candidates:"
@@ -67,7 +67,16 @@ class Turn(NamedTuple):
     step: int
     repetition: int
 
-    async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0) -> Reply:
+    async def ask(
+        self,
+        messages: tuple[Message, ...],
+        purpose: str,
+        attempt: int = 0,
+        *,
+        kind: Kind = "solve",
+        style: Style = "direct",
+        form: Form = "answer",
+    ) -> Reply:
         """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
         return await self.context.ask(
             self.backbone,
@@ -75,6 +84,9 @@ class Turn(NamedTuple):
             step=self.step,
             purpose=purpose,
             slot=self.slot + attempt,
+            kind=kind,
+            style=style,
+            form=form,
             temperature=OTHERS_TEMPERATURE if self.repetition else 0.0,
             draw=self.draw,
         )
@@ -111,7 +123,7 @@ async def generate_code(turn: Turn, instruction: str, records: Sequence[Record])
 
 async def generate_answer(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
     """One call that thinks before it answers."""
-    return Outcome((await turn.ask(turn.prompt(_THINK, records), "generate_answer")).text)
+    return Outcome((await turn.ask(turn.prompt(_THINK, records), "generate_answer", style="step_by_step")).text)
 
 
 async def ensemble(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
@@ -124,7 +136,8 @@ async def ensemble(turn: Turn, instruction: str, records: Sequence[Record]) -> O
     letters = string.ascii_uppercase[: len(records)]
     candidates = [Record(f"Candidate {letter}", one.text) for letter, one in zip(letters, records, strict=True)]
     prompt = team_prompt((_CHOOSE,), turn.context.item, candidates, header=CANDIDATES)
-    named = _LETTER.findall((await turn.ask(prompt, "ensemble")).text)
+    reply = await turn.ask(prompt, "ensemble", kind="aggregate", form="letter")
+    named = _LETTER.findall(reply.text)
     letter = named[-1] if named and named[-1] in letters else ""
     turn.context.decide(Decision(turn.step, "ensemble", turn.slot, letter or UNLISTED, len(records), 0.0))
     return Outcome(records[letters.index(letter) if letter else 0].text)
@@ -138,7 +151,8 @@ async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) ->
     conversation = turn.prompt(_PROGRAM, records)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
-        reply = await turn.ask(conversation, "program", attempt)
+        kind: Kind = "revise" if attempt else "solve"
+        reply = await turn.ask(conversation, "program", attempt, kind=kind, form="program")
         if reply.error is not None:
             break
         text = reply.text
@@ -167,7 +181,7 @@ async def check_solution(turn: Turn, instruction: str, records: Sequence[Record]
             "Solution", appended(solution, await turn.context.code_tools.examples(turn.context.item, solution))
         )
         prompt = team_prompt((_REFLECT, turn.context.rules), turn.context.item, [seen], header="The solution:")
-        text = (await turn.ask(prompt, "reflect", attempt)).text
+        text = (await turn.ask(prompt, "reflect", attempt, kind="revise")).text
         if not programs(text):
             break
         solution = text

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from baselines.macnet import prompts
 from baselines.macnet.topology import Graph
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.llm.request import Message
+from harness.llm.request import Kind, Message
+
+_KINDS: Mapping[str, Kind] = {"critique": "critique", "revise": "revise", "merge": "aggregate"}
 
 
 class Turn(NamedTuple):
@@ -101,6 +103,7 @@ class Exchange:
             step=turn.step,
             slot=turn.slot,
             purpose=purpose,
+            kind=_KINDS.get(purpose, "solve"),
             is_step=is_step,
             temperature=turn.temperature,
             draw=turn.slot if turn.temperature else 0,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.llm.request import Style
+
 Edges = Literal["none", "chain", "complete"]
 
 _REFLECT = (
@@ -24,6 +26,7 @@ class Mode:
             before, and not what it said itself.
         edges: Whom an agent sees in the first round: nobody, the agent before it, or all agents before it.
         note: What every agent is told beyond its role.
+        style: How explicitly every agent is to reason; ``None`` for its role's own way.
         second_call: What an agent whose role has no second call is asked in one; ``None`` for no such call.
     """
 
@@ -32,6 +35,7 @@ class Mode:
     rounds: int = 1
     edges: Edges = "none"
     note: str = ""
+    style: Style | None = None
     second_call: str | None = None
 
     @property
@@ -57,6 +61,7 @@ MODES: tuple[Mode, ...] = (
         "CoT",
         "One agent alone reasons its way to the answer in explicit steps.",
         note="Think the problem through step by step before you commit to an answer.",
+        style="step_by_step",
     ),
     Mode(
         "Chain",

@@ -44,7 +44,9 @@ class Rollout:
         backbone = most_frequent([agent.backbone for agent in team.agents])
         prompt = final_prompt(self._pool.domain, context.rules, item, texts)
         step = team.mode.rounds + 1
-        reply = await context.ask(backbone, prompt, step=step, purpose="aggregate", is_step=False, temperature=None)
+        reply = await context.ask(
+            backbone, prompt, step=step, purpose="aggregate", kind="aggregate", is_step=False, temperature=None
+        )
         return reply.text
 
     async def _plan(self, item: Item, context: Context) -> Trace:

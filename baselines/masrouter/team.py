@@ -114,6 +114,7 @@ class _Round:
             header=THIS_ROUND if self._number == 1 else PREVIOUS_ROUND,
             second_call=mode.second_call,
             formats=formats_of(role),
+            style=mode.style,
             temperature=None,
         )
 

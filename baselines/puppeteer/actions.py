@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.llm.request import Kind as Turn
+from harness.llm.request import Style
+
 # What the released code sends with every call (D-GEN-2).
 TEMPERATURE = 0.1
 
@@ -25,6 +28,8 @@ class Action:
         kind: ``reasoning`` is one call; ``program`` a call whose program is run; ``end`` no call at all.
         persona: Who the agent is.
         instruction: What it does.
+        turn: What its turns are for.
+        style: How explicitly it is to reason.
         answers: Whether it is told the output rules and commits to an answer.
     """
 
@@ -33,6 +38,8 @@ class Action:
     kind: Kind
     persona: str
     instruction: str
+    turn: Turn = "solve"
+    style: Style = "direct"
     answers: bool = True
 
     @property
@@ -49,6 +56,7 @@ ACTIONS: tuple[Action, ...] = (
         "You are the planner of a small team.",
         "Make a plan for the question: which conditions matter, which steps lead to the result and in which order, and "
         "where a slip is likely. Leave the steps to your colleagues and do not solve the question yourself.",
+        turn="plan",
         answers=False,
     ),
     Action(
@@ -57,6 +65,7 @@ ACTIONS: tuple[Action, ...] = (
         "reasoning",
         "You are the reasoner of a small team, who leaves no gap in an argument.",
         "Reason step by step from what is given, and from what your colleagues have established, to a full solution.",
+        style="step_by_step",
     ),
     Action(
         "critique",
@@ -65,6 +74,7 @@ ACTIONS: tuple[Action, ...] = (
         "You are the critic of a small team, fair and hard to convince.",
         "Go through the work of your colleagues and point out the most important defect in it: a wrong step, a gap, a "
         "condition misread. Where there is none, say so and say why. Leave the repair to others.",
+        turn="critique",
         answers=False,
     ),
     Action(
@@ -74,6 +84,7 @@ ACTIONS: tuple[Action, ...] = (
         "You are the member of a small team who looks back before going on.",
         "Reflect on how the work has gone: what was taken for granted, what was overlooked, what another way would "
         "have shown. Then revise the solution in the light of it.",
+        turn="revise",
     ),
     Action(
         "question",
@@ -104,6 +115,7 @@ ACTIONS: tuple[Action, ...] = (
         "reasoning",
         "You are the editor of a small team.",
         "Rewrite the solution of your colleagues: keep what holds, put right what does not, and give it as a whole.",
+        turn="revise",
     ),
     Action(
         "python",

@@ -32,10 +32,17 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
         UserError: The sandbox is broken, or an endpoint is gone.
     """
     ask: Ask = functools.partial(
-        context.ask, backbone, step=path.steps + 1, slot=path.slot, role=action.key, temperature=TEMPERATURE
+        context.ask,
+        backbone,
+        step=path.steps + 1,
+        slot=path.slot,
+        role=action.key,
+        kind=action.turn,
+        style=action.style,
+        temperature=TEMPERATURE,
     )
     prompt = prompts.turn(action, item, context.rules, path)
-    reply = await ask(prompt, purpose="act")
+    reply = await ask(prompt, purpose="act", form="program" if action.kind == "program" else "answer")
     if reply.error is not None:
         # A call that failed leaves no conversation to continue.
         one = Contribution("", None, path.dialogs.get(action.key, ()), _tokens(reply))

@@ -12,6 +12,7 @@ from baselines.puppeteer.path import Path
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
+from harness.llm.request import Kind
 
 
 async def close(paths: Sequence[Path], backbone: str, item: Item, context: Context) -> str:
@@ -25,7 +26,8 @@ async def close(paths: Sequence[Path], backbone: str, item: Item, context: Conte
     async def final(path: Path) -> str:
         prompt = prompts.final(item, context.rules, path)
         ask = functools.partial(context.ask, backbone, prompt, step=step, slot=path.slot, temperature=TEMPERATURE)
-        return (await ask(purpose="aggregate", is_step=False)).text
+        kind: Kind = "aggregate" if item.code is None else "solve"
+        return (await ask(purpose="aggregate", kind=kind, is_step=False)).text
 
     if item.code is not None:
         written = [path.program for path in paths if path.program is not None]

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, Value, programs
 from harness.agents.hints import candidates
 from harness.agents.prompts import RECORDS_HEADER, Record, agent_prompt
-from harness.agents.roles import Role
+from harness.agents.roles import Output, Role
 from harness.agents.trajectory import Context
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.llm.request import Message
+from harness.llm.request import Kind, Message, Style
 
+_KIND_OF_FIRST_CALL: Mapping[Output, Kind] = {"text": "plan", "keywords": "search"}
 # Lines of tools hold no digit of their own and never say "answer is": either could pass for an answer.
 NO_ENTRY = "The encyclopedia has no result for these keywords."
 
@@ -50,6 +51,7 @@ async def act(
     header: str = RECORDS_HEADER,
     second_call: str | None = None,
     formats: Formats | None = None,
+    style: Style | None = None,
     temperature: float | None = 0.0,
 ) -> str:
     """Let an agent contribute once.
@@ -70,6 +72,7 @@ async def act(
         header: What stands above the records.
         second_call: What a role without a second call of its own is asked to do in one; ``None`` for no such call.
         formats: What it is told of the form of its replies instead of the benchmark's output rules.
+        style: How explicitly it is to reason, where that is not its role's own way.
         temperature: Of both calls, as the context takes it.
 
     Returns:
@@ -86,8 +89,18 @@ async def act(
         hints = await candidates(records, context.code_tools)
     formats = formats or Formats(context.rules)
     prompt = agent_prompt(role, formats.first, item, records, hints, note=note, header=header)
-    ask = functools.partial(context.ask, backbone, step=step, slot=slot, role=role.key, temperature=temperature)
-    first = await ask(prompt, purpose="act")
+    kind = _KIND_OF_FIRST_CALL.get(role.output, "solve")
+    ask = functools.partial(
+        context.ask,
+        backbone,
+        step=step,
+        slot=slot,
+        role=role.key,
+        style=style or ("direct" if role.output == "text" else "step_by_step"),
+        form="program" if role.tool in ("execute_answer", "execute_code") else "answer",
+        temperature=temperature,
+    )
+    first = await ask(prompt, purpose="act", kind=kind)
     if first.error is not None:
         return ""
     text = appended(first.text, await _tool_line(role, item, first.text, context))
@@ -96,7 +109,7 @@ async def act(
         return text
     asked = "\n\n".join(filter(None, (second_call, formats.second)))
     conversation = (*prompt, Message("assistant", text), Message("user", asked))
-    return (await ask(conversation, purpose="second_call")).text
+    return (await ask(conversation, purpose="second_call", kind="finish" if role.second_call else kind)).text
 
 
 async def _with_feedback(record: Record, item: Item, context: Context) -> Record:

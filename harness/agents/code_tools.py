@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from harness.agents.prompts import EXAMPLES_RUN
 from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
 from harness.benchmarks.items import CodeTask, Item
@@ -66,7 +67,7 @@ class CodeTools:
             return NO_EXAMPLE
         runs = await self._on_examples(item.code, sources)
         lines = [_example_line(example, run) for example, run in zip(item.code.visible, runs, strict=True)]
-        return "\n".join(["The program was run on every visible example of the question:", *lines])
+        return "\n".join([EXAMPLES_RUN, *lines])
 
     async def passes(self, item: Item, text: str) -> bool | None:
         """Whether the program of a text passes every example that stands in the question.

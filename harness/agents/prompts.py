@@ -15,6 +15,7 @@ from harness.llm.request import Message
 
 RECORDS_HEADER = "What colleagues have contributed so far, oldest first:"
 HINTS_HEADER = "Candidate answers among these contributions:"
+EXAMPLES_RUN = "The program was run on every visible example of the question:"
 
 
 class Record(NamedTuple):

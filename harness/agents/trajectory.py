@@ -12,7 +12,7 @@ from harness.agents.sampling import sample
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
-from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
+from harness.llm.request import GREEDY, Form, Kind, Message, Reply, Request, Sampling, Style
 
 if TYPE_CHECKING:
     import numpy as np
@@ -175,6 +175,9 @@ class Context:
         purpose: str = "solve",
         slot: int = 0,
         role: str = "",
+        kind: Kind = "solve",
+        style: Style = "direct",
+        form: Form = "answer",
         is_step: bool = True,
         temperature: float | None = 0.0,
         max_tokens: int = 2048,
@@ -182,6 +185,9 @@ class Context:
         response_format: str | None = None,
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
+
+        Kind, style and form of the turn tell a simulated backbone, which understands no prompt, what is asked of it;
+        others are not told, and nothing else depends on them.
 
         A temperature comes with neither nucleus nor penalty; ``None`` is what the publisher of the backbone has it
         sample by (D-GEN-2). At 0 the same prompt is the same call and gets the same reply, though each use is charged.
@@ -202,6 +208,7 @@ class Context:
             max_tokens=max_tokens,
             draw=draw,
             response_format=response_format,
+            metadata={"kind": kind, "style": style, "form": form, "role": role},
         )
         reply = await self._client.complete(backbone, request)
         call = Call(

@@ -7,9 +7,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
+
+# What a turn is for, how explicitly it is to reason, and what form its reply takes.
+Kind = Literal["solve", "plan", "critique", "revise", "aggregate", "search", "finish"]
+Style = Literal["direct", "step_by_step", "complex"]
+Form = Literal["answer", "program", "letter"]
+# Revisions of simulated weights begin with it.
+SIMULATED = "simulated"
 
 
 class Message(NamedTuple):
@@ -56,6 +63,8 @@ class Request:
         max_tokens: Upper limit of completion tokens.
         draw: Index of an independent sample of the same prompt; also the sampling seed sent to the server.
         response_format: JSON schema request in OpenAI's form, serialised to JSON text, or ``None``.
+        metadata: What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they
+            understand no prompt; to others it is not sent, and of a call to them it is no part.
     """
 
     model: str
@@ -68,6 +77,11 @@ class Request:
     max_tokens: int = 2048
     draw: int = 0
     response_format: str | None = None
+    metadata: Mapping[str, str] | None = None
+
+    @property
+    def _is_told(self) -> bool:
+        return bool(self.metadata) and (self.revision or "").startswith(SIMULATED)
 
     @cached_property
     def key(self) -> str:
@@ -81,6 +95,8 @@ class Request:
         for name in ("top_k", "repetition_penalty"):
             if record[name] == getattr(GREEDY, name):
                 del record[name]
+        if not self._is_told:
+            del record["metadata"]
         record["messages"] = [message._asdict() for message in self.messages]
         return record
 
@@ -100,6 +116,8 @@ class Request:
             "frequency_penalty": 0,
             "presence_penalty": 0,
         }
+        if self._is_told:
+            own["metadata"] = self.metadata
         if self.response_format is not None:
             own["response_format"] = orjson.loads(self.response_format)
         return own, {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}

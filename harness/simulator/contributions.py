@@ -1,4 +1,7 @@
-"""What can be answered to a question, what a text says about it, and what the contributions of a prompt add up to."""
+"""What a prompt shows: the question, what is asked of it, and what the contributions of others add up to.
+
+What a turn is for comes with the request (``metadata``); the wording of instructions says nothing here.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,28 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from harness.agents.prompts import EXAMPLES_RUN, HINTS_HEADER
+from harness.agents.roles import Role, catalogue
 from harness.benchmarks import Benchmark
 from harness.benchmarks.items import Item
+from harness.llm.request import Form, Kind, Style
 from harness.simulator import tokens
 from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import Evidence
+
+if TYPE_CHECKING:
+    from harness.simulator.world import QuestionIndex
 
 POOL_SIZE = 4
 _CACHED_STANCES = 16384
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w+")
+_RECORD = re.compile(r"^\[(\d+)\] [^\n]+:[ \t]*$", re.MULTILINE)
+_HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
+# What the metadata of a request can say, the ordinary first.
+FORMS_OF_TURNS = {"kind": get_args(Kind), "style": get_args(Style), "form": get_args(Form)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,65 @@ class Contribution(NamedTuple):
 
     text: str
     own: bool  # whether it is the backbone's own turn of this conversation rather than a colleague's record
+
+
+class Reading(NamedTuple):
+    """A prompt, understood."""
+
+    item: Item | None  # the question, None where the prompt holds none that is known
+    kind: Kind = "solve"  # what the turn is for
+    style: Style = "direct"  # how explicitly it is to reason
+    form: Form = "answer"  # a program that computes the answer may be wanted, or the letter of a contribution
+    role: Role | None = None  # of the catalogue
+    contributions: Sequence[Contribution] = ()  # earlier turns, in order
+    feedback: bool = False  # whether one reports how programs did on the visible examples
+
+
+def read(messages: Sequence[Mapping[str, str]], told: Mapping[str, Any] | None, index: QuestionIndex) -> Reading:
+    """Understand a conversation of ``system``, ``user`` and ``assistant`` messages and the metadata that came with it.
+
+    The question is the one of the last user message that holds any.
+    """
+    users = (place for place in range(len(messages) - 1, -1, -1) if messages[place]["role"] == "user")
+    found = next(((place, one) for place in users if (one := index.find(messages[place]["content"]))), None)
+    contributions: list[Contribution] = []
+    for place, message in enumerate(messages):
+        text = message["content"]
+        if message["role"] == "assistant":
+            contributions.append(Contribution(text, own=True))
+        elif message["role"] == "user":
+            if found is not None and found[0] == place:
+                text = text[: found[1].start] + "\n" + text[found[1].end :]
+            contributions += [Contribution(record, own=False) for record in records(text)]
+    told = told or {}
+    return Reading(
+        item=None if found is None else found[1].item,
+        role=_roles().get(told.get("role", "")),
+        contributions=contributions,
+        feedback=any(EXAMPLES_RUN in contribution.text for contribution in contributions),
+        **{name: told[name] for name in FORMS_OF_TURNS if name in told},
+    )
+
+
+def records(text: str) -> list[str]:
+    """The numbered records of a message.
+
+    A record begins at a line ``[k] <name>:``, k counting from 1, and ends at the next such line or at the end; a
+    line whose number is out of turn belongs to the record it stands in. A last line of hints repeats what records say
+    and is part of none.
+    """
+    text = _HINTS.sub("", text)
+    starts: list[tuple[int, int]] = []
+    for match in _RECORD.finditer(text):
+        if int(match.group(1)) == len(starts) + 1:
+            starts.append(match.span())
+    ends = [*(start for start, _ in starts[1:]), len(text)]
+    return [text[body:end].strip() for (_, body), end in zip(starts, ends, strict=False)]
+
+
+@functools.cache
+def _roles() -> Mapping[str, Role]:
+    return {role.key: role for role in catalogue()}
 
 
 class Stance(NamedTuple):

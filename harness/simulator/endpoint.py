@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from harness.benchmarks import benchmark as find_benchmark
 from harness.files import ROOT, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
-from harness.llm.request import Reply, Request
+from harness.llm.request import SIMULATED, Reply, Request
 from harness.llm.served import Served
 from harness.simulator import tokens
-from harness.simulator.reading import Reader
+from harness.simulator.contributions import FORMS_OF_TURNS, read
 from harness.simulator.replies import Writer, find_schema, schema_reply
 from harness.simulator.world import SimulatedBackbone, World
 
-OWNER = "simulated"
 _DEFAULT_MAX_TOKENS = 2048
 _ROLES = frozenset({"system", "user", "assistant"})
 # Everything that may change a reply, beside the model, the messages and the temperature.
@@ -43,7 +41,7 @@ def revision_of(world: str, length_scale: float) -> str:
     ``world`` is the fingerprint of the world, ``length_scale`` the factor on every target length.
     """
     code = fingerprint([*(ROOT / "harness" / room for room in _CODE), ENCODER])
-    return f"{OWNER}-{world[:12]}-{code[:12]}-{length_scale:g}"
+    return f"{SIMULATED}-{world[:12]}-{code[:12]}-{length_scale:g}"
 
 
 class _Completion(NamedTuple):
@@ -64,8 +62,6 @@ class SimulatedEndpoint:
         self.world = world
         self.length_scale = length_scale
         self._served = {name: backbone for backbone in world.backbones for name in (backbone.key, backbone.model)}
-        rules = [find_benchmark(key).output_rules for key in sorted(world.benchmarks)]
-        self._reader = Reader(world.index, world.settings.recognition, rules)
         self._writer = Writer(world, length_scale)
         self.revision = revision_of(world.fingerprint, length_scale)
 
@@ -74,7 +70,7 @@ class SimulatedEndpoint:
         common = {
             "object": "model",
             "created": 0,
-            "owned_by": OWNER,
+            "owned_by": SIMULATED,
             "world": self.world.fingerprint,
             "length_scale": f"{self.length_scale:g}",
             "revision": self.revision,
@@ -88,7 +84,7 @@ class SimulatedEndpoint:
     def chat(self, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         """HTTP status and body of ``POST /v1/chat/completions``.
 
-        Of the fields of a request ``model``, ``messages``, ``seed``, ``max_tokens``, ``temperature`` and
+        Of the fields of a request ``model``, ``messages``, ``metadata``, ``seed``, ``max_tokens``, ``temperature`` and
         ``response_format`` count; one whole completion is returned, never a stream.
 
         Returns:
@@ -158,7 +154,7 @@ class SimulatedEndpoint:
         if wanted is not None:
             topic = request["messages"][-1]["content"]
             return schema_reply(wanted, topic, self.world.settings.parameters.invalid_schema_share, key)
-        return self._writer.write(backbone, self._reader.read(request["messages"]), key)
+        return self._writer.write(backbone, read(request["messages"], request.get("metadata"), self.world.index), key)
 
     def _body(self, model: str, done: _Completion) -> dict[str, Any]:
         message = {"role": "assistant", "content": done.text}
@@ -192,6 +188,13 @@ def _check(request: Mapping[str, Any]) -> None:
             raise RefusedError(400, f"{name} must be a number, got {value!r}", name)
     if request.get("max_tokens") is not None and request["max_tokens"] < 1:
         raise RefusedError(400, f"max_tokens must be at least 1, got {request['max_tokens']}", "max_tokens")
+    told = request.get("metadata") or {}
+    if not isinstance(told, Mapping):
+        raise RefusedError(400, f"metadata must be an object, got {told!r}", "metadata")
+    for name, known in FORMS_OF_TURNS.items():
+        if told.get(name, known[0]) not in known:
+            message = f"metadata.{name} is {told[name]!r}; known: {', '.join(known)}"
+            raise RefusedError(400, message, "metadata")
     if request.get("stream") or request.get("n", 1) != 1:
         raise RefusedError(400, "only one completion, not streamed, is offered: leave out stream and n", "stream")
 

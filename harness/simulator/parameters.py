@@ -17,7 +17,6 @@ __all__ = [
     "EngineParameters",
     "Kind",
     "Parameters",
-    "Recognition",
     "Settings",
     "Style",
     "load_settings",
@@ -75,23 +74,11 @@ class EngineParameters:
 
 
 @dataclass(frozen=True)
-class Recognition:
-    """Lower-case phrases by what they tell; the order of the entries is the order in which they are tried."""
-
-    styles: Mapping[Style, Sequence[str]]
-    kinds: Mapping[Kind, Sequence[str]]
-    feedback: Sequence[str]
-    program: Sequence[str]
-    choice: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Settings:
     """The whole file.
 
     Attributes:
         parameters: The response model.
-        recognition: How prompts are read.
         engine: Timing of the optional server model.
         accuracy: Published or stated accuracy in percent by benchmark, style and backbone.
         cost: Published or stated total cost by benchmark, style and backbone, ``n`` questions each.
@@ -101,7 +88,6 @@ class Settings:
     """
 
     parameters: Parameters
-    recognition: Recognition
     engine: EngineParameters
     accuracy: Mapping[str, Mapping[Style, Mapping[str, float]]]
     cost: Mapping[str, Mapping[str, Any]]
@@ -181,7 +167,6 @@ def settings_from(document: Mapping[str, Any], where: str) -> Settings:
     check(document, SCHEMA, where)
     return Settings(
         parameters=Parameters(**_values(document["parameters"])),
-        recognition=Recognition(**document["recognition"]),
         engine=EngineParameters(**_values(document["engine"])),
         accuracy=_tables(document["published_accuracy"]),
         cost=_tables(document["published_cost"]),

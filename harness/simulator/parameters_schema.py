@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-Style = Literal["direct", "step_by_step", "complex"]
-Kind = Literal["solve", "plan", "critique", "revise", "aggregate", "search", "finish"]
+from harness.llm.request import Kind, Style
+
 STYLES: tuple[Style, ...] = get_args(Style)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -14,7 +14,6 @@ _NATURAL = {"type": "number", "minimum": 0}
 _POSITIVE = {"type": "number", "exclusiveMinimum": 0}
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 _COUNT = {"type": "integer", "minimum": 1}
-_PHRASES = {"type": "array", "items": {"type": "string", "pattern": r"^[^A-Z]+$"}, "minItems": 1}
 _CALIBRATED = {"type": "string", "pattern": "^calibrated: "}
 _RANGE = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
 
@@ -93,17 +92,6 @@ _COMMON = {
     "parameters": _record({name: _parameter(value) for name, value in _PARAMETERS.items()}),
     "borrowed_length": _table(_BORROWED),
     "assumed_length": _table(_record({**dict.fromkeys(STYLES, _POSITIVE), **_ASSUMED})),
-    "recognition": _record(
-        {
-            "styles": _record({"complex": _PHRASES, "step_by_step": _PHRASES}),
-            "kinds": _record(
-                dict.fromkeys(("aggregate", "critique", "revise", "search", "plan"), _PHRASES),
-            ),
-            "feedback": _PHRASES,
-            "program": _PHRASES,
-            "choice": _PHRASES,
-        }
-    ),
     "engine": _record({name: _parameter(value) for name, value in _ENGINE.items()}),
 }
 FILE_SCHEMA: dict[str, Any] = _record(

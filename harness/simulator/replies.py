@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from harness import rng
 from harness.rng import Stream
 from harness.simulator import tokens
-from harness.simulator.contributions import Answers, stances, weigh
+from harness.simulator.contributions import Answers, Reading, stances, weigh
 from harness.simulator.parameters import Kind, Style
-from harness.simulator.reading import Reading
 from harness.simulator.response_model import affinity, difficulty, fit, log_location, overload, pull, sigmoid
 from harness.simulator.world import World
 
@@ -145,7 +144,7 @@ class Writer:
 def _ending(answers: Answers, reading: Reading, answer: str) -> str:
     """The last lines of a reply: what it says of its answer."""
     said = stances(answers, reading.contributions)
-    if reading.choice and said:
+    if reading.form == "letter" and said:
         agreeing = (at for at, one in enumerate(said) if one is not None and answers.same(one.answer, answer))
         return f"Candidate {string.ascii_uppercase[next(agreeing, 0) % 26]}"
     mention = answers.mention(answer) if reading.kind in _PREPARATORY else ""
@@ -158,7 +157,7 @@ def _ending(answers: Answers, reading: Reading, answer: str) -> str:
     if mention:
         return f"Followed through, this leads to {mention} in the end."
     final = answers.benchmark.present(answers.item, answer)
-    if reading.program and answers.item.code is None:
+    if reading.form == "program" and answers.item.code is None:
         return f"```python\nanswer = {_literal(answer)}\n```\n\n{final}"
     return final
 

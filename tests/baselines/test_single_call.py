@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 
 from baselines import cot, single
@@ -37,6 +35,7 @@ async def test_one_call_at_temperature_zero_static_first(module: str, config: di
     assert backbone == "small"
     assert request.messages == (Message("user", f"{opening}{RULES}\n\nQuestion:\nHow many eggs?"),)
     assert (request.temperature, request.max_tokens, request.draw) == (0.0, 2048, 0)
+    assert request.metadata == {"kind": "solve", "style": config.get("style", "direct"), "form": "answer", "role": ""}
     [call] = trajectory.calls
     assert (trajectory.depth, call.purpose, call.is_step) == (1, "solve", True)
 
@@ -45,11 +44,6 @@ async def test_an_empty_reply_is_passed_on() -> None:
     its_context = context(ScriptedClient(""))
     assert await single.build(setting(), single.Config()).solve(ITEM, its_context) == ""
     assert len(its_context.close("").calls) == 1
-
-
-def test_the_methods_differ_in_their_cue_alone() -> None:
-    first, second = (cot.build(setting(), cot.Config(style)) for style in ("step_by_step", "complex"))
-    assert dataclasses.replace(first, instruction=second.instruction) == second
 
 
 def test_an_unknown_style_or_field_or_module_is_one_line() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from baselines.aflow.workflow import QUESTION, Condition, Node, Workflow
 from harness.agents.code_tools import Value
 from harness.agents.error_share import ErrorShare
+from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.runtime import Runtime
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.errors import UserError
@@ -69,7 +70,7 @@ class Bench:
         return None if item.code is None or not item.code.visible else "good" in text
 
     async def examples(self, item: Item, text: str) -> str:
-        return f"- example {'passed' if 'good' in text else 'failed'}: assert double(1) == 2"
+        return f"{EXAMPLES_RUN}\n- example {'passed' if 'good' in text else 'failed'}: assert double(1) == 2"
 
     async def value(self, text: str) -> Value | None:
         if "```" not in text:

@@ -1,4 +1,4 @@
-"""Each turn is taken for what it is and for nothing else by whoever goes by its wording."""
+"""Simulated backbones are told what every turn is for, and find the contributions in its prompt."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from baselines.aflow.workflow import Workflow, start
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.request import Request
-from harness.simulator.parameters import load_settings
-from harness.simulator.reading import Reader, Reading
+from harness.simulator.contributions import Reading, read
 from harness.simulator.world import QuestionIndex
 from tests import scripted
 from tests.baselines.aflow.made import CODE, ITEM, Bench, fenced, flow, node
@@ -27,56 +26,54 @@ async def readings(workflow: Workflow, item: Item, *replies: str) -> list[Readin
     client = ScriptedClient(*replies)
     context = scripted.context(item, client, rules, code_tools=Bench(), extract=benchmark(item.benchmark).extract)
     await Interpreter(workflow, "small").solve(item, context)
-    reader = Reader(QuestionIndex([item]), load_settings().recognition, [rules])
-    return [reader.read(messages(request)) for _, request in client.asked]
+    return [read(messages(request), request.metadata, QuestionIndex([item])) for _, request in client.asked]
 
 
 def messages(request: Request) -> list[dict[str, Any]]:
     return [message._asdict() for message in request.messages]
 
 
-def told(reading: Reading) -> tuple[str, str, bool, bool, bool, int]:
-    its = reading
-    return its.kind, its.style, its.program, its.choice, its.feedback, len(its.contributions)
+def told(its: Reading) -> tuple[str, str, str, bool, int]:
+    return its.kind, its.style, its.form, its.feedback, len(its.contributions)
 
 
 @pytest.mark.parametrize(
     ("workflow", "item", "replies", "expected"),
     [
-        (start("Math"), ITEM, ["x"], [("solve", "direct", False, False, False, 0)]),
-        (start("Code"), CODE, ["x"], [("solve", "direct", False, False, False, 0)]),
+        (start("Math"), ITEM, ["x"], [("solve", "direct", "answer", False, 0)]),
+        (start("Code"), CODE, ["x"], [("solve", "direct", "answer", False, 0)]),
         (
             flow(node("a", "Custom"), node("b", "Custom", "a")),
             ITEM,
             ["x"],
-            [("solve", "direct", False, False, False, 0), ("solve", "direct", False, False, False, 1)],
+            [("solve", "direct", "answer", False, 0), ("solve", "direct", "answer", False, 1)],
         ),
-        (flow(node("a", "AnswerGenerate")), CHOICE, ["x"], [("solve", "step_by_step", False, False, False, 0)]),
+        (flow(node("a", "AnswerGenerate")), CHOICE, ["x"], [("solve", "step_by_step", "answer", False, 0)]),
         (
             flow(node("a", "Custom", repeat=2), node("e", "ScEnsemble", "a")),
             ITEM,
             ["x", "y", "Candidate B"],
             [
-                ("solve", "direct", False, False, False, 0),
-                ("solve", "direct", False, False, False, 0),
-                ("aggregate", "direct", False, True, False, 2),
+                ("solve", "direct", "answer", False, 0),
+                ("solve", "direct", "answer", False, 0),
+                ("aggregate", "direct", "letter", False, 2),
             ],
         ),
         (
             flow(node("p", "Programmer")),
             ITEM,
             ["x", fenced("answer = 3")],
-            [("solve", "direct", True, False, False, 0), ("revise", "direct", True, False, False, 1)],
+            [("solve", "direct", "program", False, 0), ("revise", "direct", "program", False, 1)],
         ),
         (
             flow(node("a", "Custom"), node("t", "Test", "a")),
             CODE,
             [WRONG, "x"],
-            [("solve", "direct", False, False, False, 0), ("revise", "direct", False, False, True, 1)],
+            [("solve", "direct", "answer", False, 0), ("revise", "direct", "answer", True, 1)],
         ),
     ],
 )
-async def test_the_wording_says_what_is_wanted(
+async def test_what_a_turn_is_for_is_said_with_it(
     workflow: Workflow, item: Item, replies: list[str], expected: list[Any]
 ) -> None:
     found = await readings(workflow, item, *replies)

@@ -14,7 +14,7 @@ from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Reply, Request
 from harness.runner.method import build
-from harness.simulator.reading import split_records
+from harness.simulator.contributions import records
 from tests import scripted
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
@@ -40,9 +40,10 @@ class Asked(NamedTuple):
 def take_apart(request: Request) -> Asked:
     system, user = request.messages
     [kind] = [kind for text, kind in KINDS.items() if text in system.content]
-    head, records = split_records(user.content)
-    assert head.startswith(f"Question:\n{ITEM.question}")
-    return Asked(kind, tuple(records), round(request.temperature, 9), request.draw)
+    assert user.content.startswith(f"Question:\n{ITEM.question}")
+    assert request.metadata is not None
+    assert request.metadata["kind"] == {"merge": "aggregate"}.get(kind, kind)
+    return Asked(kind, tuple(records(user.content)), round(request.temperature, 9), request.draw)
 
 
 def reply_to(asked: Asked) -> str:

@@ -12,8 +12,8 @@ from baselines.macnet import prompts
 from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.loading import load_items
-from harness.simulator.parameters import load_settings
-from harness.simulator.reading import Reader, Reading
+from harness.simulator.contributions import Reading
+from harness.simulator.contributions import read as read_prompt
 from harness.simulator.world import QuestionIndex
 
 KEYS = ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]
@@ -22,10 +22,9 @@ KEYS = ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]
 def read(key: str, make: Any, *shown: Any) -> Reading:
     its = benchmark(key)
     item = load_items(key, "embedded").items[0]
-    reader = Reader(QuestionIndex([item]), load_settings().recognition, [its.output_rules])
     checks = [prompts.CHECKS[its.role_domain]] if make is prompts.critique_prompt else []
     messages = make(*checks, its.output_rules, item, *shown)
-    reading = reader.read([message._asdict() for message in messages])
+    reading = read_prompt([message._asdict() for message in messages], None, QuestionIndex([item]))
     assert reading.item == item
     assert not any(contribution.own for contribution in reading.contributions)
     return reading
@@ -33,18 +32,17 @@ def read(key: str, make: Any, *shown: Any) -> Reading:
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize(
-    ("make", "shown", "kind", "texts"),
+    ("make", "shown", "texts"),
     [
-        (prompts.solve_prompt, (), "solve", []),
-        (prompts.critique_prompt, ("A solution.",), "critique", ["A solution."]),
-        (prompts.revise_prompt, ("A solution.", "Some advice."), "revise", ["A solution.", "Some advice."]),
-        (prompts.revise_prompt, ("A solution.", ""), "revise", ["A solution.", "None."]),
-        (prompts.merge_prompt, (["A solution.", "Another."],), "aggregate", ["A solution.", "Another."]),
+        (prompts.solve_prompt, (), []),
+        (prompts.critique_prompt, ("A solution.",), ["A solution."]),
+        (prompts.revise_prompt, ("A solution.", "Some advice."), ["A solution.", "Some advice."]),
+        (prompts.revise_prompt, ("A solution.", ""), ["A solution.", "None."]),
+        (prompts.merge_prompt, (["A solution.", "Another."],), ["A solution.", "Another."]),
     ],
 )
-def test_a_turn_is_recognised_as_what_it_is(key: str, make: Any, shown: Any, kind: str, texts: list[str]) -> None:
+def test_what_is_shown_is_found(key: str, make: Any, shown: Any, texts: list[str]) -> None:
     reading = read(key, make, *shown)
-    assert (reading.kind, reading.style, reading.role, reading.program) == (kind, "direct", None, False)
     assert [contribution.text for contribution in reading.contributions] == texts
     assert not reading.feedback
 

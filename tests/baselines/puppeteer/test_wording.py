@@ -1,4 +1,4 @@
-"""Simulated backbones understand every turn as what it is, and as nothing else."""
+"""Simulated backbones are told what every turn is for, and find the question and the contributions in its prompt."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import pytest
 
 from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE, Action, to_facts
 from baselines.puppeteer.path import Contribution, Path
-from baselines.puppeteer.prompts import STATE, fenced, final, posed, stated, turn
+from baselines.puppeteer.prompts import fenced, final, posed, stated, turn
+from harness.agents.code_tools import Value
+from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Message
-from harness.simulator.parameters import load_settings
-from harness.simulator.reading import Reader, Reading
+from harness.simulator.contributions import Reading
+from harness.simulator.contributions import read as read_prompt
 from harness.simulator.world import QuestionIndex
-from tests.baselines.puppeteer.world import embedding
+from tests.baselines.puppeteer.test_program import Scripted
+from tests.baselines.puppeteer.world import Client, embedding, planned
 
 KIND = {"planning": "plan", "critique": "critique", "modify": "revise", "reflect": "revise"}
 BENCHMARKS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
@@ -30,9 +33,7 @@ def item_of(key: str) -> Item:
 
 
 def read(item: Item, messages: Any) -> Reading:
-    rules = [benchmark(key).output_rules for key in BENCHMARKS]
-    reader = Reader(QuestionIndex([item]), load_settings().recognition, rules)
-    return reader.read([message._asdict() for message in messages])
+    return read_prompt([message._asdict() for message in messages], None, QuestionIndex([item]))
 
 
 def path_of(*turns: tuple[Action, str, tuple[Message, ...]], item: Item) -> Path:
@@ -46,11 +47,9 @@ def path_of(*turns: tuple[Action, str, tuple[Message, ...]], item: Item) -> Path
 
 @pytest.mark.parametrize("key", BENCHMARKS)
 @pytest.mark.parametrize("action", SPEAKING, ids=[action.key for action in SPEAKING])
-def test_every_first_and_every_repeated_turn_is_read_as_what_it_is(action: Action, key: str) -> None:
+def test_the_question_and_the_path_are_found_in_every_first_and_every_repeated_turn(action: Action, key: str) -> None:
     item, rules = item_of(key), benchmark(key).output_rules
     other = next(one for one in SPEAKING if one != action)
-    expected = KIND.get(action.key, "solve")
-    program = action.key == "python" and item.code is None
     opening = turn(action, item, rules, Path())
     path = path_of(
         (other, "Some words. The answer is 7", ()), (action, "More of them. The answer is 8", opening), item=item
@@ -59,10 +58,9 @@ def test_every_first_and_every_repeated_turn_is_read_as_what_it_is(action: Actio
     again = turn(action, item, rules, path)
     for messages, colleagues, own in ((opening, 0, 0), (later, 1, 0), (again, 2, 1)):
         reading = read(item, messages)
-        assert (reading.item, reading.kind, reading.program, reading.role) == (item, expected, program, None)
+        assert reading.item == item
         assert [one.own for one in reading.contributions].count(False) == colleagues
         assert [one.own for one in reading.contributions].count(True) == own
-        assert reading.style == ("step_by_step" if action.key == "reasoning" else "direct")
         assert all("Crate" not in one.text for one in reading.contributions)
 
 
@@ -74,17 +72,24 @@ def test_the_last_record_carries_no_word_of_the_request() -> None:
     assert record.text == "Only this. The answer is 7"
 
 
-def test_stating_the_answer_asks_for_no_program() -> None:
-    item = item_of("gsm_hard")
-    python = ACTIONS[KEYS.index("python")]
-    opening = turn(python, item, benchmark("gsm_hard").output_rules, Path())
-    told = f"The program was executed; its variable answer holds 42\n\n{STATE}"
-    reading = read(item, (*opening, Message("assistant", "A program."), Message("user", told)))
-    assert (reading.kind, reading.program, reading.item) == ("solve", False, item)
+@pytest.mark.parametrize("action", SPEAKING, ids=[action.key for action in SPEAKING])
+async def test_what_a_turn_is_for_is_said_with_it(action: Action) -> None:
+    client, bench = Client(lambda request, number: "```python\nanswer = 42\n```"), Scripted(Value(printed="42"))
+    await planned(action.key, "terminate", client=client, code_tools=bench)
+    *asked, final = client.asked
+    told = [request.metadata for _, request in asked]
+    first = {
+        "kind": KIND.get(action.key, "solve"),
+        "style": "step_by_step" if action.key == "reasoning" else "direct",
+        "form": "program" if action.key == "python" else "answer",
+        "role": action.key,
+    }
+    assert told == [first, {**first, "form": "answer"}][: 1 + (action.key == "python")]
+    assert final[1].metadata == {"kind": "aggregate", "style": "direct", "form": "answer", "role": ""}
 
 
 @pytest.mark.parametrize("key", ["math", "gsm_hard", "mmlu_pro"])
-def test_the_final_call_is_an_aggregation_with_or_without_candidates(key: str) -> None:
+def test_the_final_call_shows_the_candidates(key: str) -> None:
     item, rules = item_of(key), benchmark(key).output_rules
     path = path_of((ACTIONS[1], "So. The answer is 7", ()), (ACTIONS[7], "No. The answer is \\boxed{8}", ()), item=item)
     for messages, texts in (
@@ -92,16 +97,16 @@ def test_the_final_call_is_an_aggregation_with_or_without_candidates(key: str) -
         (final(item, rules, path), ["The answer is 7", "The answer is \\boxed{8}"]),
     ):
         reading = read(item, messages)
-        assert (reading.item, reading.kind, reading.program, reading.role) == (item, "aggregate", False, None)
+        assert reading.item == item
         assert [one.text for one in reading.contributions] == texts
 
 
 @pytest.mark.parametrize("key", ["mbpp", "humaneval"])
-def test_the_call_that_writes_a_missing_program_is_a_solution_from_what_was_said(key: str) -> None:
+def test_the_call_that_writes_a_missing_program_shows_what_was_said(key: str) -> None:
     item = item_of(key)
     path = path_of((ACTIONS[KEYS.index("planning")], "First this, then that.", ()), item=item)
     reading = read(item, final(item, benchmark(key).output_rules, path))
-    assert (reading.item, reading.kind, reading.program, reading.role) == (item, "solve", False, None)
+    assert reading.item == item
     assert [one.text for one in reading.contributions] == ["First this, then that."]
 
 
@@ -115,7 +120,7 @@ def test_a_question_is_found_behind_what_its_task_puts_before_it(key: str) -> No
 
 def test_outcomes_of_examples_are_noticed() -> None:
     item = item_of("mbpp")
-    text = f"{fenced('def double(x): ...')}\n\n- example passed: assert double(2) == 4"
+    text = f"{fenced('def double(x): ...')}\n\n{EXAMPLES_RUN}\n- example passed: assert double(2) == 4"
     path = path_of((ACTIONS[KEYS.index("python")], text, ()), item=item)
     reading = read(item, turn(ACTIONS[KEYS.index("critique")], item, "", path))
     assert reading.feedback

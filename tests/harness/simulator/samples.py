@@ -8,12 +8,6 @@ from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.loading import load_items
 
-CUES = {
-    "direct": "",
-    "step_by_step": "Please think step by step.",
-    "complex": "Divide the task into many small sub-steps and cross-check each.",
-}
-
 
 @dataclass(frozen=True)
 class Questions:
@@ -60,6 +54,6 @@ def mini(key: str, count: int) -> list[Item]:
 
 
 def request_for(item: Item, backbone: str = "qwen-2.5-14B", style: str = "direct", **fields: Any) -> dict[str, Any]:
-    prompt = question_prompt(CUES[style], benchmark(item.benchmark).output_rules, item)
-    messages = [message._asdict() for message in prompt]
-    return {"model": backbone, "messages": messages, "temperature": 0.0, "max_tokens": 4096, "seed": 0, **fields}
+    prompt = question_prompt("", benchmark(item.benchmark).output_rules, item)
+    asked = {"model": backbone, "messages": [message._asdict() for message in prompt], "metadata": {"style": style}}
+    return {**asked, "temperature": 0.0, "max_tokens": 4096, "seed": 0, **fields}

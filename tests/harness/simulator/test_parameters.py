@@ -76,7 +76,6 @@ def test_impossible_overrides_are_refused(overrides: dict[str, object]):
         ("range: [4.0, 7.0]", "range: [4.0]", "range"),
         ("  feedback_discernment:\n", "  feedback_discernment:\n    note: x\n", "note"),
         ('accuracy: "calibrated: main', 'accuracy: "somewhere: main', "somewhere"),
-        ("complex: [sub-step,", "complex: [Sub-Step,", "Sub-Step"),
         ("stated_accuracy: {}", "stated_accuracy: {math: {direct: {mine: 143.27}}}", "143.27"),
     ],
 )

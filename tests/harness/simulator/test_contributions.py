@@ -1,0 +1,188 @@
+"""What is read from a prompt, and what has to be said with it: the kind of a turn is no matter of wording."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from harness.agents.activation import act
+from harness.agents.code_tools import CodeTools
+from harness.agents.prompts import HINTS_HEADER, Record, agent_prompt, question_prompt, team_prompt
+from harness.agents.roles import Role, catalogue, role
+from harness.agents.trajectory import Context
+from harness.benchmarks import benchmark
+from harness.benchmarks.items import Item
+from harness.llm.backbones import Backbone
+from harness.llm.request import Message, Reply, Request
+from harness.sandbox import Limits, Sandbox
+from harness.simulator import SimulatedEndpoint
+from harness.simulator.contributions import Reading, read, records
+from harness.simulator.world import QuestionIndex
+
+from .samples import Questions, word_problems
+
+BACKBONE = "qwen-2.5-14B"
+ITEM = word_problems(1)[0]
+INDEX = QuestionIndex([ITEM])
+
+
+def reading(*messages: Message, **told: str) -> Reading:
+    return read([message._asdict() for message in messages], told, INDEX)
+
+
+def test_what_a_turn_is_for_is_what_the_request_says_and_nothing_of_its_wording() -> None:
+    loud = "Make a plan step by step, revise it, and name the letter of the candidate in a variable named answer."
+    for words in ("", loud):
+        prompt = question_prompt(words, "", ITEM)
+        assert reading(*prompt) == Reading(ITEM, "solve", "direct", "answer", None, [], False)
+        told = {"kind": "critique", "style": "complex", "form": "letter", "role": "Math/Engineer"}
+        assert reading(*prompt, **told)[1:5] == ("critique", "complex", "letter", role("Math/Engineer"))
+    assert reading(*question_prompt("", "", ITEM), role="planner").role is None
+
+
+@pytest.mark.parametrize("told", [{"kind": "solved"}, {"style": "Direct"}, {"form": ""}, "solve"])
+def test_a_turn_of_no_known_kind_is_refused(endpoint: SimulatedEndpoint, told: Any) -> None:
+    request = {"model": BACKBONE, "messages": [{"role": "user", "content": "x"}], "metadata": told}
+    status, body = endpoint.chat(request)
+    assert status == 400
+    assert "metadata" in body["error"]["message"]
+
+
+def test_records_are_found_where_they_begin_in_turn() -> None:
+    shown = [Record("Engineer", "First.\n\nStill first."), Record("Economist", "Second.")]
+    for hints in ((), ("1", "2")):
+        prompt = agent_prompt(role("Math/Engineer"), "RULES", ITEM, shown, hints)
+        assert [one.text for one in reading(*prompt).contributions] == [record.text for record in shown]
+    assert records("Intro\n[1] A:\nx\n[3] not a record:\ny\n[2] B:\nz") == ["x\n[3] not a record:\ny", "z"]
+    assert records("no records [1] here: none") == []
+    assert records(f"[1] A:\nx\n\n{HINTS_HEADER} 1; 2\n\n[2] B:\ny") == [f"x\n\n{HINTS_HEADER} 1; 2", "y"]
+
+
+def test_the_question_is_that_of_the_last_user_message_that_holds_one() -> None:
+    other = word_problems(2)[1]
+    index = QuestionIndex([ITEM, other])
+    texts = (("system", other), ("user", ITEM), ("assistant", other))
+    messages = [{"role": who, "content": item.question} for who, item in texts]
+    found = read([*messages, {"role": "user", "content": "Are you sure?"}], None, index)
+    assert found.item is ITEM
+    assert found.contributions == [(other.question, True)]
+    assert read(messages[:1], None, index).item is None
+
+
+class Asked:
+    """A client in front of simulated backbones that reads along."""
+
+    def __init__(self, endpoint: SimulatedEndpoint) -> None:
+        self.endpoint = endpoint
+        self.readings: list[Reading] = []
+        self.replies: list[str] = []
+
+    async def complete(self, backbone: str, request: Request) -> Reply:
+        messages = [message._asdict() for message in request.messages]
+        self.readings.append(read(messages, request.metadata, self.endpoint.world.index))
+        status, body = self.endpoint.chat({"model": BACKBONE, "messages": messages, "metadata": request.metadata})
+        assert status == 200, body
+        self.replies.append(body["choices"][0]["message"]["content"])
+        return Reply(self.replies[-1], 1, 1, "stop", BACKBONE)
+
+
+@pytest.fixture
+async def code_tools() -> AsyncIterator[CodeTools]:
+    async with Sandbox(Limits(cpu_s=5)) as sandbox:
+        yield CodeTools(sandbox)
+
+
+async def activate(
+    one: Role,
+    item: Item,
+    seen: list[Record],
+    endpoint: SimulatedEndpoint,
+    backbones: dict[str, Backbone],
+    code_tools: CodeTools,
+) -> tuple[str, Asked]:
+    client, its = Asked(endpoint), benchmark(item.benchmark)
+    equipment: dict[str, Any] = {"code_tools": code_tools, "embeddings": None, "extract": its.extract}
+    context = Context(item, client, backbones, its.output_rules, **equipment)  # type: ignore[arg-type]
+    return await act(one, BACKBONE, item, seen, context, step=1), client
+
+
+@pytest.mark.parametrize("key", ["math", "humaneval"])
+async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
+    key: str,
+    pools: dict[str, Questions],
+    endpoint: SimulatedEndpoint,
+    backbones: dict[str, Backbone],
+    code_tools: CodeTools,
+) -> None:
+    """All roles, one after the other, each with the four before it: nothing is lost, doubled or taken for more."""
+    item, spoken = pools[key].pool[0], list[Record]()
+    for one in catalogue():
+        seen = spoken[-4:]
+        text, client = await activate(one, item, seen, endpoint, backbones, code_tools)
+        first, *second = client.readings
+        assert (first.item, first.role) == (item, one)
+        assert first.kind == {"text": "plan", "keywords": "search"}.get(one.output, "solve")
+        assert len(first.contributions) == len(seen)
+        for contribution, record in zip(first.contributions, seen, strict=True):
+            assert not contribution.own
+            assert contribution.text.startswith(record.text)
+            assert HINTS_HEADER not in contribution.text
+        assert [(turn.item, turn.role, turn.kind) for turn in second] == [(item, one, "finish")] * bool(one.second_call)
+        for turn in second:
+            *others, own = turn.contributions
+            assert others == first.contributions
+            assert own.own
+            assert own.text.startswith(client.replies[0])
+        spoken.append(Record(one.name, text))
+
+
+async def test_outcomes_of_examples_are_noticed_where_programs_were_run(
+    pools: dict[str, Questions], endpoint: SimulatedEndpoint, backbones: dict[str, Backbone], code_tools: CodeTools
+) -> None:
+    item = pools["humaneval"].pool[0]
+    program = Record("Somebody", benchmark("humaneval").present(item, item.gold))
+    for name, seen, noticed in (
+        ("Code/BugFixer", [], [False, True]),
+        ("Code/PlanSolver", [program], [True, True]),
+        ("Code/PlanSolver", [Record("Somebody", "A plan.")], [False, False]),
+        ("Commonsense/Critic", [program], [False]),
+    ):
+        _, client = await activate(role(name), item, seen, endpoint, backbones, code_tools)
+        assert [turn.feedback for turn in client.readings] == noticed, name
+
+
+@pytest.mark.parametrize("name", ["Math/ProgrammingExpert", "Math/SoftwareDeveloper"])
+async def test_programs_for_mathematics_compute_the_answer_they_state(
+    name: str,
+    pools: dict[str, Questions],
+    endpoint: SimulatedEndpoint,
+    backbones: dict[str, Backbone],
+    code_tools: CodeTools,
+) -> None:
+    item, its = pools["gsm_hard"].pool[1], benchmark("gsm_hard")
+    _, client = await activate(role(name), item, [], endpoint, backbones, code_tools)
+    value, stated = await code_tools.value(client.replies[0]), its.extract(item, client.replies[0])
+    assert value is not None
+    assert value.printed is not None
+    assert stated is not None
+    assert its.same(item, value.printed, stated)
+    assert client.readings[1].contributions[-1].text.endswith(f"holds {value.printed}")
+
+
+def test_a_letter_is_named_only_of_something_shown(endpoint: SimulatedEndpoint, pools: dict[str, Questions]) -> None:
+    item = pools["gsm_hard"].pool[2]
+    for shown, named in (([], False), ([Record("Candidate A", f"The answer is {item.gold}")], True)):
+        messages = [message._asdict() for message in team_prompt(["Choose."], item, shown)]
+        told = {"kind": "aggregate", "form": "letter"}
+        body = endpoint.chat({"model": BACKBONE, "messages": messages, "metadata": told})[1]
+        assert ("Candidate A" in body["choices"][0]["message"]["content"]) == named
+
+
+def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
+    prompt = question_prompt("", "", ITEM)
+    for revision, told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
+        plain, critique = (Request("m", revision, prompt, metadata=said) for said in (None, {"kind": "critique"}))
+        assert (plain.key != critique.key, critique.to_record() != plain.to_record()) == (told, told)
+        assert critique.body().get("metadata") == ({"kind": "critique"} if told else None)
