@@ -9,8 +9,6 @@ from harness.runner.config import Cell
 RESULTS = Path("results")
 REPORTS = Path("reports")
 CALL_LOG = "calls.sqlite"
-# In the folder of a cell: SHA-256 of every text that answering the test questions looked at as an embedding.
-EMBEDDED = "embedded.sha256"
 
 
 def base(preset: str) -> str:
@@ -31,11 +29,6 @@ def manifest(preset: str, benchmark: str) -> Path:
 def items(preset: str, benchmark: str) -> Path:
     """The normalised questions."""
     return RESULTS / base(preset) / "data" / f"{benchmark}.items.jsonl"
-
-
-def hashes(preset: str, benchmark: str) -> Path:
-    """What a bundle without questions holds in their place."""
-    return RESULTS / base(preset) / "data" / f"{benchmark}.hashes.json"
 
 
 def served(preset: str, benchmark: str) -> Path:

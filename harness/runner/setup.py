@@ -25,6 +25,7 @@ from harness.llm.call_log import CallLog, CallLogReader, logs_below
 from harness.llm.client import ChatClient
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
+from harness.llm.recorded import RecordedClient
 from harness.llm.served import Served
 from harness.llm.spending import Spending
 from harness.llm.spending_table import SpendingTable
@@ -121,6 +122,8 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 
 def _client(plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack) -> ChatClient:
+    if plan.preset.recorded:
+        return RecordedClient(plan.folder, log, attempts, SentenceEncoder().identity)
     shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
     spending = spending_of(plan, log.path)
     return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), layout.slots(), spending)
@@ -146,6 +149,8 @@ def spending_of(plan: Plan, log: Path) -> Spending | None:
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
     """The endpoint of each backbone the cell may ask."""
+    if plan.preset.recorded:
+        return dict.fromkeys(plan.rows, endpoints.Endpoint(("recorded",)))
     if plan.preset.simulated:
         return dict.fromkeys(plan.rows, endpoints.simulated())
     return endpoints.load(endpoints.declared_in(), plan.rows)
@@ -163,7 +168,7 @@ def check_world(plan: Plan, served: Mapping[str, Served]) -> None:
         UserError: The server simulates another world, by other code, or with other lengths; or it does not simulate.
     """
     url = endpoints.simulated_url()
-    if not plan.preset.simulated or url is None:
+    if not plan.preset.simulated or plan.preset.recorded or url is None:
         return
     from harness.simulator.endpoint import revision_of
 
