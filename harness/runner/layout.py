@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 from harness.runner.config import Cell
@@ -56,14 +58,9 @@ def timing(preset: str, of: Cell) -> Path:
     return RESULTS / preset / "timings" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
 
 
-def embeddings(encoder: str, benchmark: str) -> Path:
-    """The embeddings one encoder made of the texts of one benchmark; a cache shared by all cells."""
-    return RESULTS / "embeddings" / encoder / benchmark
-
-
-def verdicts(benchmark: str) -> Path:
-    """How programs for one benchmark ended in the sandbox; a cache shared by all cells."""
-    return RESULTS / "verdicts" / benchmark
+def cache() -> Path:
+    """What the cells of this machine share: embeddings, and how programs ended."""
+    return Path(os.environ.get("GMR_CACHE_DIR") or RESULTS / "cache") / f"{socket.gethostname()}.sqlite"
 
 
 def cell_of(folder: Path) -> Cell | None:

@@ -16,6 +16,7 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
+from harness.cache import Cache
 from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.attempts import AttemptLog
@@ -33,8 +34,8 @@ from harness.llm.transport import ChatEndpoint
 from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
+from harness.sandbox.cache import CachedSandbox
 from harness.sandbox.machine import is_fit
-from harness.verdicts import RememberingSandbox
 
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
@@ -57,13 +58,11 @@ async def open_runtime(
     client = await stack.enter_async_context(_client(plan, log, attempts, stack))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     check_world(plan, served)
-    sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
+    cache = stack.enter_context(Cache(layout.cache()))
+    sandbox = await stack.enter_async_context(CachedSandbox(cache))
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier())
-    encoder = SentenceEncoder()
-    embeddings = await stack.enter_async_context(
-        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), name_of(plan))
-    )
+    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
     runtime = Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
@@ -191,8 +190,3 @@ def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
 
     pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
     return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
-
-
-def name_of(plan: Plan) -> str:
-    """The plan's folder as the name of a file that no other plan writes."""
-    return "-".join(plan.folder.relative_to(layout.RESULTS).parts)

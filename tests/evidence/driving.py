@@ -19,6 +19,7 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.cache import Cache
 from harness.files import ROOT
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import load
@@ -68,7 +69,7 @@ async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> Asyn
         )
         sandbox = await stack.enter_async_context(Sandbox())
         verifier = await stack.enter_async_context(MathVerifier())
-        embeddings = await stack.enter_async_context(Embeddings(encoder, folder / "embeddings", "own"))
+        embeddings = await stack.enter_async_context(Embeddings(encoder, Cache(folder / "cache.sqlite")))
         yield Runtime(
             client=client,
             backbones=POOL,

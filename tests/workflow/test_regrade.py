@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +161,7 @@ def test_a_learned_cell_says_which_rules_rewarded_it(finished: Plan, monkeypatch
 def test_programs_are_executed_again_at_the_level_of_then(endpoint: Backbones, monkeypatch: pytest.MonkeyPatch) -> None:
     made = run(CODE, monkeypatch)
     before = files(made)
-    shutil.rmtree(layout.verdicts("humaneval"))
+    layout.cache().unlink()
     found = asyncio.run(regrading.regrade(made))
     assert 0 < found.accuracies[0] < 1
     assert found.changes == []
