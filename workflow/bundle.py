@@ -126,16 +126,18 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
             continue
         chosen = config.preset(results.name, config.settings(preset))
         for folder in sorted(results.glob("cells/*/*/*/seed*")):
+            if (cell := layout.cell_of(folder)) is None:
+                continue
             try:
-                each = plan(chosen, layout.cell_of(folder))
+                each = plan(chosen, cell)
                 runs[str(folder)] = finished.identity(each)
                 files |= {folder / name for name in (*_ANSWERED, *(_LEARNED if each.method.trained else ()))}
             except UserError as error:
                 unfinished.append(str(error))
-        files |= {*results.glob("timings/*/*/*/seed*/timing.json"), *results.glob("world.json")}
+        for pattern in ("data/[!.]*", "world.json", "timings/*/*/*/seed*/timing.json"):
+            files |= {*results.glob(pattern)}
     if not runs:
         raise UserError(f"preset {preset.name} has no finished cell here; {[*unfinished, 'run it first'][0]}")
-    files |= {path(preset.name, key) for key in preset.benchmarks for path in (layout.manifest, layout.items)}
     return files, runs, unfinished
 
 
@@ -195,13 +197,15 @@ def _unpacked(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
 
 def _prepare(preset: Preset, folder: Path) -> None:
     """Prepare the questions that a bundle was made without, and refuse others than the recorded ones."""
-    for key in preset.benchmarks:
-        manifest, items = (folder / path(preset.name, key) for path in (layout.manifest, layout.items))
+    for manifest in sorted((folder / layout.RESULTS / preset.name / "data").glob("*.json")):
+        items = folder / layout.items(preset.name, manifest.stem)
         known = manifest.read_bytes()
-        prepare(key, preset.data, preset.splits, items, manifest)
+        prepare(manifest.stem, preset.data, preset.splits, items, manifest)
         then, now = (orjson.loads(content) for content in (known, manifest.read_bytes()))
         if others := [name for name in then if then[name] != now.get(name) and name != "source"]:
-            raise UserError(f"the questions of {key} here are not those of the recorded run: {others[0]} differs")
+            raise UserError(
+                f"the questions of {manifest.stem} here are not those of the recorded run: {others[0]} differs"
+            )
         manifest.write_bytes(known)
         for file in (manifest, items):
             os.utime(file, (_TIME, _TIME))
@@ -230,9 +234,9 @@ def _commit() -> str | None:
 def _licences(preset: Preset) -> dict[str, Any]:
     """The terms of the suite, and of the questions and the models whose replies are others' work."""
     known = parse(ROOT / "config" / "licences.yaml")
-    used = {"questions": preset.benchmarks if preset.data == "real" else (), "weights": (), "backbones": ()}
+    used: dict[str, Any] = {"questions": preset.benchmarks if preset.data == "real" else ()}
     if preset.weights in known["weights"]:
-        used["weights"] = (preset.weights,)
+        used["weights"] = [preset.weights]
     elif not preset.simulated:
         used["backbones"] = preset.backbones
     for kind, keys in used.items():
