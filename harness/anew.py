@@ -103,10 +103,7 @@ async def open_anew(
     log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
     attempts = AttemptLog(folder / "attempts.jsonl")
     stack.callback(attempts.close)
-    # Other cells may be asking real servers; nobody else knows of modelled ones.
-    slots = layout.slots() if servers.engine is None else None
-    spending = spending_of(plan, layout.timing(plan.preset.name, plan.cell) / layout.CALL_LOG)
-    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, (), None, slots, spending))
+    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, spending=spending_of(plan)))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     sandbox = await stack.enter_async_context(Sandbox())
     check_confinement(sandbox.level, served)

@@ -7,7 +7,6 @@ The same run makes the same bytes.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shutil
 import subprocess
@@ -36,7 +35,7 @@ from harness.yaml_files import parse
 from workflow.shown import shown
 
 _MANIFEST = "manifest.json"
-_ANSWERED = ("run.json", *(f"{table}.parquet" for table in TABLES), layout.CALL_LOG, recorded.FILE)
+_ANSWERED = ("run.json", *(f"{table}.parquet" for table in TABLES), call_log.CALL_LOG, recorded.FILE)
 _LEARNED = (*(f"{table}.parquet" for table in TRAINING_TABLES), CHECKPOINT)
 # How fast and how far a run may go decides about no result, nor does where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "recorded"}
@@ -66,11 +65,10 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
     files, runs, unfinished = _finished(preset)
     reports = [one.key for one in map(registry.artefact, shown(preset)) if set(one.inputs(preset)) <= files]
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as made:
-        members = dict(_members(files, Path(made), questions=questions))
         # What Snakemake reads in the folder that it is unpacked to.
-        members["config/config.yaml"] = Path(made) / "config.yaml"
-        text = yaml.safe_dump({"preset": name, "recorded": True, **settings}, sort_keys=False)
-        members["config/config.yaml"].write_text(text, encoding="utf-8")
+        chosen, head = Path(made) / "config.yaml", Path(made) / _MANIFEST
+        chosen.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
+        members = {"config/config.yaml": chosen, **dict(_members(files, Path(made), questions=questions))}
         manifest = {
             "preset": name,
             "settings": settings,
@@ -80,9 +78,10 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
             "cells": {folder: run["run_id"] for folder, run in runs.items()},
             "code": {"commit": _commit(), "sha256": _code()},
             "licences": _licences(preset),
-            "files": {member: _entry(path) for member, path in sorted(members.items())},
+            "files": {member: _entry(path) for member, path in members.items()},
         }
-        _write(out, manifest, members)
+        head.write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n")
+        _write(out, {_MANIFEST: head, **members}, manifest["files"])
     return {**manifest, "unfinished": unfinished}
 
 
@@ -144,31 +143,24 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
 def _members(files: set[Path], folder: Path, *, questions: bool) -> Iterator[tuple[str, Path]]:
     """The files by name. Without questions, of each call its key, which is a hash of all that was asked, and reply."""
     for number, path in enumerate(sorted(files)):
-        if path.name == layout.CALL_LOG:
+        if path.name == call_log.CALL_LOG:
             call_log.copy(path, folder / str(number), prompts=questions)
             yield str(path), folder / str(number)
         elif questions or not path.name.endswith(".items.jsonl"):
             yield str(path), path
 
 
-def _write(out: Path, manifest: Mapping[str, Any], members: Mapping[str, Path]) -> None:
-    content = orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n"
+def _write(out: Path, members: Mapping[str, Path], known: Mapping[str, Any]) -> None:
     compressor = zstandard.ZstdCompressor(level=9, write_checksum=True)
     with whole_file(out) as file:
         with compressor.stream_writer(file, closefd=False) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
-            _add(tar, _MANIFEST, len(content), io.BytesIO(content))
-            for name, entry in manifest["files"].items():
-                with members[name].open("rb") as source:
-                    _add(tar, name, entry["size"], source)
-        for name, entry in manifest["files"].items():
-            if _entry(members[name]) != entry:
-                raise UserError(f"{members[name]} changed meanwhile; bundle again when no job of the preset runs")
-
-
-def _add(tar: tarfile.TarFile, name: str, size: int, source: BinaryIO) -> None:
-    info = tarfile.TarInfo(name)
-    info.size, info.mtime = size, _TIME
-    tar.addfile(info, source)
+            for name, path in members.items():
+                with path.open("rb") as source:
+                    info = tarfile.TarInfo(name)
+                    info.size, info.mtime = path.stat().st_size, _TIME
+                    tar.addfile(info, source)
+        if changed := [name for name, entry in known.items() if _entry(members[name]) != entry]:
+            raise UserError(f"{changed[0]} changed meanwhile; bundle again when no job of the preset runs")
 
 
 def _unpacked(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
@@ -203,9 +195,7 @@ def _prepare(preset: Preset, folder: Path) -> None:
         prepare(manifest.stem, preset.data, preset.splits, items, manifest)
         then, now = (orjson.loads(content) for content in (known, manifest.read_bytes()))
         if others := [name for name in then if then[name] != now.get(name) and name != "source"]:
-            raise UserError(
-                f"the questions of {manifest.stem} here are not those of the recorded run: {others[0]} differs"
-            )
+            raise UserError(f"the questions of {manifest.stem} are not those of the recorded run: {others[0]} differs")
         manifest.write_bytes(known)
         for file in (manifest, items):
             os.utime(file, (_TIME, _TIME))

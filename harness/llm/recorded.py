@@ -2,64 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import NoReturn
 
 import orjson
 
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog
-from harness.llm.client import ChatClient
-from harness.llm.request import Reply, Request
+from harness.llm.request import Request
 from harness.llm.served import Served
 
 FILE = "servers.json"
 
 
-def note(folder: Path, served: Mapping[str, Served], encoder: str) -> None:
+def note(folder: Path, served: Iterable[Served], encoder: str) -> None:
     """Keep in the folder of a cell what its calls depend on besides their prompts.
 
     Args:
         folder: Of the cell.
-        served: What the servers of each backbone say they serve; not where weights lie on their host.
+        served: What the servers say they serve; not where weights lie on their host.
         encoder: Identity of the sentence encoder, which names the type of the processor too.
 
     Raises:
         UserError: The disk is full, or the folder cannot be written.
     """
-    said = {key: {name: value for name, value in asdict(one).items() if name != "root"} for key, one in served.items()}
+    said = {one.model: {name: value for name, value in asdict(one).items() if name != "root"} for one in served}
     write_atomically(folder / FILE, orjson.dumps({"encoder": encoder, "served": said}, option=orjson.OPT_INDENT_2))
 
 
-class RecordedClient(ChatClient):
-    """A client that knows the calls of its log, and no server.
+class Recorded:
+    """What answers the calls that the log of a cell lacks: nobody.
 
     Args:
         folder: Of the cell, with what :func:`note` wrote.
-        log: Its call log.
-        attempts: Its attempt log.
         encoder: Identity of the sentence encoder here.
 
     Raises:
         UserError: No run of the cell is recorded in the folder.
     """
 
-    def __init__(self, folder: Path, log: CallLog, attempts: AttemptLog, encoder: str) -> None:
-        super().__init__({}, log, attempts)
+    def __init__(self, folder: Path, encoder: str) -> None:
         if not (folder / FILE).exists():
             raise UserError(f"{folder} holds no recorded run, and no server is asked here (recorded: true)")
         self._folder, self._encoder = folder, encoder
         self._known = orjson.loads((folder / FILE).read_bytes())
 
-    async def served(self, backbone: str, model: str) -> Served:
-        """What the servers of a backbone said when the run was recorded."""
-        return Served(**self._known["served"][backbone])
+    def served(self, model: str) -> Served:
+        """Return what the servers of a model said when the run was recorded."""
+        return Served(**self._known["served"][model])
 
-    async def _ask(self, backbone: str, request: Request) -> Reply:
+    def complete(self, request: Request) -> NoReturn:
+        """Refuse a call that is not in the log.
+
+        Raises:
+            UserError: Always; says why it may be missing.
+        """
         why = "the log is incomplete, or settings, code or questions are others"
         if (then := self._known["encoder"]) != self._encoder:
             why = f"recorded on another processor type or version of torch ({then}; here {self._encoder})"
-        raise UserError(f"call {request.key} of {backbone} is not in the call log of {self._folder}: {why}")
+        raise UserError(f"call {request.key} of {request.model} is not in the call log of {self._folder}: {why}")

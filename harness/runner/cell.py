@@ -54,7 +54,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         stack.callback(attempts.close)
         runtime, served = await open_runtime(plan, log, attempts, stack)
         if not plan.preset.recorded:
-            recorded.note(plan.folder, served, runtime.embeddings.encoder.identity)
+            recorded.note(plan.folder, served.values(), runtime.embeddings.encoder.identity)
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
         trained, seconds = await _train(plan, method, runtime, served, log, in_flight)

@@ -6,11 +6,11 @@ import os
 import socket
 from pathlib import Path
 
+from harness.llm.call_log import CALL_LOG
 from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
-CALL_LOG = "calls.sqlite"
 
 
 def base(preset: str) -> str:
@@ -53,6 +53,11 @@ def call_log(preset: str, of: Cell) -> Path:
     return cell(preset, of) / CALL_LOG
 
 
+def seal(preset: str, of: Cell) -> Path:
+    """What the log of a finished cell is known by."""
+    return cell(preset, of) / "calls.seal.json"
+
+
 def timing(preset: str, of: Cell) -> Path:
     """The folder of the timing job of one cell."""
     return RESULTS / preset / "timings" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
@@ -69,16 +74,6 @@ def cell_of(folder: Path) -> Cell | None:
         case (_, _, "cells", method, benchmark, backbone, seed) if seed.removeprefix("seed").isdecimal():
             return Cell(method, benchmark, backbone, int(seed.removeprefix("seed")))
     return None
-
-
-def spending(preset: str) -> Path:
-    """Where the processes of a preset share what they have spent."""
-    return RESULTS / preset / "spending"
-
-
-def slots() -> Path:
-    """Where the cells of all presets share the limits of servers."""
-    return RESULTS / "slots"
 
 
 def report(preset: str, name: str) -> Path:

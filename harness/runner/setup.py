@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
@@ -21,16 +20,13 @@ from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import Backbone
-from harness.llm.budget import Prices
+from harness.llm.budget import Prices, Spending, spent_in
 from harness.llm.call_log import CallLog, CallLogReader, logs_below
-from harness.llm.client import ChatClient
+from harness.llm.client import ChatClient, InProcess
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
-from harness.llm.recorded import RecordedClient
+from harness.llm.recorded import Recorded
 from harness.llm.served import Served
-from harness.llm.spending import Spending
-from harness.llm.spending_table import SpendingTable
-from harness.llm.transport import ChatEndpoint
 from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
@@ -121,42 +117,37 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 
 def _client(plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack) -> ChatClient:
-    if plan.preset.recorded:
-        return RecordedClient(plan.folder, log, attempts, SentenceEncoder().identity)
     shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
-    spending = spending_of(plan, log.path)
-    return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), layout.slots(), spending)
+    return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), spending_of(plan))
 
 
-def spending_of(plan: Plan, log: Path) -> Spending | None:
-    """What keeps a process within the budget of its preset; ``None`` where it has none.
-
-    Args:
-        plan: Of the cell.
-        log: The call log that the process writes.
+def spending_of(plan: Plan) -> Spending | None:
+    """What keeps a cell within the budget of its preset; ``None`` where it has none.
 
     Raises:
         UserError: A log of the preset is damaged.
     """
-    if plan.preset.budget is None:
+    preset, prices = plan.preset, Prices(plan.backbones.values())
+    if preset.budget is None:
         return None
-    name = plan.preset.name
-    table = SpendingTable(layout.spending(name))
-    others = [other for other in logs_below(layout.RESULTS / name) if other != log]
-    return Spending(name, plan.preset.budget, table, log, others, Prices(plan.backbones.values()))
+    return Spending(
+        preset.name, preset.budget, lambda: spent_in(logs_below(layout.RESULTS / preset.name), prices), prices
+    )
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
     """The endpoint of each backbone the cell may ask."""
     if plan.preset.recorded:
-        return dict.fromkeys(plan.rows, endpoints.Endpoint(("recorded",)))
+        return dict.fromkeys(plan.rows, endpoints.Endpoint((endpoints.IN_PROCESS,)))
     if plan.preset.simulated:
         return dict.fromkeys(plan.rows, endpoints.simulated())
     return endpoints.load(endpoints.declared_in(), plan.rows)
 
 
-def in_process(plan: Plan) -> ChatEndpoint | None:
+def in_process(plan: Plan) -> InProcess | None:
     """What answers in this process; ``None`` where servers do."""
+    if plan.preset.recorded:
+        return Recorded(plan.folder, SentenceEncoder().identity)
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
 
 

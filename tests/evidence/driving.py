@@ -64,9 +64,7 @@ async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> Asyn
         attempts = AttemptLog(folder / "attempts.jsonl")
         stack.callback(attempts.close)
         endpoint = Endpoint((url,), max_in_flight=places)
-        client = await stack.enter_async_context(
-            ChatClient(dict.fromkeys(POOL, endpoint), log, attempts, slots=folder / "slots")
-        )
+        client = await stack.enter_async_context(ChatClient(dict.fromkeys(POOL, endpoint), log, attempts))
         sandbox = await stack.enter_async_context(Sandbox())
         verifier = await stack.enter_async_context(MathVerifier())
         embeddings = await stack.enter_async_context(Embeddings(encoder, Cache(folder / "cache.sqlite")))

@@ -20,6 +20,9 @@ rule cell:
         method=one_of(key for key, entry in METHODS.items() if not entry.trained),
     conda:
         "../../environment.yml"
+    resources:
+        # Cells that ask real servers at once; the profiles say how many may.
+        asking=lambda wildcards: int(not PRESETS[wildcards.preset].simulated),
     params:
         choice=lambda wildcards: as_text(
             config_hash.of_cell(PRESETS[wildcards.preset], cell_of(wildcards))
