@@ -69,7 +69,7 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
         chosen, head = Path(made) / "config.yaml", Path(made) / _MANIFEST
         chosen.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
         members = {"config/config.yaml": chosen, **dict(_members(files, Path(made), questions=questions))}
-        manifest = {
+        manifest: dict[str, Any] = {
             "preset": name,
             "settings": settings,
             "simulated": any(run["simulated"] for run in runs.values()),
@@ -165,10 +165,9 @@ def _write(out: Path, members: Mapping[str, Path], known: Mapping[str, Any]) -> 
 
 def _unpacked(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
     """The manifest of a bundle, when its files are in the folder and are what it says."""
-    stream = zstandard.ZstdDecompressor().stream_reader(file)
     left = manifest = None
     try:
-        with tarfile.open(fileobj=stream, mode="r|") as tar:
+        with tarfile.open(fileobj=zstandard.ZstdDecompressor().stream_reader(file), mode="r|") as tar:
             for member in tar:
                 if not member.isreg() or (member.name != _MANIFEST if left is None else member.name not in left):
                     raise UserError(f"{path} is no bundle of this suite: {member.name} is none of its files")
@@ -213,7 +212,7 @@ def _code() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout, with ``-dirty`` where files differ; ``None`` where there is no repository."""
+    """The commit of the checkout, ``-dirty`` where files differ; ``None`` where there is no repository."""
     describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
