@@ -17,6 +17,7 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.cache import Cache
+from harness.errors import UserError
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
@@ -61,6 +62,8 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     Raises:
         UserError: There is no world, or no endpoint for a backbone.
     """
+    if plan.preset.recorded:
+        raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
     if not plan.preset.simulated:
         yield Servers(endpoints_of(plan), None)
         return

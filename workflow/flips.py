@@ -17,7 +17,6 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness import recording
 from harness.agents.prompts import question_prompt
 from harness.anew import AskingAlways
 from harness.benchmarks import Tools
@@ -86,10 +85,10 @@ async def measure(preset: Preset, requests: int) -> list[Passes]:
     Raises:
         UserError: The questions are not prepared; an endpoint does not answer, refuses the key or serves
             another model; or it serves a real one, and this machine cannot confine the programs of real models; or the
-            folder is that of a replay.
+            run is a recorded one.
     """
-    if recording.here() is not None:
-        raise UserError("a replay asks no server, and a flip rate is no part of a bundle; measure it where servers are")
+    if preset.recorded:
+        raise UserError("a recorded run asks no server, and a flip rate needs them; measure it where they are")
     plans = {key: plan(preset, Cell(METHOD, preset.benchmarks[0], key, preset.seeds[0])) for key in preset.backbones}
     items = _questions(preset, requests)
     async with AsyncExitStack() as stack:

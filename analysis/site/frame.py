@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.tables import SIMULATED
-from harness import recording
 
 TEMPLATES = Path(__file__).with_name("templates")
 ASSETS = Path(__file__).with_name("assets")
 # Below the folder of a preset, with all that the pages need; only the index lies beside it.
 FOLDER = "site"
-_REPLAYED = "REPLAYED: made again from a recorded run; no server was asked for what is shown here"
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
 
 
@@ -21,7 +19,7 @@ class Banner(NamedTuple):
     """A sentence that stands above every page.
 
     Attributes:
-        kind: ``simulated``, ``replayed`` or ``real``.
+        kind: ``simulated`` or ``real``.
         words: What a reader must know before any number.
     """
 
@@ -67,15 +65,13 @@ class Site:
 
     @classmethod
     def of(cls, preset: str, *, simulated: bool) -> Site:
-        """The site of a run, replayed where the working folder replays one.
+        """The site of a run.
 
         Args:
             preset: Its name.
             simulated: Whether any of its backbones was simulated.
         """
-        banners = [Banner("replayed", _REPLAYED)] if recording.here() else []
-        banners.append(Banner("simulated", SIMULATED) if simulated else Banner("real", _REAL))
-        return cls(preset, tuple(banners))
+        return cls(preset, (Banner("simulated", SIMULATED) if simulated else Banner("real", _REAL),))
 
     def at(self, base: str) -> Site:
         """The same for a page that lies elsewhere."""

@@ -37,7 +37,6 @@ class Runtime:
         seed: Training seed.
         errors: Stops the cell when too many attempts fail.
         greedy: Whether every call takes the most probable tokens, whatever a method asks for.
-        contexts: Makes a context.
     """
 
     client: ChatClient
@@ -49,11 +48,10 @@ class Runtime:
     seed: int
     errors: ErrorShare
     greedy: bool = False
-    contexts: Callable[..., Context] = Context
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
         """A context for one attempt at a question."""
-        return self.contexts(
+        return Context(
             item,
             self.client,
             self.backbones,

@@ -18,6 +18,7 @@ import orjson
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
 from harness.files import code_of, write_atomically
+from harness.llm import recorded
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.served import Served
@@ -52,6 +53,8 @@ async def run(plan: Plan) -> dict[str, Any]:
         attempts = AttemptLog(plan.folder / "attempts.jsonl")
         stack.callback(attempts.close)
         runtime, served = await open_runtime(plan, log, attempts, stack)
+        if not plan.preset.recorded:
+            recorded.note(plan.folder, served.values(), runtime.embeddings.encoder.identity)
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
         trained, seconds = await _train(plan, method, runtime, served, log, in_flight)

@@ -68,6 +68,7 @@ class Preset:
     decoding: str = "released"
     max_error_share: float = 0.05
     in_flight: int | None = None
+    recorded: bool = False
     budget: Budget | None = None
     simulator: Mapping[str, float] = field(default_factory=dict)
 

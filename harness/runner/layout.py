@@ -33,11 +33,6 @@ def items(preset: str, benchmark: str) -> Path:
     return RESULTS / base(preset) / "data" / f"{benchmark}.items.jsonl"
 
 
-def hashes(preset: str, benchmark: str) -> Path:
-    """What a bundle without questions holds in their place."""
-    return RESULTS / base(preset) / "data" / f"{benchmark}.hashes.json"
-
-
 def served(preset: str, benchmark: str) -> Path:
     """What the endpoints of a preset said they serve, before the first call about a benchmark."""
     return RESULTS / preset / "served" / f"{benchmark}.json"

@@ -25,6 +25,7 @@ from harness.llm.call_log import CallLog, CallLogReader, logs_below
 from harness.llm.client import ChatClient, InProcess
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
+from harness.llm.recorded import Recorded
 from harness.llm.served import Served
 from harness.runner import layout
 from harness.runner.config import Preset
@@ -136,6 +137,8 @@ def spending_of(plan: Plan) -> Spending | None:
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
     """The endpoint of each backbone the cell may ask."""
+    if plan.preset.recorded:
+        return dict.fromkeys(plan.rows, endpoints.Endpoint((endpoints.IN_PROCESS,)))
     if plan.preset.simulated:
         return dict.fromkeys(plan.rows, endpoints.simulated())
     return endpoints.load(endpoints.declared_in(), plan.rows)
@@ -143,6 +146,8 @@ def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
 
 def in_process(plan: Plan) -> InProcess | None:
     """What answers in this process; ``None`` where servers do."""
+    if plan.preset.recorded:
+        return Recorded(plan.folder, SentenceEncoder().identity)
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
 
 
@@ -153,7 +158,7 @@ def check_world(plan: Plan, served: Mapping[str, Served]) -> None:
         UserError: The server simulates another world, by other code, or with other lengths; or it does not simulate.
     """
     url = endpoints.simulated_url()
-    if not plan.preset.simulated or url is None:
+    if not plan.preset.simulated or plan.preset.recorded or url is None:
         return
     from harness.simulator.endpoint import revision_of
 

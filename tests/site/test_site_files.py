@@ -104,18 +104,6 @@ def test_every_page_says_that_it_is_simulated(site: Path) -> None:
         assert re.search(r'<p class="banner simulated">SIMULATED BACKBONES', text)
 
 
-@pytest.mark.parametrize(("simulated", "words"), [(True, "SIMULATED BACKBONES"), (False, "REAL MODELS")])
-def test_a_replay_says_so_beside_what_it_is(
-    simulated: bool, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert [banner.words.split(":")[0] for banner in Site.of("p", simulated=simulated).banners] == [words]
-    (tmp_path / "recorded").mkdir()
-    (tmp_path / "recorded" / "manifest.json").write_text('{"files": [], "questions": false}')
-    kinds = [banner.words.split(":")[0] for banner in Site.of("p", simulated=simulated).banners]
-    assert kinds == ["REPLAYED", words]
-
-
 def test_no_page_lets_the_net_in_or_a_script_that_it_did_not_bring(site: Path) -> None:
     for page in [site / "index.html", *(site / "site").glob("*.html")]:
         policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page.read_text())

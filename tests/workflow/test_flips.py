@@ -13,7 +13,6 @@ import pytest
 import yaml
 from aiohttp import web
 
-from harness import recording
 from harness.benchmarks.items import Status, Verdict
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
@@ -153,12 +152,9 @@ async def test_a_wrong_endpoint_is_one_line_before_any_call(monkeypatch: pytest.
 
 
 async def test_a_replay_asks_nobody(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    manifest = place / recording.FOLDER / recording.MANIFEST
-    manifest.parent.mkdir()
-    manifest.write_text('{"files": []}')
     async with serving(monkeypatch, place, lambda *_: "4", KEYS[0]) as loads:
-        with pytest.raises(UserError, match="a replay asks no server"):
-            await measure(served_preset(KEYS[0]), REQUESTS)
+        with pytest.raises(UserError, match="a recorded run asks no server"):
+            await measure(dataclasses.replace(served_preset(KEYS[0]), recorded=True), REQUESTS)
     assert loads == []
 
 

@@ -104,45 +104,38 @@ def curves(
 
 @app.command()
 def bundle(
+    file: Annotated[Path, typer.Argument(help="The bundle, such as PRESET.tar.zst.", show_default=False)],
     preset: PresetName = "embedded",
-    out: Annotated[Path | None, typer.Option(help="The file to write; PRESET.bundle.tar unless given.")] = None,
     without_questions: Annotated[
-        bool, typer.Option("--without-questions", help="Leave out questions and prompts; a replay needs the data.")
+        bool, typer.Option("--without-questions", help="Leave out questions and prompts; who unpacks needs the data.")
     ] = False,
-    artefact: Annotated[
-        list[str] | None, typer.Option(help="Only what makes this artefact; may be repeated. All unless given.")
+    unpacking: Annotated[bool, typer.Option("--unpack", help="Unpack FILE, and check every byte of it.")] = False,
+    into: Annotated[
+        Path | None, typer.Option(help="The new folder to unpack to; the name of FILE without endings unless given.")
     ] = None,
-    overrides: Overrides = None,
 ) -> None:
-    """Pack a finished run into one file, from which every table can be made again without a server (docs/replay.md)."""
-    from workflow.bundling.bundle import bundle as pack
+    """Pack the results of a preset into one file, or unpack one, to make its reports without a server."""
+    from workflow.bundle import pack, unpack
 
-    chosen = preset_of(preset, overrides)
-    path = out or Path(f"{preset}.bundle.tar")
-    _tell(path, pack(chosen, artefact or shown(chosen), path, questions=not without_questions))
-
-
-@app.command("check-bundle")
-def check_bundle(path: Annotated[Path, typer.Argument(help="The bundle.", show_default=False)]) -> None:
-    """Read a whole bundle and compare every byte with what its manifest says."""
-    from workflow.bundling.archive import Archive
-
-    archive = Archive(path)
-    archive.check()
-    _tell(path, archive.manifest)
+    if unpacking:
+        folder = into or Path(file.name.partition(".")[0])
+        manifest = unpack(file, folder)
+        typer.echo(_told(folder, manifest))
+        typer.echo(f"Make its reports by `snakemake --directory {folder} --cores all reports/NAME`, such as:")
+    else:
+        manifest = pack(preset, file, questions=not without_questions)
+        for line in manifest["unfinished"]:
+            logging.warning("left out: %s", line)
+        typer.echo(_told(file, manifest))
+    typer.echo(f"  {', '.join(manifest['reports']) or 'none: not every cell of any is finished'}")
 
 
-def _tell(path: Path, manifest: dict[str, Any]) -> None:
-    files = manifest["files"]
-    size = f"{len(files)} files of {sum(one['size'] for one in files) / 1e6:.1f} MB"
-    warning = "SIMULATED BACKBONES. " if manifest["simulated"] else ""
+def _told(path: Path, manifest: dict[str, Any]) -> str:
+    size = f"{len(manifest['files'])} files of {sum(one['size'] for one in manifest['files'].values()) / 1e6:.1f} MB"
     without = "" if manifest["questions"] else " without questions"
-    typer.echo(
-        f"{warning}{path}: preset {manifest['preset']}{without}, {len(manifest['cells'])} cells, {size}, "
-        f"commit {manifest['code']['commit'] or 'unknown'}."
-    )
-    for licence in manifest["licences"]:
-        typer.echo(f"  {licence['of']}: {licence['licence']} ({licence['attribution']})")
+    commit = manifest["code"]["commit"] or "unknown"
+    told = f"preset {manifest['preset']}{without}, {len(manifest['cells'])} cells, {size}, commit {commit}"
+    return f"{_kind(manifest['simulated'])}{path}: {told}; licences stand in its manifest.json"
 
 
 def _finished(preset: Preset, methods: list[str] | None) -> list[Cell]:

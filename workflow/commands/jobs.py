@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from harness import recording
 from harness.runner import config, layout
 from harness.runner.config import Cell
 from workflow import stopping
@@ -22,11 +21,6 @@ def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = Non
 
     chosen = preset_of(preset, overrides)
     config.check_benchmark(chosen, benchmark)
-    if (recorded := recording.here()) is not None:
-        from workflow.bundling.questions import place
-
-        place(recorded, chosen, benchmark)
-        return
     prepare(
         benchmark,
         chosen.data,
@@ -42,9 +36,6 @@ def world(preset: PresetName, overrides: Overrides = None) -> None:
     from harness.simulator.build import build_world_file
 
     chosen = preset_of(preset, overrides)
-    if (recorded := recording.here()) is not None:
-        recorded.place([layout.world(preset)])
-        return
     stopping.run(build_world_file(chosen))
 
 
@@ -58,13 +49,10 @@ def cell(
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
-    from harness import replay
     from harness.runner import cell as cells
     from harness.runner.plan import plan
 
-    planned = plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))
-    recorded = recording.here()
-    stopping.run(cells.run(planned) if recorded is None else replay.run(planned, recorded))
+    stopping.run(cells.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
 
 
 @app.command("time", rich_help_panel=JOB)
@@ -81,9 +69,6 @@ def time_cell(
     from harness.runner.plan import plan
 
     one = Cell(method, benchmark, backbone, seed)
-    if (recorded := recording.here()) is not None:
-        recorded.place([layout.timing(preset, one) / timing.FILE])
-        return
     stopping.run(timing.run(plan(preset_of(preset, overrides), one)))
 
 

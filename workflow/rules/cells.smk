@@ -1,8 +1,7 @@
 CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
 ANSWERED = [
     *("run.json", "items.parquet", "calls.parquet", "decisions.parquet"),
-    # A replay has no clock.
-    *([] if IS_REPLAY else ["timing.json"]),
+    "timing.json",
 ]
 LEARNED = [
     *("training.parquet", "training_calls.parquet", "training_decisions.parquet"),

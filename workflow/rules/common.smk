@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.io import IOFile
 
 from harness.runner import config as suite
-from harness import recording, yaml_files
+from harness import yaml_files
 from harness.runner import config_hash
 from harness.runner import layout
 from harness.runner.config import Cell
@@ -18,7 +18,6 @@ from analysis import registry
 from analysis.code import code_of_report
 from analysis.sections import section
 from workflow import jobs, searches
-from workflow.bundling import opening
 from workflow.shown import is_study, shown
 
 
@@ -28,15 +27,6 @@ def or_one_line(read):
         return read()
     except UserError as error:
         sys.exit(f"error: {error}")
-
-
-# A replay works in a folder of its own, where the run has the name and the settings that it was recorded with.
-IS_REPLAY = config["preset"] == opening.PRESET
-if IS_REPLAY:
-    REPLAY = or_one_line(lambda: opening.opened(config))
-    config = {"preset": REPLAY.preset, **REPLAY.settings}
-
-    workdir: REPLAY.folder
 
 
 ARTEFACTS = or_one_line(registry.artefacts)
@@ -64,7 +54,7 @@ class Presets(dict):
 
 
 PRESETS = Presets()
-NAMES = [layout.base(config["preset"])] if IS_REPLAY else suite.preset_names()
+NAMES = suite.preset_names()
 
 
 def check_presets():
@@ -170,7 +160,7 @@ def make_again(files):
 
 def health_of(chosen, benchmark):
     """The check of the servers, before the first call."""
-    if chosen.simulated or recording.FOLDER.exists():
+    if chosen.simulated or chosen.recorded:
         return []
     return [layout.served(chosen.name, benchmark).with_suffix(".checked")]
 

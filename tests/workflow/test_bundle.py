@@ -1,0 +1,329 @@
+"""A bundle: the same reports and the same cells from it alone, and every way in which it can be wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+import zstandard
+
+from harness.benchmarks.prepare import prepare, read
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm.call_log import CALL_LOG
+from harness.runner import cell as cells
+from harness.runner import config, layout
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
+from harness.simulator.build import build_world_file
+from tests.fake_encoder import FakeEncoder
+from workflow import bundle, jobs
+from workflow.bundle import pack, unpack
+from workflow.commands.reports import report
+
+BENCHMARK = "humaneval"
+SETTINGS = {
+    "benchmarks": [BENCHMARK],
+    "methods": ["cot", "gmr"],
+    "backbones": ["qwen-2.5-14B"],
+    "limit": {"train": 3, "test": 3, "epochs": 1},
+}
+CELLS = [Cell("cot", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)]
+REPORTS = ["main_table", "costs", "gate_entropy", "leak_report"]
+SAME = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet", "training.parquet", "trained.safetensors")
+
+
+def settled() -> Preset:
+    """The preset that Snakemake would run in the working folder, its settings written for the jobs."""
+    given = yaml.safe_load(Path("config/config.yaml").read_text())
+    chosen = config.preset(given.pop("preset"), given)
+    jobs.settle(chosen).close()
+    return chosen
+
+
+def make(chosen: Preset, *, run: bool) -> None:
+    for one in CELLS if run else ():
+        asyncio.run(cells.run(plan(chosen, one)))
+    for name in REPORTS:
+        report(name, chosen.name, [f"@{layout.settings(chosen.name)}"])
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a finished run with its reports."""
+    folder = tmp_path_factory.mktemp("origin")
+    (folder / "config").mkdir()
+    (folder / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+        with contextlib.chdir(folder):
+            chosen = settled()
+            prepare(
+                BENCHMARK,
+                "embedded",
+                "official",
+                *(path("smoke", BENCHMARK) for path in (layout.items, layout.manifest)),
+            )
+            asyncio.run(build_world_file(chosen))
+            make(chosen, run=True)
+        yield folder
+
+
+def packed(origin: Path, name: str, *, questions: bool = True) -> Path:
+    with contextlib.chdir(origin):
+        pack("smoke", origin / name, questions=questions)
+    return origin / name
+
+
+@pytest.fixture(scope="module")
+def whole(origin: Path) -> Path:
+    return packed(origin, "whole.tar.zst")
+
+
+@pytest.fixture(scope="module")
+def bare(origin: Path) -> Path:
+    return packed(origin, "bare.tar.zst", questions=False)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on a machine without network and simulator."""
+
+    def closed(*_: object, **__: object) -> None:
+        raise AssertionError("something reached for a server")
+
+    for name in ("socket.socket.connect", "socket.socket.connect_ex", "harness.runner.setup.simulated_endpoint"):
+        monkeypatch.setattr(name, closed)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def unpacked(bundle: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Preset:
+    """The preset of a bundle that the working folder is now unpacked from."""
+    unpack(bundle, place / "new")
+    monkeypatch.chdir(place / "new")
+    return settled()
+
+
+def assert_same_reports(origin: Path) -> None:
+    files = [path.relative_to(origin) for path in (origin / "reports").rglob("*.*")]
+    assert len(files) >= 3 * len(REPORTS)
+    for file in files:
+        assert file.read_bytes() == (origin / file).read_bytes(), file
+
+
+@pytest.mark.parametrize("name", ["whole", "bare"])
+def test_every_report_is_the_same_without_a_server(
+    name: str, request: pytest.FixtureRequest, origin: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = unpacked(request.getfixturevalue(name), place, monkeypatch)
+    make(chosen, run=False)
+    assert_same_reports(origin)
+    assert set(REPORTS) <= set(orjson.loads(Path("manifest.json").read_bytes())["reports"])
+
+
+@pytest.mark.parametrize("name", ["whole", "bare"])
+def test_a_cell_answers_again_from_its_log_alone(
+    name: str, request: pytest.FixtureRequest, origin: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = unpacked(request.getfixturevalue(name), place, monkeypatch)
+    for one in CELLS:
+        for file in SAME:
+            (layout.cell("smoke", one) / file).unlink(missing_ok=True)
+    make(chosen, run=True)
+    assert_same_reports(origin)
+    for one in CELLS:
+        folder = layout.cell("smoke", one)
+        for file in SAME if one.method == "gmr" else SAME[:4]:
+            assert (folder / file).read_bytes() == (origin / folder / file).read_bytes(), file
+
+
+def test_snakemake_plans_reports_alone(whole: Path, place: Path) -> None:
+    unpack(whole, place / "new")
+    words = ["--directory", str(place / "new"), "--cores", "1", "--dry-run", "reports/main_table.md"]
+    command = [sys.executable, "-m", "snakemake", *words]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    planned = dict(re.findall(r"^(\w+) +(\d+)$", said.stdout + said.stderr, re.MULTILINE))
+    assert planned == {"table": "1", "run_name": "1", "published_copy": "1", "total": "3"}, said.stderr
+
+
+def test_the_same_run_makes_the_same_bytes(origin: Path, whole: Path, bare: Path) -> None:
+    assert packed(origin, "again.tar.zst").read_bytes() == whole.read_bytes()
+    assert packed(origin, "again.tar.zst", questions=False).read_bytes() == bare.read_bytes()
+
+
+def members(path: Path) -> list[tuple[str, bytes]]:
+    with zstandard.open(path, "rb") as stream, tarfile.open(fileobj=io.BytesIO(stream.read())) as tar:
+        return [(one.name, tar.extractfile(one).read()) for one in tar]  # type: ignore[union-attr]
+
+
+def test_without_questions_no_byte_of_a_question_is_in_it(origin: Path, whole: Path, bare: Path) -> None:
+    with contextlib.chdir(origin):
+        pool = read(layout.manifest("smoke", BENCHMARK), layout.items("smoke", BENCHMARK)).pool
+    texts = [form for item in pool for form in (item.question.encode(), orjson.dumps(item.question)[1:-1])]
+    golds = [item.gold.encode() for item in pool]
+
+    def holding(path: Path, parts: list[bytes]) -> set[str]:
+        return {Path(name).name for name, content in members(path) if any(part in content for part in parts)}
+
+    assert holding(whole, texts) >= {f"{BENCHMARK}.items.jsonl", CALL_LOG}
+    assert holding(bare, [*texts, *golds]) == set()
+
+
+def test_other_questions_than_the_recorded_ones_are_refused(
+    bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other(key: str, data: str, splits: str, items: Path, manifest: Path) -> None:
+        prepare("mbpp", data, splits, items, manifest)
+
+    monkeypatch.setattr(bundle, "prepare", other)
+    with pytest.raises(UserError, match=r"questions of humaneval are not those of the recorded run: benchmark differs"):
+        unpack(bare, place / "new")
+    assert list(place.iterdir()) == []
+
+
+def test_cells_that_are_not_finished_are_left_out_and_named(origin: Path, tmp_path: Path) -> None:
+    shutil.copytree(origin / "results", tmp_path / "results")
+    with contextlib.chdir(tmp_path):
+        (layout.cell("smoke", CELLS[1]) / "run.json").unlink()
+        manifest = pack("smoke", tmp_path / "b.tar.zst", questions=True)
+        assert [line.split(" of ")[0] for line in manifest["unfinished"]] == [str(CELLS[1])]
+        assert list(manifest["cells"]) == [str(layout.cell("smoke", CELLS[0]))]
+        assert "main_table" not in manifest["reports"]
+        (layout.cell("smoke", CELLS[0]) / "run.json").unlink()
+        with pytest.raises(UserError, match="no finished cell here; cot"):
+            pack("smoke", tmp_path / "c.tar.zst", questions=True)
+        assert not (tmp_path / "c.tar.zst").exists()
+
+
+def test_an_unpacked_folder_is_not_packed(whole: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked(whole, place, monkeypatch)
+    with pytest.raises(UserError, match="unpacked from a bundle"):
+        pack("smoke", place / "b.tar.zst", questions=True)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "said"), [("fake-encoder", "the log is incomplete"), ("other", "recorded on another processor type")]
+)
+def test_a_call_that_is_not_in_the_log_is_one_line(
+    encoder: str, said: str, whole: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeEncoder, "identity", encoder)
+    chosen = unpacked(whole, place, monkeypatch)
+    with contextlib.closing(sqlite3.connect(layout.call_log("smoke", CELLS[0]))) as log, log:
+        log.execute("DELETE FROM calls WHERE rowid = (SELECT max(rowid) FROM calls)")
+    with pytest.raises(UserError, match=rf"call \w+ of Qwen/\S+ is not in the call log of .*: {said}"):
+        asyncio.run(cells.run(plan(chosen, CELLS[0])))
+
+
+def test_a_cell_that_was_not_recorded_is_one_line(whole: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = unpacked(whole, place, monkeypatch)
+    with pytest.raises(UserError, match=r"single/.* holds no recorded run, and no server is asked here"):
+        asyncio.run(cells.run(plan(chosen, Cell("single", BENCHMARK, "qwen-2.5-14B", 0))))
+
+
+def written(path: Path, found: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+    with zstandard.open(path, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
+        for info, content in found:
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object]) -> Path:
+    """The bundle with other members, as somebody would write them who knows the form."""
+    found = [(tarfile.TarInfo(name), content) for name, content in members(whole)]
+    change(found)
+    return written(path, found)
+
+
+def listed(found: list[tuple[tarfile.TarInfo, bytes]], info: tarfile.TarInfo) -> None:
+    """Add a member that the manifest lists."""
+    manifest = orjson.loads(found[0][1])
+    manifest["files"][info.name] = {"size": 0, "sha256": "0"}
+    found[0] = (found[0][0], orjson.dumps(manifest))
+    found.insert(1, (info, b""))
+
+
+def link() -> tarfile.TarInfo:
+    info = tarfile.TarInfo("results/link")
+    info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    return info
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda found: found.__setitem__(3, (found[3][0], found[3][1] + b"x")), "was altered: .* is not what its man"),
+        (lambda found: found.pop(), "was cut off: results/.* is missing"),
+        (lambda found: found.pop(0), "no bundle of this suite: config/config.yaml is none of its files"),
+        (lambda found: found.append((tarfile.TarInfo("results/more"), b"")), "results/more is none of its files"),
+        (lambda found: listed(found, tarfile.TarInfo("../outside")), r"\.\./outside.* outside the destination"),
+        (lambda found: listed(found, link()), "results/link is none of its files"),
+    ],
+)
+def test_another_content_than_the_manifest_lists_is_refused(
+    change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object], said: str, whole: Path, place: Path
+) -> None:
+    (place / "deep").mkdir()
+    path = changed(whole, place / "b.tar.zst", change)
+    with pytest.raises(UserError, match=said):
+        unpack(path, place / "deep" / "new")
+    assert sorted(place.rglob("*")) == [path, place / "deep"]
+
+
+@pytest.mark.parametrize("at", [3, 40, 0.5, 0.99])
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_damaged_file_is_refused(at: float, cut: bool, whole: Path, place: Path) -> None:
+    content = bytearray(whole.read_bytes())
+    number = int(at * len(content)) if at < 1 else int(at)
+    content[number] ^= 1
+    path = place / "b.tar.zst"
+    path.write_bytes(content[:number] if cut else content)
+    with pytest.raises(UserError, match=r"b\.tar\.zst (is damaged or no bundle|is no bundle|was altered|was cut off)"):
+        unpack(path, place / "new")
+    assert list(place.iterdir()) == [path]
+
+
+def test_a_bundle_of_other_code_is_refused_with_its_commit(
+    whole: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "_code", lambda: "other")
+    with pytest.raises(UserError, match=r"made by other code; check out commit \w+"):
+        unpack(whole, place / "new")
+
+
+def test_an_existing_folder_and_an_absent_file_are_refused(whole: Path, place: Path) -> None:
+    with pytest.raises(UserError, match="exists; name a new folder"):
+        unpack(whole, place)
+    with pytest.raises(UserError, match=r"cannot read .*absent: No such file"):
+        unpack(place / "absent", place / "new")
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("embedded", {"suite", "encoder"}),
+        ("paper", {"suite", "encoder", "questions", "backbones"}),
+        ("paper_4bit", {"suite", "encoder", "questions", "backbones"}),
+        ("cpu_server", {"suite", "encoder", "weights"}),
+    ],
+)
+def test_the_manifest_names_the_licence_of_whatever_is_others_work(name: str, kinds: set[str]) -> None:
+    chosen = config.preset(name)
+    found = bundle._licences(chosen)
+    assert found.keys() == kinds
+    assert found.get("questions", {}).keys() in (set(chosen.benchmarks), set())
+    assert found.get("backbones", {}).keys() in (set(chosen.backbones), set())

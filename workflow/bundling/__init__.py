@@ -1,1 +1,0 @@
-"""A run as one file, and that file as a run again."""
