@@ -34,7 +34,7 @@ from harness.results import write
 from harness.runner.evaluation import evaluate
 from harness.runner.progress import Progress
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
-from harness.sandbox.levels import LEVELS, probe
+from harness.sandbox.pool import LEVELS, why_not
 from harness.verdicts import RememberingSandbox
 from tests.scripted import ScriptedClient, backbones
 
@@ -420,7 +420,7 @@ async def test_the_value_is_read_behind_any_output(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_no_program_writes_into_the_cache(level: str, tmp_path: Path) -> None:
-    if probe(level).outcome is not Outcome.PASSED:
+    if why_not(level):
         pytest.skip(f"sandbox level {level!r} is not available on this machine")
     if level == "rlimit" and os.geteuid() != 0:
         pytest.skip("at level 'rlimit' a program is the user that runs the suite, unless that is root")
