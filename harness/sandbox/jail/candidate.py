@@ -120,6 +120,7 @@ class _Program:
         self._namespace = namespace
         self._objects: list[object] = []
         self._numbers: dict[int, int] = {}
+        self._operations = {**_OPERATIONS}
 
     def start(self) -> bytes:
         try:
@@ -143,7 +144,7 @@ class _Program:
     def reply(self, request: bytes) -> bytes:
         operation, *operands = values.unpack(request, self._object)
         try:
-            return values.pack([VALUE, _OPERATIONS[operation](*operands)], self._reference)
+            return values.pack([VALUE, self._operations[operation](*operands)], self._reference)
         except StopIteration as error:
             return self._failure(ENDED if operation == "next" else RAISED, error)
         except BaseException as error:
