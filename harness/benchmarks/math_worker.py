@@ -18,13 +18,13 @@ import signal
 import sys
 import sysconfig
 
-from harness.sandbox.jail import landlock, linux, rlimits, seccomp
+from harness.sandbox.jail import confinement, linux, seccomp
 
 ON_LINUX = sys.platform == "linux"
 CPU_LIMIT_S = 4
 # Nothing here ever waits, so only a machine on which a child gets no thirtieth of a core meets this limit.
 WALL_LIMIT_S = 120
-MEMORY_LIMIT_BYTES = 2 << 30
+MEMORY_LIMIT_MIB = 2 << 10
 OPEN_FILES = 64
 UNDECIDED = b"null"
 VERDICTS = (b"true", b"false", UNDECIDED)
@@ -58,9 +58,9 @@ def _close_the_disk() -> None:
     paths = {*sys.path, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
     readable = [(path, "tree" if os.path.isdir(path) else "file") for path in sorted(paths) if os.path.exists(path)]
     with contextlib.suppress(OSError):
-        rules = landlock.ruleset(readable, None)
+        rules = linux.landlock_rules(readable, None)
         linux.forbid_new_privileges()
-        landlock.restrict(rules)
+        linux.landlock(rules)()
 
 
 def _decide(gold: str, answer: str, nowhere: int) -> bytes:
@@ -83,14 +83,15 @@ def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent
         for standard in (0, 1, 2):
             os.dup2(nowhere, standard)
         signal.alarm(WALL_LIMIT_S)
-        rlimits.apply(
-            {"cpu_s": CPU_LIMIT_S, "memory_bytes": MEMORY_LIMIT_BYTES, "file_bytes": 0, "open_files": OPEN_FILES}
+        confinement.set_rlimits(
+            {"cpu_s": CPU_LIMIT_S, "memory_mib": MEMORY_LIMIT_MIB, "file_mib": 0, "open_files": OPEN_FILES}
         )
         if ON_LINUX:
             with contextlib.suppress(OSError):
-                linux.die_with_parent(parent)
+                linux.dying_with_parent()(parent)
                 linux.drop_capabilities()
-                seccomp.install()
+                linux.forbid_new_privileges()
+                seccomp.filtering()()
         verdict = _equal(gold, answer)
         os.write(writing, UNDECIDED if verdict is None else VERDICTS[not verdict])
     finally:

@@ -31,7 +31,7 @@ from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
 from harness.sandbox.cache import CachedSandbox
-from harness.sandbox.machine import is_fit
+from harness.sandbox.jail.confinement import FULL
 
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
@@ -85,18 +85,18 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
     Raises:
         UserError: A model is real, and the level is the weakest.
     """
-    if is_fit(level):
+    if level == FULL:
         return
     real = [key for key, one in served.items() if not one.simulated]
     if real:
         raise UserError(
             f"this machine can hold programs by limits of resources alone (sandbox level {level}), which is not enough "
-            f"for what real models write ({', '.join(real)}); `gmr sandbox doctor` says what is missing, and a Linux "
+            f"for what real models write ({', '.join(real)}); `gmr sandbox` says what is missing, and a Linux "
             "virtual machine or container has it. Presets with simulated backbones work here"
         )
     logger.warning(
         "sandbox level %s: limits of resources alone hold the programs of the simulated backbones; real models would "
-        "be refused here (gmr sandbox doctor)",
+        "be refused here (gmr sandbox)",
         level,
     )
 

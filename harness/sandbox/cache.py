@@ -3,7 +3,7 @@
 The cache opens no door to programs. At ``full`` they cannot reach its file. At ``rlimit`` they run as an unprivileged
 user where the suite runs as root, and can read it but not write it; where the suite runs as an ordinary user they are
 that user, and could write here as in every other result: this level is for programs that are faulty, not for hostile
-ones (:mod:`harness.sandbox.levels`).
+ones (:mod:`harness.sandbox.pool`).
 """
 
 from __future__ import annotations

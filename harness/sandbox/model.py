@@ -12,51 +12,38 @@ from harness.errors import UserError
 class Program:
     """A program under test, and what says how it did.
 
-    The program runs in a process of its own, in the namespace of a module named ``solution``: a block guarded by
-    ``__name__ == "__main__"`` does not run. The checks run in another process. Names they use and nobody binds come
-    from the program: plain values as such, everything else as a stand-in that asks the program.
-
-    Attributes:
-        source: The program under test.
-        setup: Trusted source that runs before it, and before the checks, such as imports the task grants.
-        checks: Trusted source; an ``AssertionError`` it raises means a wrong answer. Modules of the standard library
-            need no import there.
-        entry_point: The function the checks are about: it comes from the program even where a built-in has its name.
-        show: A variable of the program whose text is wanted (:attr:`Execution.shown`).
+    The program runs in a process of its own, in the namespace of a module named ``solution``. The checks run in another
+    process. Names they use and nobody binds come from the program: plain values as such, everything else as a stand-in
+    that asks the program.
     """
 
     source: str
+    # Trusted source that runs before the program, and before the checks, such as imports the task grants.
     setup: str = ""
+    # Trusted source; an AssertionError it raises means a wrong answer. The standard library needs no import there.
     checks: str = ""
+    # The function the checks are about: it comes from the program even where a built-in has its name.
     entry_point: str = ""
+    # A variable of the program whose text is wanted.
     show: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one program may use.
+    """What one program may use."""
 
-    Processor time decides, because it does not depend on what else the machine does; the wall clock only ends
-    programs that wait.
-
-    Attributes:
-        cpu_s: Processor time in whole seconds, all threads together.
-        wall_s: Seconds from start to forced end; keep it a generous multiple of ``cpu_s``.
-        memory_mib: Address space in MiB.
-        output_kib: Standard output that is kept, in KiB.
-        file_mib: Size of the largest file in MiB.
-        open_files: Descriptors open at once.
-        threads: Threads alive at once; new processes are never allowed. Level ``full`` enforces the number,
-            ``no-namespaces`` only through the address space of their stacks, ``rlimit`` allows no second thread
-            where the system counts threads as processes.
-    """
-
+    # Processor time of all threads together; it decides, because it does not depend on what else the machine does.
     cpu_s: int = 10
+    # From start to forced end, for programs that wait: a generous multiple of the processor time.
     wall_s: float = 120.0
+    # Address space.
     memory_mib: int = 1024
+    # Standard output that is kept.
     output_kib: int = 64
+    # The largest file.
     file_mib: int = 1
     open_files: int = 64
+    # Alive at once; at ``rlimit`` no second one where the system counts threads as processes.
     threads: int = 64
 
     def __post_init__(self) -> None:
@@ -82,21 +69,17 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The result of one execution; the same program gives the same bytes, so no time and no address is in it.
-
-    Attributes:
-        outcome: How it ended.
-        detail: One line for people, such as the exception and the line that raised it.
-        stdout: What the program printed (invalid UTF-8 replaced). Empty where the moment of a forced end would
-            decide how much there is; cut at the limit.
-        shown: Text of the variable that :attr:`Program.show` names, its first 4096 characters; ``None`` without one.
-        assertions: How many assertions of the checks held.
-        first: How the first execution ended, where a time limit made a second one necessary.
-    """
+    """The result of one execution; the same program gives the same bytes, so no time and no address is in it."""
 
     outcome: Outcome
+    # One line for people, such as the exception and the line that raised it.
     detail: str
+    # What the program printed, invalid UTF-8 replaced, cut at the limit; empty where the moment of a forced end would
+    # decide how much there is.
     stdout: str
+    # The first 4096 characters of the variable that was asked for.
     shown: str | None = None
+    # How many assertions of the checks held.
     assertions: int = 0
+    # How the first execution ended, where a time limit made a second one necessary.
     first: Outcome | None = None

@@ -1,25 +1,58 @@
-"""Many programs, a few at once, on warm workers."""
+"""Many programs, a few at once, on warm workers, at the best level of confinement that works here."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
+import concurrent.futures
+import contextlib
+import functools
 import logging
 import os
 from dataclasses import replace
 from types import TracebackType
 
 from harness.errors import UserError
-from harness.sandbox.levels import best_level, require_level
+from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
-from harness.sandbox.verdict import failed
-from harness.sandbox.worker import Worker
+from harness.sandbox.worker import Worker, failed
 
-_ATTEMPTS = 2
+# The strongest first.
+LEVELS = (FULL, RLIMIT)
 # What the neighbours of a program may have brought about.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
+# Loads from disk after confinement, both Python and shared objects.
+_PROBE = Program("import decimal, json, random, statistics, zoneinfo")
 
 logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def why_not(level: str) -> str:
+    """Return, in one line, why a level does not work on this machine; empty where it does. Tried once a process."""
+    try:
+        # The caller may be in an event loop.
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            found = thread.submit(asyncio.run, _probed(level)).result()
+    except (OSError, ValueError, UserError) as error:
+        found = failed(error)
+    return "" if found.outcome is Outcome.PASSED else found.detail or found.outcome
+
+
+async def _probed(level: str) -> Execution:
+    with contextlib.closing(Worker(level, Limits(cpu_s=5, wall_s=20.0))) as worker:
+        return await worker.run(_PROBE)
+
+
+def best_level() -> str:
+    """Return the best level this machine offers; raises UserError where none works."""
+    for level in LEVELS:
+        if not why_not(level):
+            return level
+    reasons = "; ".join(f"{level}: {why_not(level)}" for level in LEVELS)
+    raise UserError(
+        f"no way to execute programs safely on this machine ({reasons}); expected at least plain resource limits "
+        "under an unprivileged user: run as such a user, with a Python it can read"
+    )
 
 
 class Sandbox:
@@ -27,31 +60,29 @@ class Sandbox:
 
     Use it from one event loop, as an async context manager: warm workers, started when first needed, end with it.
 
-    Attributes:
+    Args:
         limits: What each program may use.
-        level: How well programs are confined here, one of :data:`harness.sandbox.levels.LEVELS`; belongs in every
-            result.
+        workers: Programs alive at once, by default one a processor; of more, slow programs reach their wall limit.
+        level: One of :data:`LEVELS`, by default the best that works; belongs in every result.
+
+    Raises:
+        UserError: The machine offers no level, or not the one asked for; or ``workers`` is not positive.
     """
 
     def __init__(self, limits: Limits | None = None, workers: int | None = None, level: str | None = None) -> None:
-        """Finds out what the machine offers.
-
-        Args:
-            limits: What each program may use.
-            workers: Programs alive at once; one a processor where ``None``. More do not give more, and slow
-                programs reach their wall limit.
-            level: The level to use instead of the best.
-
-        Raises:
-            UserError: The machine offers no level, or not the one asked for; or ``workers`` is not positive.
-        """
         if workers is not None and workers < 1:
             raise UserError(f"the sandbox got {workers} workers; expected at least 1, or none for one a processor")
+        if level and level not in LEVELS:
+            raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
+        if level and (reason := why_not(level)):
+            raise UserError(
+                f"sandbox level {level!r} does not work here ({reason}); this machine offers {best_level()!r}"
+            )
         self.limits = limits or Limits()
-        self.level = require_level(level) if level else best_level()
-        processors = _processors()
-        self._places = workers or len(processors)
-        self._processors = itertools.cycle(processors)
+        self.level = level or best_level()
+        # A batch system often grants fewer processors than the machine has.
+        granted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._places = workers or granted
         self._slots = asyncio.Semaphore(self._places)
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
@@ -66,44 +97,32 @@ class Sandbox:
             self._idle.pop().close()
 
     async def run(self, program: Program) -> Execution:
-        """Executes a program and says how it ended.
+        """Execute a program and return how it ended.
 
         A failure of the sandbox itself is tried once more and then reported as :attr:`Outcome.SANDBOX_ERROR`, which
         must not be scored. A program that passes a limit of time, or is killed, is executed once more while no other
         is, and that counts: a busy machine must not decide.
         """
         async with self._slots:
-            execution = await self._certainly(program)
+            execution = await self._tried(program)
         if execution.outcome not in _DOUBTFUL:
             return execution
-        again = await self._by_itself(program)
+        async with self._alone, contextlib.AsyncExitStack() as all_slots:
+            for _ in range(self._places):
+                await all_slots.enter_async_context(self._slots)
+            again = await self._tried(program)
         if again.outcome is not execution.outcome:
             logger.warning("a program ended as %s on a busy machine, and as %s alone", execution.outcome, again.outcome)
         return replace(again, first=execution.outcome)
 
-    async def _by_itself(self, program: Program) -> Execution:
-        async with self._alone:
-            taken = 0
-            try:
-                for _ in range(self._places):
-                    await self._slots.acquire()
-                    taken += 1
-                return await self._certainly(program)
-            finally:
-                for _ in range(taken):
-                    self._slots.release()
-
-    async def _certainly(self, program: Program) -> Execution:
-        for _ in range(_ATTEMPTS):
-            execution = await self._attempt(program)
-            if execution.outcome is not Outcome.SANDBOX_ERROR:
-                break
-        return execution
+    async def _tried(self, program: Program) -> Execution:
+        execution = await self._attempt(program)
+        return await self._attempt(program) if execution.outcome is Outcome.SANDBOX_ERROR else execution
 
     async def _attempt(self, program: Program) -> Execution:
         worker: Worker | None = None
         try:
-            worker = self._idle.pop() if self._idle else await _started(self.level, self.limits, next(self._processors))
+            worker = self._idle.pop() if self._idle else Worker(self.level, self.limits)
             return await worker.run(program)
         except (OSError, ValueError) as error:
             return failed(f"{type(error).__name__}: {error}")
@@ -113,20 +132,3 @@ class Sandbox:
                 await asyncio.to_thread(worker.close)
             elif worker is not None:
                 self._idle.append(worker)
-
-
-async def _started(level: str, limits: Limits, processor: int | None) -> Worker:
-    worker = Worker(level, limits, processor)
-    try:
-        await asyncio.to_thread(worker.start)
-    except BaseException:
-        worker.close()
-        raise
-    return worker
-
-
-def _processors() -> list[int] | list[None]:
-    """Processors this process may use: a batch system often grants fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return [None] * (os.cpu_count() or 1)

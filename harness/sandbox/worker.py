@@ -1,4 +1,4 @@
-"""One warm worker: a process of checks, the nursery that belongs to it, and their programs, seen from here."""
+"""One warm worker, seen from here: a process of checks, its fork server, their programs; and what a report means."""
 
 from __future__ import annotations
 
@@ -6,181 +6,170 @@ import asyncio
 import contextlib
 import marshal
 import os
+import re
 import select
 import signal
 import socket
 import subprocess
-from pathlib import Path
+import sys
+from dataclasses import asdict
 from typing import Any
 
-from harness.sandbox.interpreter import ENVIRONMENT, OPTIONS, interpreter
-from harness.sandbox.jail.channel import LONGEST_ORDER
-from harness.sandbox.model import Execution, Limits, Program
-from harness.sandbox.orders import Box, order, policy
-from harness.sandbox.verdict import judge, out_of_time, too_long
+from harness.sandbox.jail import fork_server, grader
+from harness.sandbox.jail.fork_server import BOX_BYTES, BOX_ENTRIES
+from harness.sandbox.jail.values import LONGEST_ORDER
+from harness.sandbox.model import Execution, Limits, Outcome, Program
+from harness.sandbox.policy import Box, policy
 
 # A worker that has not replied by then, beyond the wall limit of the program, is broken.
 _PATIENCE_S = 60.0
 # What checks leave behind in the process they share does not pile up.
 _LIFETIME = 1000
-_JAIL_HOME = str(Path(__file__).parent)
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.launcher import {0}; sys.path.pop(); {0}()"
 _HEAD = 4
 _FAREWELL_S = 5.0
+# Not -I, which would ignore PYTHONHASHSEED: everything else it does is done by -P, -s and the environment.
+_OPTIONS = ("-P", "-S", "-s")
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
+# The same for all programs, for others can read it.
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.fork_server import main; sys.path.pop(); main()"
+# Ends at a moment that differs between runs, and with it the amount of output.
+_CUT_ANYWHERE = {Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.SANDBOX_ERROR}
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_LONGEST_DETAIL = 300
 
 
 class Worker:
-    """Runs one program at a time; whoever started it has to close it.
+    """Runs one program at a time, on one event loop; whoever made it has to close it."""
 
-    Args:
-        level: How it confines programs.
-        limits: What each of them may use.
-        processor: The one to run on, ``None`` for any: its processes take turns, and a turn that stays on one
-            processor is cheaper than one that wakes another.
-
-    Attributes:
-        is_spent: Whether it has to be replaced: broken, with files in its work directory, or old.
-
-    Raises:
-        OSError: It cannot be started.
-        UserError: The level needs a program that is not installed.
-    """
-
-    def __init__(self, level: str, limits: Limits, processor: int | None = None) -> None:
-        self.is_spent = False
+    def __init__(self, level: str, limits: Limits) -> None:
+        # Whether it is of no use: not started, broken, with files in its work directory, or old.
+        self.is_spent = True
         self._programs = 0
         self._limits = limits
         self._box = Box(level)
         self._connection, theirs = socket.socketpair()
-        try:
-            told = [policy(level, limits, self._box.path, processor), command("serve_nursery")]
+        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__)]
+        silent: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        with theirs:
             self._process = subprocess.Popen(  # noqa: S603  our own launcher
-                command("main"),
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                env=ENVIRONMENT,
-                cwd="/",
-                start_new_session=True,
+                command, stdin=theirs.fileno(), env=_ENVIRONMENT, cwd="/", start_new_session=True, **silent
             )
-        except BaseException:
-            self._connection.close()
-            self._box.remove()
-            raise
-        finally:
-            theirs.close()
-        self._connection.sendall(_framed(told))
-
-    def start(self) -> None:
-        """Waits until it is ready.
-
-        Raises:
-            OSError: It is not, and why.
-        """
-        self._connection.settimeout(_PATIENCE_S)
-        self._read(_received(self._connection))
+        self._errors: Any = self._process.stderr
+        self._connection.sendall(_framed(policy(level, limits, self._box.path)))
         self._connection.setblocking(False)
 
-    def ask(self, program: Program) -> Execution:
-        """Executes a program, and blocks meanwhile; as :meth:`run`."""
-        sent = _framed(order(program))
-        if len(sent) > LONGEST_ORDER:
-            return too_long(program)
-        self._connection.settimeout(self._deadline_s)
-        self._connection.sendall(sent)
-        return self._judged(_received(self._connection))
-
     async def run(self, program: Program) -> Execution:
-        """Executes a program.
-
-        Raises:
-            OSError: The worker has failed.
-        """
-        sent = _framed(order(program))
-        if len(sent) > LONGEST_ORDER:
-            return too_long(program)
+        """Execute a program; raises OSError where the worker has failed, or could not be started."""
+        if not self._programs:
+            async with asyncio.timeout(_PATIENCE_S):
+                self._read(await self._received())
+        order = _framed(asdict(program))
+        if len(order) > LONGEST_ORDER:
+            told = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
+            return Execution(Outcome.NOT_EXECUTABLE, told, "")
         self.is_spent = True
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._deadline_s):
-            await loop.sock_sendall(self._connection, sent)
-            head = await self._exactly(_HEAD)
-            content = await self._exactly(int.from_bytes(head, "little"))
-        return self._judged(content)
-
-    @property
-    def _deadline_s(self) -> float:
-        """Until then even a crowded machine lets the program reach its limits, and then the checks theirs."""
-        return self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S
-
-    def _judged(self, content: bytes) -> Execution:
+        # Until then even a crowded machine lets the program reach its limits, and then the checks theirs.
+        async with asyncio.timeout(self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S):
+            await asyncio.get_running_loop().sock_sendall(self._connection, order)
+            content = await self._received()
         if not content and self._ended() == -signal.SIGXCPU:
-            return out_of_time(self._limits)
+            # Only with what a program returns can checks take so long.
+            told = f"more than {self._limits.cpu_s} s of processor time in the checks"
+            return Execution(Outcome.CPU_LIMIT, told, "")
         found = self._read(content)
         self._programs += 1
         self.is_spent = found["soiled"] or self._programs >= _LIFETIME
-        return judge(found, self._limits)
+        return verdict(found, self._limits)
+
+    def close(self) -> None:
+        """End it and all that belongs to it."""
+        self._connection.close()
+        # The end of the connection is its end, and that of its programs before it.
+        if self._ended() is None:
+            self._process.kill()
+            self._process.wait()
+        # All but the programs hold the other end.
+        select.select([self._errors], [], [], _FAREWELL_S)
+        self._errors.close()
+        self._box.remove()
 
     def _ended(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(_FAREWELL_S)
         return None
 
-    def close(self) -> None:
-        """Ends it and all that belongs to it."""
-        self._connection.close()
-        try:
-            # The end of the connection is its end, and that of its programs before it.
-            self._process.wait(_FAREWELL_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stderr is not None:
-            # All but the programs hold the other end.
-            select.select([self._process.stderr], [], [], _FAREWELL_S)
-            self._process.stderr.close()
-        self._box.remove()
+    async def _received(self) -> bytes:
+        """The next message, empty where the worker has ended."""
+        head = await self._exactly(_HEAD)
+        return await self._exactly(int.from_bytes(head, "little"))
 
     async def _exactly(self, length: int) -> bytes:
         loop = asyncio.get_running_loop()
         content = b""
-        while len(content) < length:
-            piece = await loop.sock_recv(self._connection, length - len(content))
-            if not piece:
-                return b""
-            content += piece
+        # One that ended with something unread resets the connection: then its last words say more.
+        with contextlib.suppress(ConnectionResetError):
+            while len(content) < length:
+                piece = await loop.sock_recv(self._connection, length - len(content))
+                if not piece:
+                    return b""
+                content += piece
         return content
 
     def _read(self, content: bytes) -> dict[str, Any]:
         if not content:
-            raise OSError(f"the worker ended: {self._last_words()}")
+            os.set_blocking(self._errors.fileno(), False)
+            words = (self._errors.read() or b"").decode("utf-8", "replace").strip().splitlines()
+            raise OSError(f"the worker ended: {words[-1] if words else 'it said nothing'}")
         # The process of the checks wrote it; no program can write to this connection.
         reply: dict[str, Any] = marshal.loads(content)  # noqa: S302
         if "failure" in reply:
             raise OSError(reply["failure"])
         return reply
 
-    def _last_words(self) -> str:
-        if self._process.stderr is None:
-            return ""
-        os.set_blocking(self._process.stderr.fileno(), False)
-        words = (self._process.stderr.read() or b"").decode("utf-8", "replace").strip()
-        return words.splitlines()[-1] if words else "it said nothing"
+
+def verdict(found: dict[str, Any], limits: Limits) -> Execution:
+    """Return the execution that a report of the grader amounts to, with nothing that differs between two runs."""
+    outcome, detail = _ended(found, limits)
+    stdout = "" if outcome in _CUT_ANYWHERE else found["stdout"].decode("utf-8", "replace")
+    shown = found["shown"] if outcome is Outcome.PASSED else None
+    return Execution(outcome, _line(detail), stdout, shown and _writable(shown), found["assertions"])
 
 
-def command(entry: str) -> list[str]:
-    """The command line of a launcher; it is the same for all programs, for others can read it."""
-    return [interpreter().executable, *OPTIONS, "-c", _BOOT.format(entry), _JAIL_HOME]
+def failed(reason: object) -> Execution:
+    """Return the execution that did not take place because the sandbox failed."""
+    return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)), "")
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _line(detail: str) -> str:
+    """One line for people; a program may have worded it."""
+    return _writable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
+
+
+def _ended(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
+    if found["cut"] == fork_server.WALL:
+        return Outcome.WALL_LIMIT, f"more than {limits.wall_s:g} s of wall time"
+    if found["cut"] == fork_server.CROWDED:
+        return Outcome.OUTPUT_LIMIT, f"more than {BOX_ENTRIES} files or {BOX_BYTES >> 20} MiB of them"
+    if found["outcome"] == grader.FAILURE:
+        return Outcome.SANDBOX_ERROR, found["detail"]
+    if found["outcome"] != grader.GONE:
+        return Outcome(found["outcome"]), found["detail"]
+    status = found["status"]
+    if not os.WIFSIGNALED(status):
+        return Outcome.EXCEPTION, f"exit with status {os.WEXITSTATUS(status)} before the last check"
+    number = os.WTERMSIG(status)
+    # A program that ignores the first signal at the limit is killed by the second one.
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and found["cpu_s"] >= limits.cpu_s):
+        return Outcome.CPU_LIMIT, f"more than {limits.cpu_s} s of processor time"
+    names = {known.value: known.name for known in signal.Signals}
+    return Outcome.KILLED, names.get(number, f"signal {number}")
 
 
 def _framed(message: Any) -> bytes:
     content = marshal.dumps(message)
     return len(content).to_bytes(_HEAD, "little") + content
-
-
-def _received(connection: socket.socket) -> bytes:
-    content = b""
-    # One that ended with something unread resets the connection: then its last words say more.
-    with contextlib.suppress(ConnectionResetError), connection.makefile("rb") as stream:
-        head = stream.read(_HEAD)
-        content = stream.read(int.from_bytes(head, "little")) if len(head) == _HEAD else b""
-    return content

@@ -20,7 +20,7 @@ from harness.sandbox import Outcome, Program, Sandbox
 from tests.benchmarks.conftest import DATA, Measure, chosen
 
 WORKERS = (1, 2, 8)
-LEVELS = ("full", "full/bubblewrap", "no-namespaces")
+LEVELS = ("full", "rlimit")
 TRIVIAL = Program("def one():\n    return 1\n", checks="assert one() == 1\n", entry_point="one")
 
 

@@ -27,14 +27,14 @@ async def study(folder: Path, files: Sequence[str]) -> list[Comparison]:
         UserError: A file is missing or damaged, the sandbox failed, or it is too weak for programs of real models.
     """
     from harness.sandbox import Sandbox
-    from harness.sandbox.machine import is_fit
+    from harness.sandbox.jail.confinement import FULL
 
     records = [record for file in files for record in read(folder, file)]
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
-        if not is_fit(sandbox.level):
+        if sandbox.level != FULL:
             raise UserError(
                 f"real models wrote the recorded programs, and the sandbox offers no more than {sandbox.level!r} here: "
-                "`gmr sandbox doctor` says what is missing"
+                "`gmr sandbox` says what is missing"
             )
         return await grade_all(records, folder, Tools(sandbox, math_verify))
 

@@ -7,21 +7,19 @@ or for a failure, so code that finds the connection and replies by itself gains 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gc
 import json
 import marshal
 import operator
 import os
 import sys
-from types import CodeType, ModuleType
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NoReturn
 
-from . import imports, values
-from .channel import LONGEST_ORDER, Channel
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
+from . import values
+from .values import LONGEST_ORDER, Channel
 
 # The first message: confined, or why not. No foreign code has run by then.
 CONFINED, UNCONFINED = b"+", b"-"
@@ -31,6 +29,7 @@ REFERENCE, BUILT_IN, EXCEPTION = "object", "built_in", "exception"
 MODULE = "solution"
 # The parts of an order in their sequence; each is also the name its source has in tracebacks.
 SETUP, PROGRAM, CHECKS = "setup", "program", "checks"
+_PARTS = {f"<{part}>": part for part in (SETUP, PROGRAM, CHECKS)}
 
 _MODULE = ModuleType(MODULE)
 _REHEARSED = "from typing import List\n\ndef f(x, y):\n    return [x, (y, True), {x: None}]\n"
@@ -42,8 +41,10 @@ _LONGEST_FAILURE = 1 << 16
 
 
 def prepare() -> None:
-    """Makes this process, and with it every child, look as if it was started for a program named ``solution``."""
-    imports.forget_launcher()
+    """Make this process, and with it every child, look as if it was started for a program named ``solution``."""
+    package = __name__.partition(".")[0]
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        del sys.modules[name]
     # A module that is in ``sys.modules``, where dataclasses and pickle look for it.
     sys.modules[MODULE] = sys.modules["__main__"] = _MODULE
     sys.argv, sys.orig_argv = [""], []
@@ -52,13 +53,12 @@ def prepare() -> None:
 
 
 def rehearse() -> None:
-    """Does before the fork, on a program of our own, what every process does after it.
+    """Do before the fork, on a program of our own, what every process does after it.
 
     What the interpreter builds on first use, and what it learns of code that runs often, is then there for all, and
     no process has to make it, in memory it would have to copy first.
     """
-    reference = {REFERENCE: 0}
-    call = json.dumps(["call", reference, [1, [2.5, "x"]], {"dict": []}]).encode()
+    call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}]).encode()
     for _ in range(_REHEARSALS):
         program = _Program("", _REHEARSED, ["f"], "", {})
         program.start()
@@ -67,28 +67,47 @@ def rehearse() -> None:
 
 
 def run(channel: Channel) -> NoReturn:
-    """Runs the program that arrives first, then serves requests until the other side is gone."""
+    """Run the program that arrives first, then serve requests until the other side is gone."""
     # Bound now: afterwards the names could lead to whatever the program put there.
-    end, flush, send, receive = os._exit, sys.stdout.flush, channel.send, channel.receive
+    end, flush, quiet = os._exit, sys.stdout.flush, contextlib.suppress
+    send, receive = channel.send, channel.receive
     try:
         send(CONFINED)
         setup, source, names, show = marshal.loads(receive(LONGEST_ORDER))  # noqa: S302  from our own process
         program = _Program(setup, source, names, show, _MODULE.__dict__)
         reply = program.start()
         while True:
-            _silently(flush)
+            # A program that closed its output has nothing to flush.
+            with quiet(OSError, ValueError):
+                flush()
             send(reply)
             reply = program.reply(receive())
     finally:
         end(0)
 
 
-def _silently(flush: Callable[[], None]) -> None:
-    try:
-        flush()
-    except (OSError, ValueError):
-        # The program closed its output: then there is nothing to flush.
-        return
+def _changed(function: Callable[..., object], arguments: list[object], keywords: dict[str, object]) -> list[object]:
+    return [function(*arguments, **keywords), [*arguments, *keywords.values()]]
+
+
+def _fields(record: Any) -> list[object]:
+    """What decides whether two instances of a dataclass are equal."""
+    fields = __import__("dataclasses").fields(record)
+    return [getattr(record, field.name) for field in fields if field.compare]
+
+
+# Operators and comparisons are not among them: the other side of those may be what the checks expect.
+_READING: dict[str, Any] = {
+    "attribute": getattr,
+    "item": operator.getitem,
+    "iterate": iter,
+    "next": next,
+    "length": len,
+    "truth": bool,
+}
+_OTHERS: dict[str, Any] = {"set_attribute": setattr, "set_item": operator.setitem, "text": str, "instance": isinstance}
+_CALLS = {"call": lambda function, args, keywords: function(*args, **keywords), "call_in_place": _changed}
+_OPERATIONS: dict[str, Callable[..., object]] = {**_READING, **_OTHERS, **_CALLS, "fields": _fields}
 
 
 class _Program:
@@ -101,28 +120,13 @@ class _Program:
         self._namespace = namespace
         self._objects: list[object] = []
         self._numbers: dict[int, int] = {}
-        self._operations: dict[str, Callable[..., object]] = {
-            "call": lambda function, arguments, keywords: function(*arguments, **keywords),
-            "call_in_place": lambda function, arguments, keywords: [
-                function(*arguments, **keywords),
-                [*arguments, *keywords.values()],
-            ],
-            "attribute": getattr,
-            "set_attribute": setattr,
-            "item": operator.getitem,
-            "set_item": operator.setitem,
-            "iterate": iter,
-            "next": next,
-            "length": len,
-            "truth": bool,
-            "text": str,
-            "fields": _fields,
-            "instance": isinstance,
-        }
+        self._operations = {**_OPERATIONS}
 
     def start(self) -> bytes:
         try:
-            setup, program = [_compiled(part, self._sources[part]) for part in (SETUP, PROGRAM)]
+            setup, program = [
+                compile(source, f"<{part}>", "exec", dont_inherit=True) for part, source in self._sources.items()
+            ]
         except BaseException as error:
             return self._failure(UNREADABLE, error)
         gc.enable()
@@ -161,7 +165,11 @@ class _Program:
         if issubclass(kind, type) and issubclass(value, BaseException) and not _is_built_in(value):
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
             written = [base.__name__ if _is_built_in(base) else self._reference(base) for base in bases]
-            return {EXCEPTION: [self._number(value), value.__name__, written, *_of_library(value)]}
+            module = value.__module__
+            # Of the standard library, as far as the class tells.
+            known = isinstance(module, str) and module.partition(".")[0] in sys.stdlib_module_names
+            place = [module, value.__qualname__] if known else []
+            return {EXCEPTION: [self._number(value), value.__name__, written, *place]}
         is_record = getattr(getattr(kind, "__dataclass_params__", None), "eq", False)
         return {REFERENCE: [self._number(value), kind.__name__, *([self._number(kind)] if is_record else [])]}
 
@@ -178,78 +186,39 @@ class _Program:
             text, part = describe(error)
         except BaseException:
             return json.dumps([kind, "Exception", "", ""]).encode()
-        try:
+        with contextlib.suppress(BaseException):
             found = type(error).__name__ if _is_built_in(type(error)) else type(error)
             what = [found, [*error.args], vars(error), str(error)]
             whole = values.pack([kind, what, text, part], self._reference)
-        except BaseException:
-            whole = b""
-        if 0 < len(whole) <= _LONGEST_FAILURE:
-            return whole
-        return json.dumps([kind, _built_in(type(error)), text, part]).encode()
+            if len(whole) <= _LONGEST_FAILURE:
+                return whole
+        nearest = next((base.__name__ for base in type(error).__mro__ if _is_built_in(base)), "Exception")
+        return json.dumps([kind, nearest, text, part]).encode()
 
     def _object(self, key: str, content: Any) -> object:
         return getattr(builtins, content) if key == BUILT_IN else {REFERENCE: self._objects}[key][content]
-
-
-def _compiled(part: str, source: str) -> CodeType:
-    return compile(source, f"<{part}>", "exec", dont_inherit=True)
-
-
-def _fields(record: Any) -> list[object]:
-    """What decides whether two instances of a dataclass are equal."""
-    fields = __import__("dataclasses").fields(record)
-    return [getattr(record, field.name) for field in fields if field.compare]
-
-
-def _built_in(kind: type[BaseException]) -> str:
-    """The name of the nearest built-in class."""
-    return next((base.__name__ for base in kind.__mro__ if _is_built_in(base)), "Exception")
-
-
-def _of_library(kind: type) -> list[str]:
-    """Module and name of a class of the standard library, as far as the class tells."""
-    module = kind.__module__
-    known = isinstance(module, str) and module.partition(".")[0] in sys.stdlib_module_names
-    return [module, kind.__qualname__] if known else []
 
 
 def _is_built_in(kind: type) -> bool:
     return getattr(builtins, kind.__name__, None) is kind
 
 
-def describe(error: BaseException) -> tuple[str, str]:
-    """One line about an exception, and the part whose code raised it (may be empty).
+def describe(error: BaseException, *, briefly: bool = False) -> tuple[str, str]:
+    """Return one line about an exception, and the part whose code raised it, the innermost one (may be empty).
 
-    Raises:
-        Exception: The exception cannot be put into words; :func:`name` still can.
+    It runs foreign code, so any exception may come out of it, but not where it is brief.
     """
     # How the interpreter words an overflow of its stack depends on where in itself it met it.
     message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
-    return _with_place(error, f"{type(error).__name__}: {message}".partition("\n")[0][:_LONGEST_MESSAGE])
-
-
-def name(error: BaseException) -> tuple[str, str]:
-    """The same as :func:`describe` without what the exception says."""
-    return _with_place(error, type(error).__name__)
-
-
-def _with_place(error: BaseException, text: str) -> tuple[str, str]:
-    part, line = _place(error)
-    text = text.removesuffix(": ")
-    return (f"{text} ({part}, line {line})" if part else text), part
-
-
-def _place(error: BaseException) -> tuple[str, int]:
-    """Part and line that raised, the innermost one where parts call each other; empty where none is known."""
-    places = {f"<{name}>": name for name in (SETUP, PROGRAM, CHECKS)}
-    if isinstance(error, SyntaxError) and error.filename in places:
-        return places[error.filename], error.lineno or 0
+    text = type(error).__name__
+    if not briefly:
+        text = f"{text}: {message}".partition("\n")[0][:_LONGEST_MESSAGE].removesuffix(": ")
     part, line = "", 0
-    trace = error.__traceback__
+    if isinstance(error, SyntaxError) and error.filename in _PARTS:
+        part, line = _PARTS[error.filename], error.lineno or 0
+    trace = None if part else error.__traceback__
     while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if name in places:
-            part, line = places[name], trace.tb_lineno
+        found = _PARTS.get(trace.tb_frame.f_code.co_filename)
+        part, line = (found, trace.tb_lineno) if found else (part, line)
         trace = trace.tb_next
-    return part, line
+    return (f"{text} ({part}, line {line})" if part else text), part

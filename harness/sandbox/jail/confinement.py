@@ -1,121 +1,108 @@
-"""The order in which a process gives up its rights; each level is a subset of the one above it."""
+"""The policy of a worker, and the order in which its processes give up their rights."""
 
 from __future__ import annotations
 
 import os
+import resource
 import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import SimpleNamespace
 
-from . import identity, imports, landlock, linux, namespaces, rlimits, seccomp
-from .policy import Policy
+from . import linux, seccomp
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-# Counted from the start of a process, while the others bound the whole of what it may hold.
-_PER_PROCESS = "cpu_s"
-FULL, BUBBLEWRAP, NO_NAMESPACES, RLIMIT = "full", "full/bubblewrap", "no-namespaces", "rlimit"
+FULL, RLIMIT = "full", "rlimit"
+# What the checks hold of values of programs.
+_CHECKS_MIB = 2 << 10
+_RLIMITS = {
+    "cpu_s": (resource.RLIMIT_CPU, 1),
+    "memory_mib": (resource.RLIMIT_AS, 1 << 20),
+    "file_mib": (resource.RLIMIT_FSIZE, 1 << 20),
+    "open_files": (resource.RLIMIT_NOFILE, 1),
+    "threads": (resource.RLIMIT_NPROC, 1),
+}
+# Its fields: harness.sandbox.policy.policy (``dataclasses`` is slow to import).
+Policy = SimpleNamespace
 
 
 def isolate(policy: Policy) -> None:
-    """Moves the calling process to where programs run: its next child is the first process there (``full`` only).
-
-    Raises:
-        OSError: The machine does not allow it.
-    """
+    """Move the calling process to where programs run: its next child is the first process there (``full`` only)."""
     os.chdir(policy.prefix)
     _become(policy, policy.program_user)
-    namespaces.enter(policy.prefix, policy.mounts, policy.box)
+    linux.enter_namespaces(policy.prefix, policy.mounts, policy.box)
 
 
 def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
-    """What a warm process prepares while paths are still reachable.
+    """Return a descriptor of Landlock rules, if the level has any, and further descriptors that have to stay open.
 
-    Args:
-        policy: How programs are confined.
-        box: The directory that may be written, if any.
-
-    Returns:
-        The descriptor of the file rules, if the level has any, and further descriptors that have to stay open.
+    Called while paths are still reachable; ``box`` is the directory that may be written, if any.
     """
-    in_private_root = policy.level in (FULL, BUBBLEWRAP) and box is not None
+    in_private_root = policy.level == FULL and box is not None
     closed = os.geteuid() == 0 and policy.program_user is not None and sys.platform == "linux" and not in_private_root
-    pinned = imports.pin(policy.stdlib) if closed else []
-    if policy.level == NO_NAMESPACES and landlock.version() < landlock.TRUNCATION_SINCE:
-        raise OSError(
-            f"Landlock {landlock.version()} lets files be emptied; {landlock.TRUNCATION_SINCE} does not (Linux 6.2)"
-        )
-    rules = None if policy.level == RLIMIT else landlock.ruleset(policy.readable, box)
-    return rules, pinned
+    pinned = _pin_library(policy.stdlib) if closed else []
+    return None if policy.level == RLIMIT else linux.landlock_rules(policy.readable, box), pinned
 
 
-def confine_nursery(policy: Policy, rules: int | None) -> Callable[[int], None]:
-    """What the warm process does to itself for all programs that it is going to start.
+def confine_fork_server(policy: Policy, rules: int | None) -> Callable[[int], None]:
+    """Confine the fork server, and return what a program's process does to itself, given its parent's process id.
 
-    As much as possible happens here: what a process does after the fork is done again for every program.
-
-    Args:
-        policy: How programs are confined.
-        rules: The descriptor :func:`file_rules` gave.
-
-    Returns:
-        What the process of a program does to itself, last of all; it is given the process id of the warm process, as
-        the other sees it, and raises ``OSError`` where it would not be confined. Nothing of it can be undone.
-
-    Raises:
-        OSError: The machine does not allow it.
+    As much as possible happens before the fork: what comes after it is done again for every program.
     """
+
+    def limit(parent: int) -> None:
+        _become(policy, policy.program_user)
+        set_rlimits(policy.limits)
+        _refuse_root()
+
     if rules is None:
-        return lambda parent: _confine_weakly(policy)
-    if os.geteuid() != 0:
-        linux.drop_capabilities()
-    rlimits.apply({name: value for name, value in policy.limits.items() if name != _PER_PROCESS})
+        return limit
+    linux.drop_capabilities()
+    # Processor time counts from the start of a process, while the others bound the whole of what it may hold.
+    set_rlimits({name: value for name, value in policy.limits.items() if name != "cpu_s"})
     linux.forbid_new_privileges()
-    # Elsewhere a private root shows no file whose owner the program could be.
-    seccomp.install_first_part(*(seccomp.FILE_ATTRIBUTES if policy.level == NO_NAMESPACES else ()))
-    die_with, restrict, filter_calls = linux.dying_with_parent(), landlock.restricting(rules), seccomp.second_part()
-    time = {_PER_PROCESS: policy.limits[_PER_PROCESS]}
+    time = {"cpu_s": policy.limits["cpu_s"]}
+    die_with, landlock, filter_calls = linux.dying_with_parent(), linux.landlock(rules), seccomp.filtering()
 
     def confine(parent: int) -> None:
-        _become(policy, policy.program_user)
-        rlimits.apply(time)
+        set_rlimits(time)
         die_with(parent)
-        restrict()
+        landlock()
         filter_calls()
-        identity.refuse_root()
+        _refuse_root()
 
     return confine
 
 
-def _confine_weakly(policy: Policy) -> None:
-    _become(policy, policy.program_user)
-    rlimits.apply(policy.limits)
-    identity.refuse_root()
-
-
-def confine_checks(policy: Policy, rules: int | None, limits: dict[str, int]) -> None:
-    """What the process of the checks does to itself; it serves many programs.
-
-    Args:
-        policy: How programs are confined.
-        rules: The descriptor :func:`file_rules` gave.
-        limits: By name as in :mod:`.rlimits`.
-
-    Raises:
-        OSError: The machine does not allow it, or the process would still be root.
-    """
+def confine_checks(policy: Policy, rules: int | None) -> None:
+    """Confine the process of the checks, which serves many programs; raises OSError where that is not possible."""
     _become(policy, policy.checks_user)
-    rlimits.apply(limits)
+    set_rlimits({"memory_mib": max(policy.limits["memory_mib"], _CHECKS_MIB), "file_mib": 0})
     if rules is not None:
         linux.forbid_new_privileges()
-        landlock.restrict(rules)
+        linux.landlock(rules)()
         linux.drop_capabilities()
-        seccomp.install()
-    identity.refuse_root()
+        seccomp.filtering()()
+    _refuse_root()
+
+
+def set_rlimits(limits: Mapping[str, float]) -> None:
+    """Set those of the limits of :class:`harness.sandbox.Limits` that the kernel knows, or lower ones already in force.
+
+    Core dumps are always off.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name in _RLIMITS.keys() & limits.keys():
+        kind, unit = _RLIMITS[name]
+        soft = int(limits[name]) * unit
+        # A program that catches the first signal meets one it cannot catch.
+        hard = soft + 1 if name == "cpu_s" else soft
+        _, ceiling = resource.getrlimit(kind)
+        if ceiling == resource.RLIM_INFINITY:
+            ceiling = hard
+        resource.setrlimit(kind, (min(soft, ceiling), min(hard, ceiling)))
 
 
 def keep_only(descriptors: Iterable[int]) -> None:
-    """Closes all descriptors but the first three and these."""
+    """Close all descriptors but the first three and these."""
     start = 3
     for descriptor in sorted(descriptor for descriptor in descriptors if descriptor >= start):
         os.closerange(start, descriptor)
@@ -124,7 +111,31 @@ def keep_only(descriptors: Iterable[int]) -> None:
 
 
 def _become(policy: Policy, user: int | None) -> None:
+    """Give up root for good: real, effective and saved identity."""
     if user is not None and os.geteuid() == 0:
-        identity.become(user)
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
         if policy.level != RLIMIT:
             linux.own_proc_entry()
+
+
+def _refuse_root() -> None:
+    if 0 in (os.getuid(), os.geteuid()):
+        raise PermissionError("the program would run as root")
+
+
+def _pin_library(stdlib: list[str]) -> list[int]:
+    """Reach the standard library through open descriptors, which have to stay open, instead of through its path.
+
+    An interpreter in the home directory of root cannot be reached by the user the program runs as, although the
+    library itself is readable. A descriptor opened before the change of user leads past the closed directory.
+    """
+    opened = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in stdlib]
+    sys.path[:] = [f"/proc/self/fd/{descriptor}" for descriptor in opened]
+    for module in list(sys.modules.values()):
+        if search := getattr(module, "__path__", None):
+            # The directory of extension modules lies inside the first one.
+            module.__path__ = [path.replace(stdlib[0], sys.path[0], 1) for path in search]
+    sys.path_importer_cache.clear()
+    return opened

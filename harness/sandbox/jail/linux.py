@@ -1,233 +1,203 @@
-"""The Linux system calls for which Python has no function."""
+"""The Linux system calls for which Python has no function: prctl, capabilities, Landlock, namespaces."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
+from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-# Name: (x86_64, aarch64); None where the architecture has no such call.
-NUMBERS: dict[str, tuple[int | None, int | None]] = {
-    "accept": (43, 202),
-    "accept4": (288, 242),
-    "acct": (163, 89),
-    "add_key": (248, 217),
-    "adjtimex": (159, 171),
-    "bind": (49, 200),
-    "bpf": (321, 280),
-    "capset": (126, 91),
-    "chmod": (90, None),
-    "chown": (92, None),
-    "chroot": (161, 51),
-    "clock_adjtime": (305, 266),
-    "clock_settime": (227, 112),
-    "clone": (56, 220),
-    "clone3": (435, 435),
-    "connect": (42, 203),
-    "delete_module": (176, 106),
-    "execve": (59, 221),
-    "execveat": (322, 281),
-    "fallocate": (285, 47),
-    "fanotify_init": (300, 262),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "fchmodat2": (452, 452),
-    "fchown": (93, 55),
-    "fchownat": (260, 54),
-    "fcntl": (72, 25),
-    "file_setattr": (469, 469),
-    "finit_module": (313, 273),
-    "fork": (57, None),
-    "fremovexattr": (199, 16),
-    "fsconfig": (431, 431),
-    "fsetxattr": (190, 7),
-    "fsmount": (432, 432),
-    "fsopen": (430, 430),
-    "fspick": (433, 433),
-    "futimesat": (261, None),
-    "init_module": (175, 105),
-    "inotify_init": (253, None),
-    "inotify_init1": (294, 26),
-    "io_setup": (206, 0),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "io_uring_setup": (425, 425),
-    "ioctl": (16, 29),
-    "ioperm": (173, None),
-    "iopl": (172, None),
-    "ioprio_set": (251, 30),
-    "kcmp": (312, 272),
-    "kexec_file_load": (320, 294),
-    "kexec_load": (246, 104),
-    "keyctl": (250, 219),
-    "kill": (62, 129),
-    "landlock_add_rule": (445, 445),
-    "landlock_create_ruleset": (444, 444),
-    "landlock_restrict_self": (446, 446),
-    "lchown": (94, None),
-    "listen": (50, 201),
-    "lookup_dcookie": (212, 18),
-    "lremovexattr": (198, 15),
-    "lsetxattr": (189, 6),
-    "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-    "migrate_pages": (256, 238),
-    "modify_ldt": (154, None),
-    "mount": (165, 40),
-    "mount_setattr": (442, 442),
-    "move_mount": (429, 429),
-    "move_pages": (279, 239),
-    "mq_open": (240, 180),
-    "mq_unlink": (241, 181),
-    "msgctl": (71, 187),
-    "msgget": (68, 186),
-    "msgrcv": (70, 188),
-    "msgsnd": (69, 189),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428),
-    "perf_event_open": (298, 241),
-    "personality": (135, 92),
-    "pidfd_getfd": (438, 438),
-    "pidfd_open": (434, 434),
-    "pidfd_send_signal": (424, 424),
-    "pivot_root": (155, 41),
-    "prctl": (157, 167),
-    "prlimit64": (302, 261),
-    "process_madvise": (440, 440),
-    "process_mrelease": (448, 448),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "ptrace": (101, 117),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "reboot": (169, 142),
-    "removexattr": (197, 14),
-    "removexattrat": (466, 466),
-    "request_key": (249, 218),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "sched_setaffinity": (203, 122),
-    "sched_setattr": (314, 274),
-    "sched_setparam": (142, 118),
-    "sched_setscheduler": (144, 119),
-    "seccomp": (317, 277),
-    "semctl": (66, 191),
-    "semget": (64, 190),
-    "semop": (65, 193),
-    "semtimedop": (220, 192),
-    "sendmmsg": (307, 269),
-    "sendmsg": (46, 211),
-    "sendto": (44, 206),
-    "setdomainname": (171, 162),
-    "sethostname": (170, 161),
-    "setns": (308, 268),
-    "setpgid": (109, 154),
-    "setpriority": (141, 140),
-    "setsid": (112, 157),
-    "settimeofday": (164, 170),
-    "setxattr": (188, 5),
-    "setxattrat": (463, 463),
-    "shmat": (30, 196),
-    "shmctl": (31, 195),
-    "shmget": (29, 194),
-    "socket": (41, 198),
-    "swapoff": (168, 225),
-    "swapon": (167, 224),
-    "sync": (162, 81),
-    "syncfs": (306, 267),
-    "syslog": (103, 116),
-    "tgkill": (234, 131),
-    "tkill": (200, 130),
-    "umount2": (166, 39),
-    "unshare": (272, 97),
-    "uselib": (134, None),
-    "userfaultfd": (323, 282),
-    "utime": (132, None),
-    "utimensat": (280, 88),
-    "utimes": (235, None),
-    "vfork": (58, None),
-    "vhangup": (153, 58),
+# By what they reach: name, number on x86_64, number on aarch64. A program may make none of them but the last group.
+SYSTEM_CALLS = {
+    "network": """
+        socket:41:198 connect:42:203 bind:49:200 listen:50:201 accept:43:202 accept4:288:242 sendmsg:46:211
+        sendmmsg:307:269
+    """,
+    "processes": """
+        fork:57:- vfork:58:- execve:59:221 execveat:322:281 setsid:112:157 setpgid:109:154 prctl:157:167
+    """,
+    "other processes": """
+        ptrace:101:117 process_vm_readv:310:270 process_vm_writev:311:271 process_madvise:440:440
+        process_mrelease:448:448 kcmp:312:272 pidfd_open:434:434 pidfd_getfd:438:438 pidfd_send_signal:424:424
+        tkill:200:130 rt_sigqueueinfo:129:138 rt_tgsigqueueinfo:297:240 setpriority:141:140 ioprio_set:251:30
+        sched_setaffinity:203:122 sched_setattr:314:274 sched_setparam:142:118 sched_setscheduler:144:119
+        migrate_pages:256:238 move_pages:279:239
+    """,
+    "file systems": """
+        mount:165:40 umount2:166:39 mount_setattr:442:442 move_mount:429:429 open_tree:428:428 fsopen:430:430
+        fsmount:432:432 fsconfig:431:431 fspick:433:433 pivot_root:155:41 chroot:161:51 unshare:272:97 setns:308:268
+        quotactl:179:60 quotactl_fd:443:443 swapon:167:224 swapoff:168:225 name_to_handle_at:303:264
+        open_by_handle_at:304:265 fanotify_init:300:262 lookup_dcookie:212:18 uselib:134:-
+        inotify_init:253:- inotify_init1:294:26
+    """,
+    "kernel": """
+        add_key:248:217 request_key:249:218 keyctl:250:219 bpf:321:280 perf_event_open:298:241 userfaultfd:323:282
+        seccomp:317:277 personality:135:92 io_setup:206:0 io_uring_setup:425:425 io_uring_enter:426:426
+        io_uring_register:427:427 modify_ldt:154:- ioperm:173:- iopl:172:- init_module:175:105 finit_module:313:273
+        delete_module:176:106 kexec_load:246:104 kexec_file_load:320:294 reboot:169:142 acct:163:89
+        settimeofday:164:170 clock_settime:227:112 clock_adjtime:305:266 adjtimex:159:171 sethostname:170:161
+        setdomainname:171:162 syslog:103:116 vhangup:153:58 sync:162:81 syncfs:306:267
+    """,
+    "memory that no limit counts, or that others share": """
+        shmget:29:194 msgget:68:186 semget:64:190 mq_open:240:180 memfd_create:319:279 memfd_secret:447:447
+        shmat:30:196 shmctl:31:195 msgsnd:69:189 msgrcv:70:188 msgctl:71:187 semop:65:193 semtimedop:220:192
+        semctl:66:191 mq_unlink:241:181
+    """,
+    "allowed, some with certain arguments only": """
+        capset:126:91 clone:56:220 clone3:435:435 fallocate:285:47 fcntl:72:25 ioctl:16:29 kill:62:129
+        landlock_add_rule:445:445 landlock_create_ruleset:444:444 landlock_restrict_self:446:446 prlimit64:302:261
+        sendto:44:206 tgkill:234:131
+    """,
 }
-
+_ROWS = [[row.split(":") for row in text.split()] for text in SYSTEM_CALLS.values()]
+NUMBERS = {name: (x86_64, aarch64) for rows in _ROWS for name, x86_64, aarch64 in rows}
+FORBIDDEN = tuple(name for rows in _ROWS[:-1] for name, _, _ in rows)
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine) if sys.platform == "linux" else None
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_SIGKILL = 9
-_CAPABILITY_VERSION_3 = 0x20080522
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
 
 def number(name: str) -> int | None:
-    """The number of a system call on this machine, ``None`` where there is none.
-
-    Raises:
-        OSError: The machine is of an architecture that is not in the table.
-    """
+    """Return the number of a system call, None where there is none; raises OSError on unknown architectures."""
     if _COLUMN is None:
         raise OSError(f"no system call numbers known for {sys.platform} on {os.uname().machine}")
-    return NUMBERS[name][_COLUMN]
+    found = NUMBERS[name][_COLUMN]
+    return None if found == "-" else int(found)
 
 
-def call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char] | None) -> int:
-    """Makes a system call.
+def prepared(name: str, *arguments: int | bytes | None) -> Callable[[], int]:
+    """Return a function that makes a system call, of integers, bytes by address and null pointers; raises OSError.
 
-    Args:
-        name: A name in :data:`NUMBERS`.
-        *arguments: Integers, byte strings (passed by address) or ``None`` for a null pointer.
-
-    Raises:
-        OSError: The kernel refused.
+    Prepared before a fork, the call touches less memory after it, which a new process would have to copy first.
     """
     words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
-    result: int = libc.syscall(ctypes.c_long(number(name) or 0), *words)
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{name}: {os.strerror(code)}")
-    return result
+    words.insert(0, ctypes.c_long(number(name) or 0))  # type: ignore[arg-type]
+
+    def call() -> int:
+        result: int = libc.syscall(*words)
+        if result < 0:
+            raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
+        return result
+
+    return call
+
+
+def call(name: str, *arguments: int | bytes | None) -> int:
+    """Make a system call, as :func:`prepared`."""
+    return prepared(name, *arguments)()
 
 
 def forbid_new_privileges() -> None:
-    """No later program start can raise privileges: the condition for unprivileged filters."""
-    call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    """Let no later program start raise privileges: the condition for unprivileged filters."""
+    call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 
 
-def die_with_parent(parent: int) -> None:
-    """Ends this process when its parent ends.
+def own_proc_entry() -> None:
+    """Make ``/proc/self`` belong to this user again after a change of user."""
+    call("prctl", 4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
 
-    The kernel forgets the wish when credentials change, so ask after the last change.
 
-    Args:
-        parent: Process id the parent must have now, so that one that is already gone is noticed.
-
-    Raises:
-        OSError: The parent is gone.
-    """
-    dying_with_parent()(parent)
+def drop_capabilities() -> None:
+    """Give up every capability, those over the process's own namespaces included."""
+    version_3 = 0x20080522
+    call("capset", version_3.to_bytes(4, "little") + bytes(4), bytes(24))
 
 
 def dying_with_parent() -> Callable[[int], None]:
-    """Prepares :func:`die_with_parent` for a process that is still to be forked."""
-    arguments = [ctypes.c_long(number("prctl") or 0), *map(ctypes.c_ulong, (_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))]
+    """Return a function that ends its process with the parent given; call it after the last change of credentials."""
+    ask = prepared("prctl", 1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 
     def apply(parent: int) -> None:
-        if libc.syscall(*arguments) != 0 or os.getppid() != parent:
+        ask()
+        if os.getppid() != parent:
             raise OSError("the parent process has ended")
 
     return apply
 
 
-def own_proc_entry() -> None:
-    """Makes ``/proc/self`` belong to this user again after a change of user."""
-    call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
+# Landlock: the files a process may open, whatever their permissions say.
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_MAKE_CHAR, _MAKE_SOCK, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = 1 << 6, 1 << 9, 1 << 11, 1 << 14, 1 << 15
+# How many file system rights each version of the interface knows; from the last on the number stays.
+_RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)
 
 
-def drop_capabilities() -> None:
-    """Gives up every capability, those over the process's own namespaces included."""
-    header = _CAPABILITY_VERSION_3.to_bytes(4, "little") + bytes(4)
-    call("capset", header, bytes(24))
+def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
+    """Return a descriptor of rules: read ``readable``, do anything but execute in ``box``, open nothing else.
+
+    Readable are paths with their kind: ``"tree"`` (the directory and all below), ``"list"`` (only the names in it and
+    in the directories below), ``"file"``, ``"device"`` (may be written, too).
+    """
+    version = call("landlock_create_ruleset", None, 0, 1)
+    handled = (1 << _RIGHTS_OF_VERSION[min(version, 5)]) - 1
+    device = (_READ_FILE | _WRITE_FILE | _TRUNCATE) & handled
+    rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE, "device": device}
+    # TCP since version 4, signals and abstract sockets since version 6; fields a kernel does not know have to be zero.
+    fields = b"".join(field.to_bytes(8, "little") for field in (handled, 3 * (version >= 4), 3 * (version >= 6)))
+    rules = call("landlock_create_ruleset", fields, len(fields), 0)
+    allowed = [(path, rights[kind]) for path, kind in readable]
+    if box is not None:
+        allowed.append((box, handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV)))
+    for path, right in allowed:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        call("landlock_add_rule", rules, 1, right.to_bytes(8, "little") + place.to_bytes(4, "little"), 0)
+        os.close(place)
+    return rules
+
+
+def landlock(rules: int) -> Callable[[], None]:
+    """Return a function that applies the rules to its process for good."""
+    restrict = prepared("landlock_restrict_self", rules, 0)
+
+    def apply() -> None:
+        restrict()
+        os.close(rules)
+
+    return apply
+
+
+# Namespaces: a world of its own with a tiny read-only root, no network and no other process in sight.
+_NEW_MOUNTS, _NEW_HOST_NAME, _NEW_IPC = 0x00020000, 0x04000000, 0x08000000
+_NEW_USERS, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
+_EVERYTHING = _NEW_USERS | _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK | _NEW_IPC | _NEW_HOST_NAME
+_BIND, _RECURSIVE, _PRIVATE, _NO_SUID, _NO_DEVICES = 1 << 12, 1 << 14, 1 << 18, 1 << 1, 1 << 2
+_READ_ONLY_NO_SUID_NO_DEVICES = (1 | 2 | 4).to_bytes(8, "little") + bytes(24)
+_AT_CURRENT_DIRECTORY, _AT_RECURSIVE = 2**64 - 100, 0x8000
+_DETACH = 2
+# The root and the work directory in it live in memory and go with the namespace.
+_ROOT_OPTIONS = b"size=16m,nr_inodes=1k,mode=755"
+_SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace only
+
+
+def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
+    """Move the calling process into new namespaces and a new root; its next child is the first process in them.
+
+    The root shows ``mounts``, read-only, under the names they have now, and ``box``, an empty directory. What lies
+    below ``prefix``, the current directory, is reached relative to it: the path to it may be closed to this user.
+    """
+    user, group = os.geteuid(), os.getegid()
+    call("unshare", _EVERYTHING)
+    for path, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        # No text file: codecs load from a library this user may not be able to reach yet.
+        file = os.open(f"/proc/self/{path}", os.O_WRONLY)
+        os.write(file, text.encode())
+        os.close(file)
+    call("sethostname", b"sandbox", 7)
+    call("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
+    call("mount", b"tmpfs", _SITE.encode(), b"tmpfs", _NO_SUID | _NO_DEVICES, _ROOT_OPTIONS)
+    for path in mounts:
+        source = "." + path[len(prefix) :] if path.startswith(prefix + "/") else path
+        os.makedirs(_SITE + path)
+        target = (_SITE + path).encode()
+        call("mount", source.encode(), target, None, _BIND | _RECURSIVE, None)
+        call("mount_setattr", _AT_CURRENT_DIRECTORY, target, _AT_RECURSIVE, _READ_ONLY_NO_SUID_NO_DEVICES, 32)
+    os.mkdir(_SITE + os.path.dirname(os.devnull))
+    os.close(os.open(_SITE + os.devnull, os.O_CREAT | os.O_WRONLY, 0o600))
+    call("mount", os.devnull.encode(), (_SITE + os.devnull).encode(), None, _BIND, None)
+    os.makedirs(_SITE + box)
+    os.chdir(_SITE)
+    call("pivot_root", b".", b".")
+    call("umount2", b".", _DETACH)
+    os.chdir("/")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import sys
 from collections import deque
+from collections.abc import Iterator
+from typing import Any
 
 from . import values
 from .candidate import BUILT_IN, ENDED, EXCEPTION, RAISED, REFERENCE, UNREADABLE, VALUE
-from .channel import LONGEST, Channel, TooLongError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from .values import LONGEST, Channel, TooLongError
 
 # Their meaning to the interpreter is not "something went wrong": inside a check they could end a loop early.
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
@@ -31,27 +29,20 @@ class Peer:
     """The program, as the checks see it: something that answers questions with plain values.
 
     A question never contains what the checks expect: operators and comparisons are not among them.
-
-    Attributes:
-        is_silent: Set where nothing is to be asked any more, so that a failure can be described.
-        failure: Why the connection is of no more use; checks may have caught it as if the program had raised it.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._exceptions: dict[int, _Caught] = {}
+        # Set where nothing is to be asked any more, so that a failure can be described.
         self.is_silent = False
+        # Why the connection is of no more use; checks may have caught it as if the program had raised it.
         self.failure: Exception | None = None
 
     def ask(self, operation: str, *operands: object) -> Any:
-        """Asks the program to do something.
+        """Ask the program to do something; raises what the program raised, as a class of the checks.
 
-        Raises:
-            Exception: Whatever the program raised, as a class of the checks; ``told`` of it says what and where.
-            EOFError: The program has ended.
-            channel.TooLongError: The reply is too long.
-            values.UnreadableError: The reply is no value.
-            ValueError: The operands are too long.
+        After EOFError, TooLongError and UnreadableError the connection is of no more use.
         """
         request = values.pack([operation, *operands], _reference)
         if len(request) > LONGEST:
@@ -65,9 +56,8 @@ class Peer:
             raise
 
     def reply(self) -> Any:
-        """Waits for what the program says next; raises as :meth:`ask`."""
-        received = values.unpack(self._channel.receive(), self._referred)
-        match received:
+        """Return what the program says next; raises as :meth:`ask`."""
+        match values.unpack(self._channel.receive(), self._referred):
             case [str(kind), value] if kind == VALUE:
                 return value
             case [str(kind), error, str(text), str()] if kind in (RAISED, UNREADABLE, ENDED):
@@ -98,31 +88,18 @@ class _End(Exception):  # noqa: N818  an end is no error
     """An iterator of the program has no more."""
 
 
-class Told(Exception):  # noqa: N818  carried along, never raised
-    """What the program said of its failure.
-
-    Attributes:
-        kind: How its reply started.
-        text: The exception and its place, for people.
-    """
-
-    def __init__(self, kind: str, text: str) -> None:
-        self.kind = kind
-        self.text = text
+class _Told(Exception):  # noqa: N818  carried along, never raised
+    """How the program's reply started, and the exception and its place in words."""
 
 
-def told(error: BaseException) -> Told | None:
-    """What the program said, where an exception came from it."""
+def told(error: BaseException) -> tuple[str, str] | None:
+    """Return what the program said of its failure, kind and text, where an exception came from it."""
     found = error.__cause__
-    return found if isinstance(found, Told) else None
+    return found.args if isinstance(found, _Told) else None
 
 
 def _raised(kind: str, content: Any, text: str) -> BaseException:
-    """The exception of a reply, which gives the name of a built-in one, or class, arguments, attributes and text.
-
-    Raises:
-        values.UnreadableError: It says something else.
-    """
+    """The exception of a reply, which gives the name of a built-in one, or class, arguments, attributes and text."""
     attributes: dict[Any, Any] = {}
     match content:
         case str():
@@ -137,16 +114,14 @@ def _raised(kind: str, content: Any, text: str) -> BaseException:
         # Such as UnicodeDecodeError, which wants five arguments.
         error = ProgramError(text)
     error.__dict__.update(attributes, _said=said)
-    error.__cause__ = Told(kind, text)
+    error.__cause__ = _Told(kind, text)
     return error
 
 
 def _usable(kind: object) -> type[BaseException]:
-    found = vars(builtins).get(kind) if isinstance(kind, str) else kind
-    known = isinstance(kind, _Caught) or (
-        isinstance(kind, str) and isinstance(found, type) and issubclass(found, BaseException)
-    )
-    return found if known and not issubclass(found, _NEVER_RAISED) else ProgramError  # type: ignore[return-value, arg-type]
+    found: Any = vars(builtins).get(kind) if isinstance(kind, str) else kind
+    known = isinstance(kind, str | _Caught) and isinstance(found, type) and issubclass(found, BaseException)
+    return found if known and not issubclass(found, _NEVER_RAISED) else ProgramError
 
 
 def _of_library(module: object, name: object) -> type[Exception] | None:
@@ -160,10 +135,9 @@ def _of_library(module: object, name: object) -> type[Exception] | None:
     package = module.partition(".")[0]
     if package not in sys.stdlib_module_names or package in _TESTING or module not in sys.modules:
         return None
-    found = vars(sys.modules[module]).get(name)
-    if type(found) is not type or (found.__module__, found.__qualname__) != (module, name):
-        return None
-    return found if issubclass(found, Exception) and not issubclass(found, _NEVER_RAISED) else None
+    found: Any = vars(sys.modules[module]).get(name)
+    known = type(found) is type and (found.__module__, found.__qualname__) == (module, name)
+    return found if known and issubclass(found, Exception) and not issubclass(found, _NEVER_RAISED) else None
 
 
 def _built_in_bases(*kinds: type) -> set[type]:
@@ -194,6 +168,10 @@ def _said(error: Any) -> str:
     return str(error.__dict__["_said"])
 
 
+def _asking(operation: str) -> Any:
+    return lambda remote, *operands: remote._peer.ask(operation, remote, *operands)
+
+
 class Remote:
     """An object that stays with the program; equal to itself, and as a dataclass to one of its class with equal fields.
 
@@ -202,36 +180,26 @@ class Remote:
     """
 
     __slots__ = ("_kind", "_number", "_peer", "_record")
+    _peer: Peer
+    _number: int
+    _kind: str
+    _record: int | None
 
     def __init__(self, peer: Peer, number: int, kind: str, record: int | None = None) -> None:
-        object.__setattr__(self, "_peer", peer)
-        object.__setattr__(self, "_number", number)
-        object.__setattr__(self, "_kind", kind)
-        object.__setattr__(self, "_record", record)
+        for name, value in (("_peer", peer), ("_number", number), ("_kind", kind), ("_record", record)):
+            object.__setattr__(self, name, value)
 
-    def __call__(self, *arguments: object, **keywords: object) -> Any:
-        """Calls the program's function; raises as :meth:`Peer.ask`."""
+    def __call__(self, *arguments: object, **keywords: object) -> Any:  # noqa: D102
         return self._peer.ask("call", self, list(arguments), keywords)
 
-    def __getattr__(self, name: str) -> Any:
-        return self._peer.ask("attribute", self, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        self._peer.ask("set_attribute", self, name, value)
-
-    def __getitem__(self, key: object) -> Any:
-        return self._peer.ask("item", self, key)
-
-    def __setitem__(self, key: object, value: object) -> None:
-        self._peer.ask("set_item", self, key, value)
+    __getattr__, __setattr__ = _asking("attribute"), _asking("set_attribute")
+    __getitem__, __setitem__ = _asking("item"), _asking("set_item")
 
     def __iter__(self) -> Iterator[Any]:
         iterator = self._peer.ask("iterate", self)
-        while True:
-            try:
+        with contextlib.suppress(_End):
+            while True:
                 yield self._peer.ask("next", iterator)
-            except _End:
-                return
 
     def __next__(self) -> Any:
         try:
@@ -269,7 +237,7 @@ class Remote:
 
 
 def in_place(function: Any) -> Any:
-    """The same function; if it is the program's, what it changes in lists and the like is seen by who passed them."""
+    """Return the function; if it is the program's, what it changes in lists and the like is seen by who passed them."""
     return functools.partial(_call_in_place, function) if isinstance(function, Remote) else function
 
 
@@ -293,10 +261,8 @@ def _call_in_place(function: Remote, /, *arguments: Any, **keywords: Any) -> Any
 
 
 def _reference(value: object) -> dict[str, Any]:
-    if isinstance(value, Remote):
-        return {REFERENCE: value._number}
-    if isinstance(value, _Caught):
-        return {REFERENCE: value._remote._number}
+    if isinstance(value, Remote | _Caught):
+        return {REFERENCE: (value if isinstance(value, Remote) else value._remote)._number}
     name = getattr(value, "__name__", "")
     if isinstance(name, str) and vars(builtins).get(name) is value:
         return {BUILT_IN: name}

@@ -1,4 +1,4 @@
-"""How values cross between a program and its checks: as built-in types and a few of the standard library's.
+"""What crosses between a program and its checks: messages of values, of built-in types and a few of the library's.
 
 A value is written as JSON; what JSON cannot tell apart is an object with one key, the name of the type. An instance of
 a subclass of such a type crosses as that type, so no method of the program's own comes along. Whatever is not made of
@@ -11,17 +11,19 @@ import collections
 import functools
 import importlib
 import json
+import os
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from types import NoneType
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+Refer = Callable[[object], dict[str, Any]]
+Writer = Callable[[Any, Refer, int], object]
 
-    Refer = Callable[[object], dict[str, Any]]
-    Writer = Callable[[Any, Refer, int], object]
-
+# A value longer than this is no answer to any question; an order also holds sources with their data.
+LONGEST, LONGEST_ORDER = 16 << 20, 64 << 20
+_HEAD = 4
+_PIECE = 1 << 16
 # Nesting of one value; the interpreter's own comparison gives up at about a thousand.
 DEEPEST = 200
 _SIMPLE = frozenset({bool, str, float, NoneType})
@@ -29,37 +31,66 @@ _SIMPLE = frozenset({bool, str, float, NoneType})
 _SHORT_INTEGER = 1 << 63
 # Not as ASCII: two halves of a surrogate pair, each a character of its own, would arrive as one.
 _ENCODER = json.JSONEncoder(check_circular=False, ensure_ascii=False, separators=(",", ":"))
-_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 
 
 class UnreadableError(Exception):
     """The other side sent what no honest value can look like."""
 
 
+class TooLongError(Exception):
+    """The other side announced a message that is longer than allowed."""
+
+
+class Dismissed(BaseException):
+    """Whoever wanted the verdict is gone; no check may catch this."""
+
+
+class Channel:
+    """One end of a connected stream socket; a message is four bytes of length, then its content."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._pending = bytearray()
+        # Bound now: where foreign code runs, the names may lead elsewhere afterwards.
+        self._read, self._write = os.read, os.write
+
+    def send(self, message: bytes) -> None:
+        """Write a message; raises OSError where the other side is gone."""
+        rest = memoryview(len(message).to_bytes(_HEAD, "little") + message)
+        while rest:
+            rest = rest[self._write(self._descriptor, rest) :]
+
+    def receive(self, longest: int = LONGEST) -> bytes:
+        """Wait for a message of at most that many bytes; raises EOFError where the other side is gone, TooLongError."""
+        length = int.from_bytes(self._take(_HEAD), "little")
+        if length > longest:
+            raise TooLongError(length)
+        return self._take(length)
+
+    def _take(self, length: int) -> bytes:
+        while len(self._pending) < length:
+            self._fill()
+        taken = bytes(self._pending[:length])
+        del self._pending[:length]
+        return taken
+
+    def _fill(self) -> None:
+        try:
+            piece = self._read(self._descriptor, _PIECE)
+        except ConnectionResetError:
+            piece = b""
+        if not piece:
+            raise EOFError
+        self._pending += piece
+
+
 def pack(value: object, refer: Refer) -> bytes:
-    """A value as bytes.
-
-    Args:
-        value: Anything at all.
-        refer: Gives the reference for an object that cannot cross, as a dictionary with one key.
-
-    Raises:
-        TypeError: ``refer`` has no reference for an object in it.
-    """
+    """Return any value as bytes; ``refer`` gives a dictionary with one key for what cannot cross."""
     return _ENCODER.encode(_written(value, refer, 0)).encode("utf-8", "surrogatepass")
 
 
 def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
-    """The value that :func:`pack` wrote.
-
-    Args:
-        content: Bytes from anywhere.
-        resolve: Gives the object for a reference, from its key and what stands under it; a ``KeyError`` or
-            ``TypeError`` means that there is none.
-
-    Raises:
-        UnreadableError: The bytes are not from an honest :func:`pack`.
-    """
+    """Return the value that :func:`pack` wrote, given what a reference stands for; raises UnreadableError otherwise."""
     try:
         # Every NaN is an object of its own, or two would be equal as members of lists.
         return _decoder(resolve).decode(content.decode("utf-8", "surrogatepass"))
@@ -95,51 +126,39 @@ def _written(value: object, refer: Refer, depth: int) -> object:
         if name in _LIBRARY:
             kinds, take_apart = _LIBRARY[name]
             arguments = [*take_apart(value)]
-            if not _fit(arguments, kinds):
-                return refer(value)
-            return {name: [_written(one, refer, depth + 1) for one in arguments]}
+            return {name: _each(arguments, refer, depth + 1)} if _fit(arguments, kinds) else refer(value)
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return {"type": value.__name__}
     return refer(value)
 
 
-def _integer(value: Any, refer: Refer, depth: int) -> object:
-    plain = int.__int__(value)
-    return plain if -_SHORT_INTEGER <= plain <= _SHORT_INTEGER else {"int": hex(plain)}
-
-
-def _tagged(name: str, elements: Callable[[Any], Any]) -> Writer:
-    return lambda value, refer, depth: {name: [_written(element, refer, depth) for element in elements(value)]}
+def _each(elements: Iterable[Any], refer: Refer, depth: int) -> list[object]:
+    return [_written(element, refer, depth) for element in elements]
 
 
 def _tuple(value: Any, refer: Refer, depth: int) -> object:
-    elements = [_written(element, refer, depth) for element in tuple.__iter__(value)]
-    fields = getattr(type(value), "_fields", None)
+    elements, fields = _each(tuple.__iter__(value), refer, depth), getattr(type(value), "_fields", None)
     return {"tuple": elements} if fields is None else {"named": [type(value).__name__, list(fields), elements]}
-
-
-def _pairs(value: Any, refer: Refer, depth: int) -> object:
-    return {"dict": [[_written(key, refer, depth), _written(one, refer, depth)] for key, one in dict.items(value)]}
 
 
 # Through the type and not through the value: a subclass may have put something else there.
 _WRITERS: dict[type, Writer] = {
-    int: _integer,
-    str: lambda value, refer, depth: str.__str__(value),
-    float: lambda value, refer, depth: float.__float__(value),
-    list: lambda value, refer, depth: [_written(element, refer, depth) for element in list.__iter__(value)],
+    int: lambda value, *_: plain if abs(plain := int.__int__(value)) <= _SHORT_INTEGER else {"int": hex(plain)},
+    str: lambda value, *_: str.__str__(value),
+    float: lambda value, *_: float.__float__(value),
+    list: lambda value, *how: _each(list.__iter__(value), *how),
     tuple: _tuple,
-    set: _tagged("set", set.__iter__),
-    frozenset: _tagged("frozenset", frozenset.__iter__),
-    dict: _pairs,
-    bytes: lambda value, refer, depth: {"bytes": bytes.hex(value)},
-    bytearray: lambda value, refer, depth: {"bytearray": bytearray.hex(value)},
-    complex: lambda value, refer, depth: {"complex": [value.real, value.imag]},
-    range: lambda value, refer, depth: {"range": [hex(value.start), hex(value.stop), hex(value.step)]},
-    **{view: _tagged(name, iter) for view, name in _VIEWS.items()},
-    collections.defaultdict: lambda value, refer, depth: {
-        "defaultdict": [_written(part, refer, depth) for part in (value.default_factory, dict(value))]
-    },
+    set: lambda value, *how: {"set": _each(set.__iter__(value), *how)},
+    frozenset: lambda value, *how: {"frozenset": _each(frozenset.__iter__(value), *how)},
+    dict: lambda value, *how: {"dict": [_each(pair, *how) for pair in dict.items(value)]},
+    bytes: lambda value, *_: {"bytes": bytes.hex(value)},
+    bytearray: lambda value, *_: {"bytearray": bytearray.hex(value)},
+    complex: lambda value, *_: {"complex": [value.real, value.imag]},
+    range: lambda value, *_: {"range": [hex(value.start), hex(value.stop), hex(value.step)]},
+    type({}.keys()): lambda value, *how: {"keys": _each(value, *how)},
+    type({}.values()): lambda value, *how: {"values": _each(value, *how)},
+    type({}.items()): lambda value, *how: {"items": _each(value, *how)},
+    collections.defaultdict: lambda value, *how: {"defaultdict": _each((value.default_factory, dict(value)), *how)},
 }
 _TIME = ("hour", "minute", "second", "microsecond", "tzinfo")
 # Types of the standard library: arguments that make an equal instance, and what these are. Others could make a
@@ -149,10 +168,7 @@ _LIBRARY: dict[str, tuple[str, Callable[[Any], Iterable[Any]]]] = {
     "collections.OrderedDict": ("dict", lambda value: [dict(value)]),
     "collections.deque": ("list int|NoneType", lambda value: [list(value), value.maxlen]),
     "datetime.date": ("int int int", attrgetter("year", "month", "day")),
-    "datetime.datetime": (
-        "int int int int int int int timezone|NoneType",
-        attrgetter("year", "month", "day", *_TIME),
-    ),
+    "datetime.datetime": ("int " * 7 + "timezone|NoneType", attrgetter("year", "month", "day", *_TIME)),
     "datetime.time": ("int int int int timezone|NoneType", attrgetter(*_TIME)),
     "datetime.timedelta": ("int int int", attrgetter("days", "seconds", "microseconds")),
     "datetime.timezone": ("timedelta", lambda value: [value.utcoffset(None)]),
@@ -162,9 +178,9 @@ _LIBRARY: dict[str, tuple[str, Callable[[Any], Iterable[Any]]]] = {
     "pathlib.PurePosixPath": ("str", lambda value: [str(value)]),
 }
 _MOST_FIELDS = 255
-_BASES = (int, str, float, list, tuple, dict, set, frozenset, bytes, bytearray, complex)
 # Types whose instances cross; any other might do something when it is called.
-_TYPES: dict[str, type] = {kind.__name__: kind for kind in (*_BASES, bool, range, NoneType)}
+_KINDS = (int, str, float, list, tuple, dict, set, frozenset, bytes, bytearray, complex, bool, range, NoneType)
+_TYPES: dict[str, type] = {kind.__name__: kind for kind in _KINDS}
 
 
 def _fit(arguments: list[Any], kinds: str) -> bool:
@@ -183,13 +199,24 @@ def _from_library(name: str, arguments: list[Any]) -> Any:
     return getattr(importlib.import_module(module), kind)(*arguments)
 
 
-def _from_fields(parts: list[Any]) -> object:
-    name, fields, elements = parts
-    if type(fields) is not list or len(fields) > _MOST_FIELDS or any(type(one) is not str for one in [name, *fields]):
-        raise TypeError("names that are no text")
-    if not {"count", "index"}.isdisjoint(fields):
-        return _from_list(tuple)(elements)
-    return _named(name, *fields)._make(_from_list(list)(elements))
+def _only(kinds: tuple[type, ...], value: Any, otherwise: str) -> Any:
+    if type(value) not in kinds:
+        raise TypeError(otherwise)
+    return value
+
+
+def _from_list(kind: Callable[[list[Any]], object]) -> Callable[[Any], object]:
+    """A reader that takes a list and nothing else: a small message could name a range of any length instead."""
+    return lambda content: kind(_only((list,), content, "elements that are no list"))
+
+
+def _from_pairs(pairs: list[Any]) -> dict[Any, Any]:
+    return dict([_only((list, tuple), pair, "pairs that are neither lists nor tuples") for pair in pairs])
+
+
+def _from_factory(parts: list[Any]) -> object:
+    factory, content = parts
+    return collections.defaultdict(factory, _only((dict,), content, "content that is no dictionary"))
 
 
 @functools.lru_cache(maxsize=64)
@@ -197,28 +224,12 @@ def _named(name: str, *fields: str) -> Any:
     return collections.namedtuple(name, fields, rename=True)
 
 
-def _from_factory(parts: list[Any]) -> object:
-    factory, content = parts
-    if type(content) is not dict:
-        raise TypeError("content that is no dictionary")
-    return collections.defaultdict(factory, content)
-
-
-def _from_list(kind: Callable[[list[Any]], object]) -> Callable[[Any], object]:
-    """A reader that takes a list and nothing else: a small message could name a range of any length instead."""
-
-    def read(content: Any) -> object:
-        if type(content) is not list:
-            raise TypeError("elements that are no list")
-        return kind(content)
-
-    return read
-
-
-def _from_pairs(pairs: list[Any]) -> dict[Any, Any]:
-    if any(type(pair) not in (list, tuple) for pair in pairs):
-        raise TypeError("pairs that are neither lists nor tuples")
-    return dict(pairs)
+def _from_fields(parts: list[Any]) -> object:
+    name, fields, elements = parts
+    if type(fields) is not list or len(fields) > _MOST_FIELDS or any(type(one) is not str for one in [name, *fields]):
+        raise TypeError("names that are no text")
+    elements = _only((list,), elements, "elements that are no list")
+    return tuple(elements) if {"count", "index"} & {*fields} else _named(name, *fields)._make(elements)
 
 
 _READERS: dict[str, Callable[[Any], object]] = {

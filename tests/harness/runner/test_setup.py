@@ -19,12 +19,12 @@ from harness.runner import cell, config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
 from harness.runner.setup import check_confinement
-from harness.sandbox.levels import LEVELS
+from harness.sandbox.pool import LEVELS
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.trained import Backbones
 
 QUESTIONS = 2
-REFUSED = r"sandbox level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox doctor.*Linux"
+REFUSED = r"sandbox level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox.*Linux"
 
 
 class Owned(Backbones):

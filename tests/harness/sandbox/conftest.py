@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
-from harness.sandbox.levels import LEVELS, probe
+from harness.sandbox import Execution, Limits, Program, Sandbox
+from harness.sandbox.pool import why_not
 
 SMALL = Limits(cpu_s=1, wall_s=6.0, memory_mib=256)
 PR_SET_CHILD_SUBREAPER = 36
@@ -17,20 +17,12 @@ Execute = Callable[..., Awaitable[Execution]]
 
 
 def need(level: str) -> None:
-    execution = probe(level)
-    if execution.outcome is not Outcome.PASSED:
-        pytest.skip(f"sandbox level {level!r} is not available on this machine: {execution.detail}")
+    if reason := why_not(level):
+        pytest.skip(f"sandbox level {level!r} is not available on this machine: {reason}")
 
 
-@pytest.fixture(params=LEVELS)
+@pytest.fixture(params=["full", pytest.param("rlimit", marks=pytest.mark.nightly)])
 def level(request: pytest.FixtureRequest) -> str:
-    need(request.param)
-    return request.param
-
-
-@pytest.fixture(params=[name for name in LEVELS if name != "rlimit"])
-def strong_level(request: pytest.FixtureRequest) -> str:
-    """A level that confines more than the use of resources."""
     need(request.param)
     return request.param
 
@@ -42,15 +34,9 @@ async def execute(level: str) -> AsyncIterator[Execute]:
 
 
 @pytest.fixture
-async def confined(strong_level: str) -> AsyncIterator[Execute]:
-    async with Sandbox(SMALL, workers=2, level=strong_level) as sandbox:
-        yield runner(sandbox)
-
-
-@pytest.fixture
 async def full() -> AsyncIterator[Execute]:
     need("full")
-    async with Sandbox(SMALL, level="full") as sandbox:
+    async with Sandbox(SMALL, workers=2, level="full") as sandbox:
         yield runner(sandbox)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from harness.sandbox.jail import candidate, checks, grader
-from harness.sandbox.jail.channel import Channel
+from harness.sandbox.jail import candidate, grader
 from harness.sandbox.jail.proxies import Peer
+from harness.sandbox.jail.values import Channel
 
 LIMIT = 1000
 
@@ -142,9 +142,9 @@ class Judge:
     ) -> tuple[grader._Grading, tuple[str, str], bytes]:
         told = {"setup": "", "source": "", "entry_point": "", "show": "", "checks": source, **order}
         conversation = grader._Conversation(ours.fileno(), self._output, LIMIT)
-        prepared = checks.prepare(told["setup"], source, told["entry_point"])
-        grading = grader._Grading(Peer(conversation), prepared)
-        return grading, grading.outcome(conversation, told), bytes(conversation.stdout)
+        prepared = grader.read_checks(told["setup"], source, told["entry_point"])
+        grading = grader._Grading(conversation, prepared)
+        return grading, grading.outcome(told), bytes(conversation.stdout)
 
 
 def _serve(channel: Channel, asked: list[bytes]) -> None:

@@ -31,7 +31,7 @@ from harness.runner.progress import Progress
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from harness.sandbox import cache as module
 from harness.sandbox.cache import CachedSandbox
-from harness.sandbox.levels import LEVELS, probe
+from harness.sandbox.pool import LEVELS, why_not
 from tests.scripted import ScriptedClient, backbones
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
@@ -277,7 +277,7 @@ async def test_the_value_is_read_behind_any_output(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_no_program_writes_into_the_cache(level: str, tmp_path: Path) -> None:
-    if probe(level).outcome is not Outcome.PASSED:
+    if why_not(level):
         pytest.skip(f"sandbox level {level!r} is not available on this machine")
     if level == "rlimit" and os.geteuid() != 0:
         pytest.skip("at level 'rlimit' a program is the user that runs the suite, unless that is root")

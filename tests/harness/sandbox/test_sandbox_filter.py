@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import struct
@@ -67,7 +66,7 @@ def expected(number: int, arguments: list[int]) -> int:
         "sendto": arguments[4] == 0,
         "fcntl": low[1] not in SIGNAL_REQUESTS[:3],
         "ioctl": low[1] not in SIGNAL_REQUESTS[3:],
-    }.get(name, name not in seccomp.FORBIDDEN)
+    }.get(name, name not in linux.FORBIDDEN)
     return ALLOW if allowed else EPERM
 
 
@@ -94,72 +93,6 @@ def test_decisions_by_argument(name: str, arguments: list[int]) -> None:
     assert evaluate(seccomp.program(PID), data) == expected(number, arguments)
 
 
-class Kernel:
-    """Takes filters as the system call does, and decides as documented: the strictest action, of equals the latest."""
-
-    def __init__(self) -> None:
-        self.filters: list[bytes] = []
-
-    def syscall(self, number: ctypes.c_long, mode: ctypes.c_ulong, flags: ctypes.c_ulong, head: bytes) -> int:
-        assert (number.value, mode.value, flags.value) == (linux.number("seccomp"), 1, 0)
-        length, address = struct.unpack("@HP", head)
-        self.filters.append(ctypes.string_at(address, 8 * length))
-        return 0
-
-    def decides(self, data: bytes) -> int:
-        found = [evaluate(code, data) for code in reversed(self.filters)]
-        return min(found, key=lambda action: ctypes.c_int32(action & 0xFFFF0000).value)
-
-
-@pytest.fixture
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    """What holds a program: a part that it inherits, and a part prepared before it is started."""
-    kernel = Kernel()
-    monkeypatch.setattr(seccomp, "_apply", kernel.filters.append)
-    monkeypatch.setattr(seccomp, "libc", kernel)
-    seccomp.install_first_part()
-    apply = seccomp.second_part()
-    monkeypatch.setattr(os, "getpid", lambda: PID)
-    apply()
-    assert len(kernel.filters) == 2
-    return kernel
-
-
-def test_both_parts_together_are_the_whole_filter(in_parts: Kernel) -> None:
-    inspected = {linux.number(name) for name in LOOKED_INTO}
-    for number in (*range(700), 0x40000001, 0xFFFFFFFF):
-        for word in WORDS if number in inspected else [0, PID]:
-            for place in range(6) if number in inspected else [0]:
-                arguments = [0] * place + [word] + [0] * (5 - place)
-                data = struct.pack("<IIQ6Q", number, ARCHITECTURE, 0, *arguments)
-                assert in_parts.decides(data) == evaluate(seccomp.program(PID), data), (number, arguments)
-    data = struct.pack("<IIQ6Q", 1, 0x40000003, 0, *[0] * 6)
-    assert in_parts.decides(data) == KILL
-
-
-def test_either_part_alone_is_not(in_parts: Kernel) -> None:
-    first, second = in_parts.filters
-    unknown = 699
-    for number, of_first, of_second in (
-        *((linux.number("ptrace"), EPERM, ALLOW), (linux.number("setsid"), ALLOW, EPERM), (unknown, ALLOW, ALLOW)),
-        (linux.number("clone3"), ALLOW, ENOSYS),
-    ):
-        data = struct.pack("<IIQ6Q", number, ARCHITECTURE, 0, *[0] * 6)
-        assert (evaluate(first, data), evaluate(second, data)) == (of_first, of_second)
-
-
-def test_further_calls_can_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    filters: list[bytes] = []
-    monkeypatch.setattr(seccomp, "_apply", filters.append)
-    seccomp.install_first_part()
-    seccomp.install_first_part(*seccomp.FILE_ATTRIBUTES)
-    numbers = [linux.number(name) for name in ("fchmod", "fchown", "fsetxattr", "ptrace")]
-    decided = [
-        [evaluate(code, struct.pack("<IIQ6Q", one, ARCHITECTURE, 0, *[0] * 6)) for one in numbers] for code in filters
-    ]
-    assert decided == [[ALLOW, ALLOW, ALLOW, EPERM], [EPERM] * 4]
-
-
 def test_other_architectures_are_ended() -> None:
     data = struct.pack("<IIQ6Q", 1, 0x40000003, 0, *[0] * 6)
     assert evaluate(seccomp.program(PID), data) == KILL
@@ -169,8 +102,8 @@ def test_other_architectures_are_ended() -> None:
 
 def test_what_must_be_closed_is_closed() -> None:
     for name in ("socket", "ptrace", "process_vm_writev", "mount", "unshare", "setns", "keyctl", "bpf", "execve"):
-        assert name in seccomp.FORBIDDEN
-    assert len(set(seccomp.FORBIDDEN)) == len(seccomp.FORBIDDEN)
+        assert name in linux.FORBIDDEN
+    assert len(set(linux.FORBIDDEN)) == len(linux.FORBIDDEN)
 
 
 def test_numbers_are_those_of_the_system_headers() -> None:

@@ -112,7 +112,7 @@ SIGNALS = {
             "import sys\nkind = next(vars(m)['Dismissed'] for m in [*sys.modules.values()] if 'Dismissed' in vars(m))\n"
             "try:\n    answer()\nexcept kind:\n    assert answer"
         ),
-        "harness.sandbox.jail.channel",
+        "harness.sandbox.jail.values",
         "Dismissed",
     ),
 }

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from harness.sandbox import Outcome, Program, Sandbox
-from harness.sandbox.levels import LEVELS
+from harness.sandbox.pool import LEVELS
 from tests.harness.sandbox.battery.entry import CHECKS, NOTHING, ONLY_ITS_OWN, QUICK, RIGHT_PROGRAM, WRITER
 from tests.harness.sandbox.battery.search import IN_EARLIER_CHECKS, IN_EARLIER_PROGRAM, SEARCH
 from tests.harness.sandbox.conftest import need

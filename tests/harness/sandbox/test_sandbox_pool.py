@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox, levels, pool, worker
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox, pool, worker
 from harness.sandbox.worker import Worker
+from tests.harness.sandbox.conftest import need
 
 REPOSITORY = Path(__file__).parents[3]
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
@@ -62,10 +63,7 @@ class Pretending:
 
 
 def pretend(run: Callable[[Program], Awaitable[Execution]], monkeypatch: pytest.MonkeyPatch) -> None:
-    async def started(level: str, limits: Limits, processor: int | None) -> Pretending:
-        return Pretending(run)
-
-    monkeypatch.setattr(pool, "_started", started)
+    monkeypatch.setattr(pool, "Worker", lambda level, limits: Pretending(run))
 
 
 async def test_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +101,7 @@ async def test_a_failure_of_the_sandbox_is_tried_once_more(monkeypatch: pytest.M
 
 async def test_a_worker_that_cannot_start_is_a_sandbox_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Sandbox(SMALL) as sandbox:
-        monkeypatch.setattr(worker, "command", lambda entry: ["/does/not/exist"])
+        monkeypatch.setattr(sys, "executable", "/does/not/exist")
         execution = await sandbox.run(MIXTURE[0])
     assert execution.outcome is Outcome.SANDBOX_ERROR
     assert "/does/not/exist" in execution.detail
@@ -214,12 +212,13 @@ asyncio.run(Sandbox(level={level!r}).run(Program("import time; time.sleep(60)"))
 
 
 def test_programs_die_with_a_killed_harness(
-    strong_level: str, descendants: Callable[[], set[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    descendants: Callable[[], set[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    need("full")
     # What a killed process cannot remove goes with the directory of the test.
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     harness = subprocess.Popen(
-        [sys.executable, "-c", HARNESS.format(level=strong_level)], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HARNESS.format(level="full")], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
     )
     assert harness.stdout is not None
     assert harness.stdout.readline() == "ready\n"
@@ -265,30 +264,29 @@ def test_users_are_told_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         Limits(cpu_s=0)
     with pytest.raises(UserError, match="unknown sandbox level 'docker'; expected one of full"):
         Sandbox(level="docker")
-    broken = Execution(Outcome.SANDBOX_ERROR, "PermissionError: unshare", "")
-    monkeypatch.setattr(levels, "probe", lambda level: broken)
-    levels.best_level.cache_clear()
-    try:
-        with pytest.raises(UserError, match=r"full: PermissionError: unshare; full/bubblewrap: .*run as such a user"):
-            Sandbox()
-    finally:
-        levels.best_level.cache_clear()
+    monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no")
+    with pytest.raises(UserError, match=r"full: unshare: no; rlimit: .*run as such a user"):
+        Sandbox()
 
 
 def test_the_next_best_level_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = levels.probe
-    broken = Execution(Outcome.SANDBOX_ERROR, "PermissionError: unshare", "")
-    passed = Execution(Outcome.PASSED, "", "")
-    monkeypatch.setattr(levels, "probe", lambda level: broken if level == "full" else passed)
-    levels.best_level.cache_clear()
-    assert levels.best_level() == "full/bubblewrap"
-    with pytest.raises(UserError, match=r"'full' does not work here .* offers 'full/bubblewrap'"):
+    monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no" if level == "full" else "")
+    assert pool.best_level() == "rlimit"
+    with pytest.raises(UserError, match=r"'full' does not work here \(unshare: no\).* offers 'rlimit'"):
         Sandbox(level="full")
-    monkeypatch.setattr(levels, "probe", genuine)
-    levels.best_level.cache_clear()
 
 
-def test_throughput(benchmark: Callable[..., list[Execution]]) -> None:
-    programs = [MIXTURE[0]] * 40
-    executions = benchmark(lambda: asyncio.run(_all(2, programs)))
-    assert {execution.outcome for execution in executions} == {Outcome.PASSED}
+def test_why_a_level_does_not_work_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = worker.policy
+    monkeypatch.setattr(worker, "policy", lambda *told: {**genuine(*told), "prefix": "/does/not/exist"})
+    reason = pool.why_not.__wrapped__("full")
+    assert "FileNotFoundError" in reason
+    assert "\n" not in reason
+
+
+async def test_a_program_that_no_worker_takes_is_not_executable() -> None:
+    async with Sandbox(SMALL, workers=1) as sandbox:
+        execution = await sandbox.run(Program("x" * (65 << 20)))
+        assert (await sandbox.run(Program("x = 1"))).outcome is Outcome.PASSED
+    told = f"more than 64 MiB of source, {65 << 20} characters of it the program"
+    assert execution == Execution(Outcome.NOT_EXECUTABLE, told, "")

@@ -243,7 +243,7 @@ PROGRAMS = (
     Entry("another encoder", f"{_ENCODER}{WRONG_PROGRAM}", _ENDS),
     Entry("other operations", f"{WRONG_PROGRAM}{_LOOP}", _ENDS),
     Entry("other code in the loop", f"{WRONG_PROGRAM}{_CODE}", (WRONG, RAISED, WALL), limits=WAITING),
-    Entry("no built-ins at all", _NO_BUILTINS, (WRONG, RAISED, KILLED), kind=29),
-    Entry("traced frames", f"{WRONG_PROGRAM}{_TRACE}", (WRONG, RAISED), kind=30),
+    Entry("no built-ins at all", _NO_BUILTINS, (WRONG, RAISED, KILLED)),
+    Entry("traced frames", f"{WRONG_PROGRAM}{_TRACE}", (WRONG, RAISED)),
     Entry("an audit that exits", _AUDIT, (WRONG, RAISED)),
 )

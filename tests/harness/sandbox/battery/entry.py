@@ -51,7 +51,6 @@ class Entry:
             which of two limits is reached first, decides.
         checks: What it is checked with.
         setup: What runs before the program and before the checks.
-        kind: Which of :data:`tests.harness.sandbox.battery.KINDS` it belongs to, ``None`` where to none.
         right: A program that passes the same checks; may be empty where ``ends`` is ``PASSED``.
         fools: Whether a judge that runs program and checks in one process lets it pass.
         rlimit: Outcomes at level ``rlimit`` where they are others, or why nothing is promised there.
@@ -65,7 +64,6 @@ class Entry:
     ends: tuple[Outcome, ...]
     checks: str = CHECKS
     setup: str = ""
-    kind: int | None = None
     right: str = RIGHT_PROGRAM
     fools: bool = False
     rlimit: tuple[Outcome, ...] | str = ()

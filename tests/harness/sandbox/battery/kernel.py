@@ -178,8 +178,8 @@ def f(x):
 """
 
 
-def _denied(name: str, source: str, kind: int | None = None, rlimit: str = "") -> Entry:
-    return Entry(name, source, (PASSED,), checks=NOTHING, kind=kind, rlimit=rlimit)
+def _denied(name: str, source: str, rlimit: str = "") -> Entry:
+    return Entry(name, source, (PASSED,), checks=NOTHING, rlimit=rlimit)
 
 
 def _ended(name: str, code: str) -> Entry:
@@ -188,17 +188,17 @@ def _ended(name: str, code: str) -> Entry:
 
 
 PROGRAMS = (
-    _denied("tracing, reading and ending other processes", _OTHER_PROCESSES, 34, OPEN_PROCESSES),
-    _denied("new processes and programs by system call", _NEW_PROCESSES, 14, OPEN_PROCESSES),
-    _denied("mounts, roots, namespaces", _PLACES, 36, OPEN_PROCESSES),
-    _denied("keys, filters, rings, modules, clocks", _MACHINERY, None, OPEN_PROCESSES),
-    _denied("memory that no limit counts", _UNCOUNTED, None, OPEN_PROCESSES),
-    _denied("taking the confinement back", _BACK, None, OPEN_PROCESSES),
+    _denied("tracing, reading and ending other processes", _OTHER_PROCESSES, OPEN_PROCESSES),
+    _denied("new processes and programs by system call", _NEW_PROCESSES, OPEN_PROCESSES),
+    _denied("mounts, roots, namespaces", _PLACES, OPEN_PROCESSES),
+    _denied("keys, filters, rings, modules, clocks", _MACHINERY, OPEN_PROCESSES),
+    _denied("memory that no limit counts", _UNCOUNTED, OPEN_PROCESSES),
+    _denied("taking the confinement back", _BACK, OPEN_PROCESSES),
     _denied("another user", _USERS),
     _denied("raised limits", _LIMITS),
-    _denied("sockets of the library", _SOCKETS, 38, OPEN_NETWORK),
-    _denied("sockets by system call", _SOCKET_CALLS, 38, OPEN_NETWORK),
-    _denied("shared memory, semaphores and programs of the library", _LIBRARY, None, OPEN_PROCESSES),
+    _denied("sockets of the library", _SOCKETS, OPEN_NETWORK),
+    _denied("sockets by system call", _SOCKET_CALLS, OPEN_NETWORK),
+    _denied("shared memory, semaphores and programs of the library", _LIBRARY, OPEN_PROCESSES),
     # The number 20, or 39 in the table for short pointers, asks for the process id.
     _ended("system call of another architecture", "b814000000cd80c3"),
     _ended("system call of another table", "b8270000400f05c3"),

@@ -1,0 +1,220 @@
+"""The fork server: the warm process that programs are forked from; it knows no program, no check and no output.
+
+It keeps one confined process ready, which waits for a program. The process of the checks (:mod:`.grader`) asks for it
+and is handed both its connections; what goes over them does not come by here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import itertools
+import marshal
+import math
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any, NoReturn
+
+from . import candidate, linux
+from .confinement import FULL, RLIMIT, Policy, confine_fork_server, file_rules, isolate, keep_only
+from .values import LONGEST_ORDER, Channel, Dismissed
+
+# What the other side may say: hand over the process that is ready; end it; its connection has ended.
+START, END, GONE = b"s", b"e", b"g"
+WALL, CROWDED = "wall", "crowded"
+# What a work directory may hold: in a private root the kernel counts, elsewhere this process looks now and then.
+BOX_ENTRIES, BOX_BYTES = 1000, 16 << 20
+_WATCH_MS = 50
+# From the end of a connection to the end of its process, where one follows.
+_PATIENCE_S, _PAUSE_S = 2.0, 0.0005
+# What programs and checks are likely to import. Not random: it would draw a new seed in every child.
+_LIKELY = "bisect collections copy functools heapq itertools json math operator re string typing"
+
+
+def main() -> None:
+    """Run a worker, from its first process on: take a policy, then grade one order after the other.
+
+    It ends with the connection, without a slow farewell.
+    """
+    parent = Channel(0)
+    try:
+        # The other end is the process that started this one.
+        policy = Policy(**marshal.loads(parent.receive()))  # noqa: S302
+        control, theirs = socket.socketpair()
+        me = os.getpid()
+        # Before anything else: nothing that arrives here later is ever in the memory of a program.
+        server = os.fork()
+        if server == 0:
+            _serve(policy, theirs, me)
+        theirs.close()
+        # Not earlier either: the less a process holds, the sooner it is copied.
+        from .grader import Grader
+
+        with contextlib.closing(Grader(policy, control, server)) as grader:
+            parent.send(marshal.dumps({}))
+            while True:
+                parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302
+    except (EOFError, Dismissed):
+        pass
+    except BaseException as error:
+        parent.send(_failure(error))
+    os._exit(0)
+
+
+def preload() -> None:
+    """Import what is likely to be asked for; a program that does not import a module does not see its name."""
+    for name in _LIKELY.split():
+        importlib.import_module(name)
+
+
+def _failure(error: BaseException) -> bytes:
+    return marshal.dumps({"failure": f"{type(error).__name__}: {error}"})
+
+
+def _serve(policy: Policy, control: socket.socket, parent: int) -> NoReturn:
+    """Go on as the fork server until the other side is gone."""
+    channel = Channel(control.fileno())
+    try:
+        for number in range(2):
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+        keep_only([control.fileno()])
+        if policy.level == FULL:
+            # Goes on as the first process of new namespaces: with it, everything in there ends.
+            isolate(policy)
+            linux.dying_with_parent()(parent)
+            first = os.fork()
+            if first != 0:
+                os.waitpid(first, 0)
+                os._exit(0)
+            linux.dying_with_parent()(0)
+        server = _ForkServer(policy, control)
+    except BaseException as error:
+        channel.send(_failure(error))
+        os._exit(1)
+    channel.send(marshal.dumps({}))
+    try:
+        while server.serve():
+            pass
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}".encode())
+    os._exit(0)
+
+
+class _ForkServer:
+    def __init__(self, policy: Policy, control: socket.socket) -> None:
+        self._policy = policy
+        self._control = control
+        preload()
+        candidate.rehearse()
+        self._rules, self._pinned = file_rules(policy, policy.box)
+        self._nothing = os.open(os.devnull, os.O_RDWR)
+        os.chdir(policy.box)
+        self._state_of_box = self._look_at_box()
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+        self._confine_program = confine_fork_server(policy, self._rules)
+        candidate.prepare()
+        gc.disable()
+        gc.collect()
+        # Nothing of what is there now is ever garbage, and looking at it would copy it into every child.
+        gc.freeze()
+
+    def serve(self) -> bool:
+        """Get a process ready, hand it over when asked to, and say how it ended; False at the end of service.
+
+        The reply says ``status`` as from ``wait``, ``cpu_s`` used, ``cut`` where the clock or too many files were the
+        end of it, ``deserted`` where it lived on without its connection, and ``soiled`` where files are left.
+        """
+        connection, theirs = socket.socketpair()
+        output, output_end = os.pipe()
+        me = os.getpid()
+        child = os.fork()
+        if child == 0:
+            self._become_program(me, theirs.fileno(), output_end)
+        theirs.close()
+        os.close(output_end)
+        if self._control.recv(1) != START:
+            self._end(child)
+            return False
+        socket.send_fds(self._control, [START], [connection.fileno(), output])
+        connection.close()
+        os.close(output)
+        found = self._wait(child)
+        # What it may have left; at ``full`` it could start nothing.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
+        try:
+            found["soiled"] = self._look_at_box() != self._state_of_box
+        except OSError:
+            found["soiled"] = True
+        if found["soiled"] and not found["cut"] and self._is_crowded(uncountable=False):
+            found["cut"] = CROWDED
+        Channel(self._control.fileno()).send(marshal.dumps(found))
+        return True
+
+    def _become_program(self, parent: int, connection: int, output: int) -> NoReturn:
+        channel = Channel(connection)
+        try:
+            for number, descriptor in enumerate((self._nothing, output, self._nothing)):
+                os.dup2(descriptor, number)
+            keep_only([connection, *self._pinned, *([] if self._rules is None else [self._rules])])
+            os.setsid()
+            self._confine_program(parent)
+        except BaseException as error:
+            channel.send(candidate.UNCONFINED + f"{type(error).__name__}: {error}".encode())
+            os._exit(1)
+        candidate.run(channel)
+
+    def _wait(self, child: int) -> dict[str, Any]:
+        """Wait until a program is to end, or for its time, or for too many files, and bring its end about."""
+        deadline, cut = time.monotonic() + self._policy.limits["wall_s"], ""
+        step = _WATCH_MS if self._policy.level == RLIMIT else math.inf
+        while not cut and not self._poll.poll(min(step, max(0.0, deadline - time.monotonic()) * 1000)):
+            cut = WALL if time.monotonic() >= deadline else CROWDED if self._is_crowded(uncountable=True) else ""
+        if cut:
+            # The other side notices, and says so.
+            os.kill(child, signal.SIGKILL)
+        word = self._control.recv(1)
+        if not word:
+            self._end(child)
+            os._exit(0)
+        ended, is_gone = 0, word == GONE and not cut
+        patience = time.monotonic() + _PATIENCE_S
+        while is_gone and not ended and time.monotonic() < patience:
+            ended, status, usage = os.wait4(child, os.WNOHANG)
+            if not ended:
+                time.sleep(_PAUSE_S)
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            _, status, usage = os.wait4(child, 0)
+        cpu_s = usage.ru_utime + usage.ru_stime
+        return {"status": status, "cpu_s": cpu_s, "cut": cut, "deserted": is_gone and not ended}
+
+    def _end(self, child: int) -> None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    def _look_at_box(self) -> tuple[object, ...]:
+        box = self._policy.box
+        found = os.stat(box)
+        attributes = os.listxattr(box) if hasattr(os, "listxattr") else []
+        return found.st_mode, found.st_uid, found.st_gid, attributes, os.listdir(box)
+
+    def _is_crowded(self, *, uncountable: bool) -> bool:
+        """Whether files are too many or too large, at ``rlimit``; ``uncountable`` is the answer where some hide."""
+        entries = size = 0
+        pending = [self._policy.box] if self._policy.level == RLIMIT else []
+        try:
+            while pending and entries <= BOX_ENTRIES and size <= BOX_BYTES:
+                with contextlib.suppress(FileNotFoundError), os.scandir(pending.pop()) as found:
+                    for entry in itertools.islice(found, BOX_ENTRIES + 1):
+                        entries += 1
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                        pending += [entry.path] if entry.is_dir(follow_symlinks=False) else []
+        except OSError:
+            return uncountable
+        return entries > BOX_ENTRIES or size > BOX_BYTES
