@@ -190,7 +190,7 @@ def _under_way(server: Server, run: Run) -> Iterator[Path]:
     """Another run, from the first call of a cell on to its end; the folder of that cell."""
     server.behave(Manners(delay_s=_TIMEOUT_S))
     other = run.start()
-    while not (found := [*run.folder.rglob("calls.jsonl")]):
+    while not (found := [*run.folder.rglob("calls.sqlite")]):
         time.sleep(0.1)
     yield found[0].parent
     said, _ = other.communicate()
@@ -205,7 +205,7 @@ def _full_disk(server: Server, run: Run) -> tuple[int, str]:
     server.behave(Manners(delay_s=0.2))
     try:
         process = run.start()
-        while process.poll() is None and not any(results.rglob("calls.jsonl")):
+        while process.poll() is None and not any(results.rglob("calls.sqlite")):
             time.sleep(0.05)
         (results / "filler").write_bytes(bytes(shutil.disk_usage(results).free - _ROOM))
         said, _ = process.communicate()

@@ -71,12 +71,12 @@ def made_up(seed: str, length: int) -> str:
 
 
 async def cell(number: int, folder: Path) -> None:
-    """Answer and grade so many questions, seal the log and write the tables."""
+    """Answer and grade so many questions, log the calls and write the tables."""
     items = [
         Item(id=f"q{n}", benchmark="toy", question=made_up(f"question {n}", QUESTION), gold="") for n in range(number)
     ]
     attempts = AttemptLog(folder / "attempts.jsonl")
-    with CallLog(folder / "calls.jsonl") as log:
+    with CallLog(folder / "calls.sqlite") as log:
         async with ChatClient({"canned": simulated()}, log, attempts, in_process=Canned()) as client:
             nothing: dict[str, Any] = {"tools": None, "code_tools": None, "embeddings": None}
             runtime = Runtime(
@@ -88,8 +88,7 @@ async def cell(number: int, folder: Path) -> None:
                 **nothing,
             )
             progress = Progress("toy", number)
-            answered = await evaluate(Chain(), items, runtime, progress, in_flight=IN_FLIGHT, folder=folder)
-        log.seal(answered.keys)
+            answered = await evaluate(Chain(), items, runtime, progress, in_flight=IN_FLIGHT)
     results.write(folder, answered, {"cell": "toy"})
     attempts.close()
 

@@ -41,9 +41,8 @@ _TIMED = [
     ("decisions", "baselines.masrouter.router", "Router.decide"),
     ("decisions", "baselines.puppeteer.policy", "Snapshot.log_probs"),
     *(("updates", f"{room}.method", "learn") for room in ("gmr", "baselines.masrouter", "baselines.puppeteer")),
-    ("call log", "harness.llm.running_log", "RunningLog.write"),
+    ("call log", "harness.llm.call_log", "CallLog._commit"),
     ("call log", "harness.llm.call_log", "CallLog.get"),
-    ("call log", "harness.llm.call_log", "CallLog.seal"),
     ("tables", "harness.runner.cell", "write"),
 ]
 PHASES = [*dict.fromkeys(name for name, _, _ in _TIMED), "programs and Math-Verify", "everything else"]

@@ -201,7 +201,7 @@ async def test_the_same_call_is_made_as_often_as_it_is_asked(tmp_path: Path) -> 
     model = load_backbones(ROOT / "config" / "backbones.yaml")["llama-3.2-3B"].model
     request = Request(model, None, (Message("user", "?"),))
     answering, attempts = Backbones(), AttemptLog(tmp_path / "attempts.jsonl")
-    with CallLog(tmp_path / "calls.jsonl") as log:
+    with CallLog(tmp_path / "calls.sqlite") as log:
         async with AskingAlways({"llama-3.2-3B": simulated()}, log, attempts, in_process=answering) as client:
             await client.complete("llama-3.2-3B", request)
             await asyncio.gather(*(client.complete("llama-3.2-3B", request) for _ in range(2)))

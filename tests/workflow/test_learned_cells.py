@@ -14,7 +14,7 @@ from harness.benchmarks.prepare import prepare
 from harness.files import ROOT
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.harness.llm.logged import running
+from tests.harness.llm.logged import calls_of
 
 CELL = Cell("gmr", "gsm_hard", "pool", 0)
 FOLDER = layout.cell("smoke", CELL)
@@ -62,7 +62,7 @@ def test_a_training_killed_half_way_ends_in_the_same_bytes(tmp_path: Path) -> No
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (place / FOLDER / "run.json").exists()
-    kept = len(running(place / FOLDER / "calls.jsonl"))
+    kept = len(calls_of(place / FOLDER / "calls.sqlite"))
     # What it embedded is cached by now, so this process may never load the sentence encoder.
     assert start(place, 2).wait(timeout=120) == 0
     assert start(tmp_path / "undisturbed", 1).wait(timeout=120) == 0

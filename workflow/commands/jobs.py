@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from pathlib import Path
 from typing import Annotated
@@ -119,11 +118,15 @@ def _unmake(cell: Path) -> None:
 @app.command("retry-errors")
 def retry_errors(preset: PresetName) -> None:
     """Forget the failed calls of a preset, so that the next run asks them again; a training beside them starts over."""
-    from harness.llm.call_log import drop_errors, failed_calls, logs_below
+    from harness.llm.call_log import CallLog, CallLogReader, logs_below
 
     config.check_presets([preset])
     total = 0
-    for log in logs_below(layout.RESULTS / preset / "cells"):
-        if failed_calls(log):
-            total += drop_errors(log, before=functools.partial(_unmake, log.parent))
+    for path in logs_below(layout.RESULTS / preset / "cells"):
+        with CallLogReader(path) as log:
+            if not log.failed():
+                continue
+        with CallLog(path) as log:
+            _unmake(path.parent)
+            total += log.forget_failed()
     typer.echo(f"{total} failed calls forgotten; the next run of the preset asks them again")
