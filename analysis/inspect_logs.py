@@ -6,6 +6,7 @@ what it took. Times, hosts and random ids are left out or follow from the run id
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import tempfile
 import zipfile
@@ -176,7 +177,7 @@ class _Sample:
             scores=scores,
             metadata={
                 "status": record.verdict.status.value,
-                **{name: getattr(totals, name) for name in totals.__dataclass_fields__},
+                **dataclasses.asdict(totals),
                 "steps": [_decisions(step) for step in record.steps],
             },
             events=list(self._events(scores[CORRECTNESS])),

@@ -136,7 +136,7 @@ def inspect_logs(
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
     from analysis.inspect_logs import write_cell
-    from analysis.trajectories.cells import questions
+    from analysis.trajectories import questions
 
     chosen = preset_of(preset, overrides)
     runs = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*/run.json"))
