@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import tempfile
 import zipfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,7 +77,7 @@ def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) ->
 
 def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
     kind = "simulated" if run.simulated else "real"
-    settings = {"backbone": run.backbone, "seed": run.seed}
+    right = sum(sample.scores is not None and sample.scores[CORRECTNESS].value == CORRECT for sample in samples)
     spec = logs.EvalSpec(
         eval_id=run.run_id[:_ID_LENGTH],
         run_id=run.run_id[:_ID_LENGTH],
@@ -89,7 +88,7 @@ def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
         task_version=run.rule_version,
         task_args={"benchmark": run.benchmark},
         solver=run.method,
-        solver_args=settings,
+        solver_args={"backbone": run.backbone, "seed": run.seed},
         tags=[kind, f"preset:{run.preset}", f"method:{run.method}", f"seed:{run.seed}"],
         dataset=logs.EvalDataset(
             name=run.benchmark_title,
@@ -105,8 +104,17 @@ def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
     return logs.EvalLog(
         status="success",
         eval=spec,
-        plan=logs.EvalPlan(name=run.method, steps=[logs.EvalPlanStep(solver=run.method, params=settings)]),
-        results=_results(samples),
+        results=logs.EvalResults(
+            total_samples=len(samples),
+            completed_samples=len(samples),
+            scores=[
+                logs.EvalScore(
+                    name=CORRECTNESS,
+                    scorer=CORRECTNESS,
+                    metrics={"accuracy": logs.EvalMetric(name="accuracy", value=right / len(samples))},
+                )
+            ],
+        ),
         stats=logs.EvalStats(
             started_at=_TIME.isoformat(),
             completed_at=_TIME.isoformat(),
@@ -124,33 +132,10 @@ def _about(run: Run) -> dict[str, Any]:
         **{name: getattr(run, name) for name in names},
         "method": run.method_title,
         "notes": list(run.notes),
-        "data": {"checksum": run.data.checksum, "splits": run.data.splits, "split_checksum": run.data.split_checksum},
+        "data": dataclasses.asdict(run.data),
         "backbones": {key: dict(one) for key, one in run.backbones.items()},
         "times": "left out, for they are no part of a result; see timing.json of the cell",
     }
-
-
-def _results(samples: Sequence[logs.EvalSample]) -> logs.EvalResults:
-    n = len(samples)
-    scores = [sample.scores or {} for sample in samples]
-    found = {
-        CORRECTNESS: {"accuracy": sum(one[CORRECTNESS].value == CORRECT for one in scores) / n},
-        STATUS: {key: count / n for key, count in sorted(Counter(str(one[STATUS].value) for one in scores).items())},
-    }
-    return logs.EvalResults(
-        total_samples=n,
-        completed_samples=n,
-        scores=[
-            logs.EvalScore(
-                name=name,
-                scorer=name,
-                scored_samples=n,
-                unscored_samples=0,
-                metrics={key: logs.EvalMetric(name=key, value=value) for key, value in metrics.items()},
-            )
-            for name, metrics in found.items()
-        ],
-    )
 
 
 class _Sample:
@@ -163,7 +148,7 @@ class _Sample:
         self._count = 0
 
     def made(self) -> logs.EvalSample:
-        record, item, totals = self._record, self._record.item, self._record.totals
+        record, item = self._record, self._record.item
         said = [one for step in record.steps for one in step.calls] + list(record.final)
         scores = _scores(record)
         return logs.EvalSample(
@@ -172,14 +157,10 @@ class _Sample:
             input=plain(item.question),
             choices=[plain(option) for option in item.options] or None,
             target=plain(item.gold),
-            messages=[*self._prompt(said[-1]), self._reply(said[-1])] if said else [],
+            messages=self._conversation(said[-1]) if said else [],
             output=self._output(plain(record.answer), said[-1]) if said else models.ModelOutput(),
             scores=scores,
-            metadata={
-                "status": record.verdict.status.value,
-                **dataclasses.asdict(totals),
-                "steps": [_decisions(step) for step in record.steps],
-            },
+            metadata=dataclasses.asdict(record.totals),
             events=list(self._events(scores[CORRECTNESS])),
             model_usage=_sums((self._model(one), _usage(one)) for one in said),
             uuid=self._id(),
@@ -229,8 +210,8 @@ class _Sample:
             return [models.ChatMessageUser(content=_UNKNOWN, id=self._id())]
         return [_MESSAGES[one.role](content=plain(one.content), id=self._id()) for one in said.messages]
 
-    def _reply(self, said: Said) -> models.ChatMessageAssistant:
-        return models.ChatMessageAssistant(content=_text(said), id=self._id())
+    def _conversation(self, said: Said) -> list[models.ChatMessage]:
+        return [*self._prompt(said), models.ChatMessageAssistant(content=_text(said), id=self._id())]
 
     def _output(self, text: str, said: Said) -> models.ModelOutput:
         name = self._model(said)
@@ -318,20 +299,3 @@ def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
 def _spent(said: Sequence[Said]) -> str:
     prompt, completion = sum(one.call.prompt_tokens for one in said), sum(one.call.completion_tokens for one in said)
     return f"**took** {prompt:,} + {completion:,} tokens, cost {sum(one.call.cost for one in said):.3g}"
-
-
-def _decisions(step: Step) -> dict[str, Any]:
-    """The same as numbers, for who reads logs with a program."""
-    chosen = [one for one in (step.role, step.backbone, *step.choices) if one is not None]
-    names = ("name", "slot", "options", "probability")
-
-    def gate(one: Gate | None) -> dict[str, Any] | None:
-        return None if one is None else {"open": one.is_open, "probability": one.probability}
-
-    return {
-        "step": step.number,
-        "choices": [{**{key: getattr(one, key) for key in names}, "choice": plain(one.choice)} for one in chosen],
-        "retrieved": {str(number): gate(one) for number, one in step.retrieved.items()},
-        "written": gate(step.written),
-        "halted": gate(step.halted),
-    }

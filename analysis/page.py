@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
+
+import pandas as pd
+from markdown_it import MarkdownIt
 
 from analysis import registry, results
 from analysis.provenance import served, short, table_run_id
@@ -27,9 +30,6 @@ from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.ledger import ledger
 from harness.yaml_files import parse
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DEVIATIONS = ROOT / "docs" / "deviations.md"
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
@@ -172,9 +172,9 @@ def _claims(folder: Path) -> dict[str, Any] | None:
 def _texts(folder: Path) -> list[dict[str, Any]]:
     found = []
     for name, words in _TEXTS.items():
-        if files := _there(folder, [f"{name}.md", f"{name}.csv", f"{name}_curves.svg"]):
-            text = _html((folder / f"{name}.md").read_text(encoding="utf-8"))
-            found.append({"title": words, "files": files, "text": text})
+        if (path := folder / f"{name}.md").is_file():
+            files = _there(folder, [path.name, f"{name}.csv", f"{name}_curves.svg"])
+            found.append({"title": words, "files": files, "text": _html(path.read_text(encoding="utf-8"))})
     return found
 
 
@@ -183,8 +183,6 @@ def _html(markdown: str, below: int = 2) -> str:
 
     A link to another document stays as its words, for that is not beside the page.
     """
-    from markdown_it import MarkdownIt
-
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(markdown)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -242,17 +240,13 @@ def _listed(values: Iterable[str]) -> str:
 def _spent(cells: Sequence[Cell]) -> str:
     frame = ledger([cell.folder for cell in cells])
     titles = {key: entry.title for key, entry in config.methods().items()}
-    frame.index = [
-        " ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)
-    ]
-    frame.columns = [str(name).replace("_", " ") for name in frame.columns]
-    return _as_html(frame.reset_index(names="method"), {"cost": "{:.4f}".format})
+    names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
+    told = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
+    return _as_html(pd.DataFrame({**told, "cost": frame["cost"].map("{:.4f}".format)}).assign(method=names), "method")
 
 
 def _licensed(cells: Sequence[Cell]) -> dict[str, str]:
     """Who answered and what was asked, and under which licence weights and questions are published."""
-    import pandas as pd
-
     known = parse(ROOT / "config" / "licences.yaml")
     answered = sorted({(key, served(one)) for cell in cells for key, one in cell.run.backbones.items()})
     asked = {cell.run.benchmark: cell.run for cell in cells}
@@ -267,17 +261,16 @@ def _licensed(cells: Sequence[Cell]) -> dict[str, str]:
             for key, run in asked.items()
         ],
     }
-    return {name: _as_html(pd.DataFrame(of).fillna("")) for name, of in rows.items()}
+    return {name: _as_html(pd.DataFrame(of).fillna(""), next(iter(of[0]))) for name, of in rows.items()}
 
 
-def _as_html(frame: pd.DataFrame, formats: Any = None) -> str:
-    return str(frame.to_html(index=False, border=0, justify="unset", formatters=formats))
+def _as_html(frame: pd.DataFrame, first: str) -> str:
+    with pd.option_context("display.max_colwidth", None):
+        return str(frame.set_index(first).reset_index().to_html(index=False, border=0, justify="unset"))
 
 
 def _identities(cells: Sequence[Cell], warned: str) -> str:
     """What identifies every cell, as CSV."""
-    import pandas as pd
-
     names = ("cell", "method", "benchmark", "backbone", "seed", "simulated", "run_id", "config_hash", "code")
     rows = [
         {
