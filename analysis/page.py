@@ -165,7 +165,7 @@ def _claims(folder: Path) -> dict[str, Any] | None:
     if "claims.html" not in files:
         return None
     summary, begin, judged = _body(folder / "claims.html").partition("<h2>")
-    below = (begin + judged).replace("<h2>", "<h4>").replace("</h2>", "</h4>")
+    below = (begin + judged).replace("<h2>", "<h3>").replace("</h2>", "</h3>")
     return {"files": files, "summary": re.sub(r"<h1>.*?</h1>", "", summary), "judged": below}
 
 
@@ -213,7 +213,7 @@ def _deviations(cells: Sequence[Cell]) -> dict[str, Any]:
     return {
         "number": len(ids),
         "table": _html(f"| Of | Entries |\n|---|---|\n{table}"),
-        "entries": _html("".join(one for one in entries if one.split()[1] in ids), below=1),
+        "entries": _html("".join(one for one in entries if one.split()[1] in ids), below=0),
     }
 
 
