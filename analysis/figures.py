@@ -1,4 +1,4 @@
-"""A figure as a reader sees it, and its files: PDF, PNG and the CSV behind it, the same bytes for the same figure."""
+"""A figure as a reader sees it, and its files: PDF, PNG, SVG and the CSV behind it, the same bytes each time."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def write(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def pictures(figure: Figure) -> dict[str, bytes]:
-    """The picture by file ending, ``pdf`` and ``png``, whatever the clock says; both carry their caption as text."""
+    """The picture by file ending, ``pdf``, ``png`` and ``svg``, whatever the clock says; all carry their caption."""
     origin = "; ".join(f"{name}: {value}" for name, value in figure.provenance)
     title = ". ".join(part for part in (figure.label, figure.warning, origin) if part)
     with _style():
@@ -91,6 +91,7 @@ def pictures(figure: Figure) -> dict[str, bytes]:
         return {
             "pdf": _saved(made, "pdf", {"Title": title, "Subject": figure.caption, **_NO_CLOCK}),
             "png": _saved(made, "png", {"Title": title, "Description": figure.caption, "Software": None}),
+            "svg": _saved(made, "svg", {"Title": title, "Description": figure.caption, "Creator": None, "Date": None}),
         }
 
 

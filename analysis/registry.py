@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from analysis.figures import Figure
     from analysis.tables import Table
 
-ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md", "html"), "figure": ("pdf", "png", "csv")}
+ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md", "html"), "figure": ("pdf", "png", "svg", "csv")}
 
 
 @dataclass(frozen=True, slots=True)

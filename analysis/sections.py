@@ -42,7 +42,10 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "halting_training": "Training with and without halting",
     },
     "Roles": {"roles13": "13 of the 26 roles", "role_pool": "The roles of the benchmark's domain alone"},
-    "Training": {"training_budget": "What every learner learned from"},
+    "Training": {
+        "training_budget": "What every learner learned from",
+        "training_curves": "What every policy gained, epoch by epoch",
+    },
     "Seeds": {"seed_variance": "Mean and deviation over three trainings"},
     OTHER: {
         "leak_report": "Near-duplicates between training and test",

@@ -49,7 +49,7 @@ def figure() -> Figure:
 
 def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) -> None:
     written = figures.write(figure, tmp_path, "sub/tiny")
-    assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png"]
+    assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg"]
     for path in written:
         assert b"SIMULATED" in path.read_bytes()
     assert SIMULATED in words(figure)

@@ -34,7 +34,7 @@ from tests.analysis.learned import WriteCell, table
 Draw = tuple[int, str, int, str, int, float]
 MakeCell = Callable[..., Path]
 LN2 = math.log(2)
-PICTURES = (".png", ".pdf")
+PICTURES = (".png", ".pdf", ".svg")
 
 
 def decisions(question: int, *rows: Draw) -> list[dict[str, Any]]:

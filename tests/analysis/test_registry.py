@@ -132,5 +132,5 @@ def test_the_page_on_artefacts_names_them_all() -> None:
 
 def test_every_kind_has_the_formats_asked_for() -> None:
     assert set(ENDINGS["table"]) >= {"tex", "csv", "md"}
-    assert set(ENDINGS["figure"]) == {"pdf", "png", "csv"}
-    assert artefact("pareto_he").files == ["pareto_he.pdf", "pareto_he.png", "pareto_he.csv"]
+    assert set(ENDINGS["figure"]) == {"pdf", "png", "svg", "csv"}
+    assert artefact("pareto_he").files == ["pareto_he.pdf", "pareto_he.png", "pareto_he.svg", "pareto_he.csv"]

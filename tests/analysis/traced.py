@@ -68,4 +68,4 @@ def files(module: str, folders: Iterable[Path], **options: str) -> bytes:
     """Every file of a figure, one after the other."""
     figure = import_module(module).build(Source.of(list(folders), **options))
     made = figures.pictures(figure)
-    return made["png"] + made["pdf"] + csv.render(figure).encode()
+    return made["png"] + made["pdf"] + made["svg"] + csv.render(figure).encode()

@@ -28,7 +28,7 @@ case "$3" in
   data) make="results/$5/data/$7.json results/$5/data/$7.items.jsonl" ;;
   world) make="results/$5/world.json" ;;
   health) make="results/$5/served/$7.json" ;;
-  report) make="" ; for kind in tex csv md html pdf png; do make="$make reports/$6/$4.$kind"; done ;;
+  report) make="" ; for kind in tex csv md html pdf png svg; do make="$make reports/$6/$4.$kind"; done ;;
   cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json"
     for name in items calls decisions training training_calls training_decisions; do
       make="$make $folder/$name.parquet"

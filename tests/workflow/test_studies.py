@@ -9,7 +9,7 @@ import pytest
 
 from harness.files import ROOT
 
-FILES = ["learning.md", "learning.csv", *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "png"))]
+FILES = ["learning.md", "learning.csv", *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "png", "svg"))]
 
 
 @pytest.mark.parametrize(("preset", "single", "learned"), [("learning", 10, 130), ("learning_baselines", 10, 80)])

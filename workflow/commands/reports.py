@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import config, layout
 from harness.yaml_files import parse
@@ -102,26 +104,55 @@ def claims(
 
 
 @app.command(rich_help_panel=JOB)
-def site(preset: PresetName, overrides: Overrides = None) -> None:
-    """Make the site of a preset from whatever is finished of it: reports/PRESET/index.html, to be opened from the disk.
+def page(preset: PresetName, overrides: Overrides = None) -> None:
+    """Make the page of a preset from whatever is finished of it: reports/PRESET/index.html, to be opened from the disk.
 
     It shows the tables and figures that are made, and names those that are not.
     """
-    from analysis.site.build import build
-    from analysis.site.exhibits import is_made
-    from analysis.site.source import Finished
+    from analysis.page import write
     from workflow.shown import shown
 
     chosen = preset_of(preset, overrides)
-    finished = Finished.of(chosen, shown(chosen))
-    written = build(finished)
-    missing = [one.key for one in finished.artefacts if not is_made(one, finished)]
-    size = sum(path.stat().st_size for path in written)
-    if finished.missing:
-        logging.info("%d of %d cells are not finished", len(finished.missing), len(finished.missing + finished.cells))
-    if missing:
-        logging.info("not made yet: %s", ", ".join(missing))
-    logging.info("%s: %d files, %.1f MB", finished.folder / "index.html", len(written), size / 1e6)
+    artefacts, cells = write(chosen, shown(chosen))
+    if cells:
+        logging.info("%d cells are not finished", len(cells))
+    if artefacts:
+        logging.info("not made yet: %s", ", ".join(artefacts))
+    logging.info("%s", layout.report(preset, "index.html"))
+
+
+@app.command("inspect", rich_help_panel=JOB)
+def inspect_logs(
+    preset: PresetName,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only cells of this method; may be repeated.", show_default=False)
+    ] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Write the trajectories of every finished cell as a log of Inspect, for `inspect view`: reports/PRESET/inspect.
+
+    Needs the extra `inspect` (pip install -e '.[inspect]').
+    """
+    if importlib.util.find_spec("inspect_ai") is None:
+        raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
+    from analysis.inspect_logs import write_cell
+    from analysis.trajectories import questions
+
+    chosen = preset_of(preset, overrides)
+    runs = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*/run.json"))
+    cells = [cell for run in runs if (cell := layout.cell_of(run.parent)) is not None]
+    lacking = [key for key in method or ["its cells"] if key not in {cell.method for cell in cells}]
+    if lacking and (method or not cells):
+        raise UserError(
+            f"nothing of {lacking[0]} is finished in preset {chosen.name}; run it with "
+            f"`snakemake --cores all {layout.report(chosen.name, 'main_table.md')}`"
+        )
+    folder = layout.REPORTS / preset / "inspect"
+    asked = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in cells)}
+    for cell in cells:
+        if method is None or cell.method in method:
+            logging.info("%s: %s", cell, write_cell(preset, cell, folder, asked[cell.benchmark]))
+    logging.info("inspect view --log-dir %s", folder)
 
 
 @app.command(rich_help_panel=JOB)

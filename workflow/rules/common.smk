@@ -239,7 +239,7 @@ def everything_asked(wildcards):
 
 
 def everything(chosen):
-    """Every report of a preset but the site of them all; of a study, its own and the tables of its cells."""
+    """Every report of a preset but the page of them all; of a study, its own and the tables of its cells."""
     files = [file for name in shown(chosen) for file in ARTEFACTS[name].files]
     own = LEARNING if is_study(chosen) else CLAIMS
     return [*files, *own, *(SEARCHES if searches.folders(chosen) else [])]

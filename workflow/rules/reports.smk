@@ -100,7 +100,7 @@ rule published_copy:
     log:
         "results/logs/copy/{name}.log",
     wildcard_constraints:
-        name=rf"(?!index\.html)({one_of(FOLDERS)}/)?[^/]+\.(tex|csv|md|html|pdf|png)",
+        name=rf"(?!index\.html)({one_of(FOLDERS)}/)?[^/]+\.(tex|csv|md|html|pdf|png|svg)",
     conda:
         "../../environment.yml"
     shell:

@@ -1,7 +1,7 @@
 LEARNING_DATA = [
     "learning.csv",
     "learning_contrasts.csv",
-    *(f"learning_curves.{kind}" for kind in ("csv", "pdf")),
+    *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "svg")),
 ]
 LEARNING = ["learning.md", "learning_curves.png", *LEARNING_DATA]
 

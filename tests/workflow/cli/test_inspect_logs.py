@@ -17,11 +17,13 @@ from tests.analysis.trajectories.made import Ask, Story, finish, prepare
 from tests.workflow.cli.conftest import COT, GMR
 from workflow.cli import app
 
+LOGS = "reports/embedded/inspect"
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
 
 
 def export(*words: str) -> str:
-    return CliRunner().invoke(app, ["export", "inspect", *words], catch_exceptions=False).stdout
+    ended = CliRunner().invoke(app, ["inspect", "--preset", "embedded", *words], catch_exceptions=False)
+    return ended.output
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -33,10 +35,10 @@ def files(folder: Path) -> dict[str, str]:
 @pytest.fixture
 def logs(run: Path) -> dict[str, Any]:
     """The logs by the row, as Inspect lists and reads them."""
-    said = export("--out", "logs")
-    assert said.startswith("SIMULATED BACKBONES. 2 logs, 6 trajectories, ")
+    export()
     return {
-        (log := inspect_log.read_eval_log(info.name)).eval.model: log for info in inspect_log.list_eval_logs("logs")
+        (log := inspect_log.read_eval_log(info.name, resolve_attachments=True)).eval.model: log
+        for info in inspect_log.list_eval_logs(LOGS)
     }
 
 
@@ -83,20 +85,32 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
     assert [message.text for message in sample.messages] == ["Together?", "The answer is 7"]
     spans = [event.name for event in sample.events if event.event == "span_begin"]
     assert spans == ["step 1: Math/R1 on small", "step 2: Math/R2 on small", "aggregation"]
-    decided = [event.data for event in sample.events if event.event == "info"]
-    assert decided == sample.metadata["steps"]
-    assert decided[1]["retrieved"] == {"1": {"open": False, "probability": 0.75}}
-    assert decided[1]["written"] == {"open": False, "probability": 0.75}
-    assert decided[1]["halted"] == {"open": True, "probability": 0.25}
-    chosen = {one["name"]: (one["choice"], one["probability"]) for one in decided[0]["choices"]}
-    assert chosen == {"role": ("Math/R1", 0.25), "backbone": ("small", 0.5)}
+    said = [event.data for event in sample.events if event.event == "info"]
+    assert said == [
+        "- **role** Math/R1, 25.0%, one of 4\n- **backbone** small, 50.0%, one of 2\n- **memory** empty\n",
+        (
+            "- **contribution** stored (probability of being stored 25.0%)\n"
+            "- **halting** going on (probability of halting 75.0%)\n- **took** 100 + 10 tokens, cost 4e-07\n"
+        ),
+        (
+            "- **role** Math/R2, 25.0%, one of 4\n- **backbone** small, 50.0%, one of 2\n"
+            "- **memory** step 1 left out (probability of being shown 75.0%)\n"
+        ),
+        (
+            "- **contribution** refused (probability of being stored 75.0%)\n"
+            "- **halting** halted (probability of halting 25.0%)\n- **took** 100 + 10 tokens, cost 4e-07\n"
+        ),
+        "- **memory** holds what was said in step 1\n",
+        "- **took** 100 + 10 tokens, cost 4e-07\n",
+    ]
 
 
 def test_equal_results_make_equal_bytes(run: Path) -> None:
-    for out in ("one", "other"):
-        export("--out", out)
-    assert files(run / "one") == files(run / "other")
-    assert set(files(run / "one")) == {"gsm_hard/gmr_pool_seed0.eval", "gsm_hard/cot_qwen-2.5-14B_seed0.eval"}
+    export()
+    first = files(run / LOGS)
+    export()
+    assert files(run / LOGS) == first
+    assert set(first) == {"gsm_hard/gmr_pool_seed0.eval", "gsm_hard/cot_qwen-2.5-14B_seed0.eval"}
 
 
 def test_hostile_texts_come_back_as_they_are(run: Path) -> None:
@@ -104,8 +118,8 @@ def test_hostile_texts_come_back_as_they_are(run: Path) -> None:
     item = Item("a/b #&%../c", "math", hostile, hostile)
     prepare([item])
     finish(Cell("gmr", "math", "pool", 0), [item], [Story([Ask(hostile, [("user", hostile)])], answer=hostile)])
-    export("--out", "logs", "--method", "gmr")
-    (name,) = [info.name for info in inspect_log.list_eval_logs("logs") if "/math/" in info.name]
+    export("--method", "gmr")
+    (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "/math/" in info.name]
     (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
     assert (sample.id, sample.input, sample.output.completion) == (item.id, hostile, hostile)
     (spoken,) = [event for event in sample.events if event.event == "model"]
@@ -113,7 +127,7 @@ def test_hostile_texts_come_back_as_they_are(run: Path) -> None:
 
 
 def test_halves_of_characters_do_not_break_a_log() -> None:
-    from workflow.inspect_export.samples import plain
+    from analysis.inspect_logs import plain
 
     assert plain("a\ud800b") == "a?b"
     assert plain("ä\U0001f600") == "ä\U0001f600"
@@ -121,8 +135,8 @@ def test_halves_of_characters_do_not_break_a_log() -> None:
 
 def test_a_log_that_is_gone_is_said_to_be(run: Path) -> None:
     layout.call_log("embedded", GMR).unlink()
-    export("--out", "logs", "--method", "gmr")
-    (info,) = inspect_log.list_eval_logs("logs")
+    export("--method", "gmr")
+    (info,) = inspect_log.list_eval_logs(LOGS)
     sample = inspect_log.read_eval_log(info.name).samples[0]
     assert (
         "the log of the calls is gone" in next(one for one in sample.events if one.event == "model").output.completion
@@ -137,5 +151,5 @@ def test_without_the_package_one_line_says_so(run: Path, monkeypatch: pytest.Mon
 
 
 def test_a_method_of_which_nothing_is_finished_is_refused(run: Path) -> None:
-    with pytest.raises(UserError, match="nothing of method masrouter is finished in preset embedded"):
+    with pytest.raises(UserError, match="nothing of masrouter is finished in preset embedded"):
         export("--method", "masrouter")

@@ -1,4 +1,4 @@
-"""Make a small run in the working folder, with some of its reports and its site, in one process: imports are slow."""
+"""Make a small run in the working folder, its page and its logs of Inspect, in one process: imports are slow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = {
     "backbones": ["llama-3.2-3B", "qwen-2.5-14B"],
     "limit": {"train": 4, "test": 8, "epochs": 2},
 }
-REPORTS = ("main_table", "costs", "gsm_cost", "pareto_gsm", "gate_entropy")
+REPORTS = ("main_table", "costs", "gsm_cost", "pareto_gsm", "gate_entropy", "training_curves")
 
 
 def preset() -> Preset:
@@ -48,7 +48,8 @@ def _reports() -> None:
         reports.report(name, "smoke", given())
     reports.claims("smoke", given())
     reports.search_history("smoke", given())
-    reports.site("smoke", given())
+    reports.inspect_logs("smoke", None, given())
+    reports.page("smoke", given())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A site made from a small real run, and a browser that lets nothing pass."""
+"""The page of a small real run, and a browser that lets nothing pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CHROMIUM = os.environ.get("GMR_CHROMIUM") or shutil.which("chromium")
-_LOCAL = ("file:", "data:", "blob:")
+_LOCAL = ("file:", "data:")
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +27,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with results and reports, made once for all workers; read it, do not write."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = shared / "site"
-    with (shared / "site.lock").open("w") as lock:
+    folder = shared / "page"
+    with (shared / "page.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             _make(folder)
@@ -39,7 +39,7 @@ def _make(folder: Path) -> None:
     unfinished = folder.with_suffix(".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
-    command = [sys.executable, "-m", "tests.site.run"]
+    command = [sys.executable, "-m", "tests.page.run"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     made = subprocess.run(
         command,
@@ -56,8 +56,8 @@ def _make(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def site(run_folder: Path) -> Path:
-    """The folder of the preset's reports: ``index.html``, and below ``site/`` the other pages."""
+def reports(run_folder: Path) -> Path:
+    """The folder of the preset's reports."""
     return run_folder / "reports" / "smoke"
 
 
@@ -67,10 +67,8 @@ def browser() -> Iterator[Browser]:
     """A headless Chromium; tests are skipped where there is none."""
     if CHROMIUM is None:
         pytest.skip("no Chromium: install it, or name one in GMR_CHROMIUM")
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import sync_playwright
 
-    # Machines that run other tests beside these may be slow.
-    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -89,19 +87,3 @@ def page(browser: Browser) -> Iterator[Page]:
     yield page
     context.close()
     assert faults == []
-
-
-@pytest.fixture(scope="session")
-def obstacles() -> Callable[[Page], list[tuple[str, str]]]:
-    """What stands in the way of some readers of a page: rule and element of each serious or critical finding of axe."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    # Without preload: it would fetch the style sheets, which the pages forbid.
-    options = {"resultTypes": ["violations"], "preload": False}
-
-    def find(page: Page) -> list[tuple[str, str]]:
-        found = Axe().run(page, options=options).response["violations"]
-        serious = [one for one in found if one["impact"] in {"serious", "critical"}]
-        return [(one["id"], node["html"]) for one in serious for node in one["nodes"]]
-
-    return find

@@ -18,7 +18,7 @@ import pytest
 
 from analysis.sections import SECTIONS
 from harness.files import ROOT
-from tests.site.run import SETTINGS
+from tests.page.run import SETTINGS
 
 CAPTIONS = ROOT / "workflow" / "report"
 SHOWN = ("main_table.html", "gsm_cost.html", "pareto_gsm.png", "gate_entropy.png", "claims.html", "search_history.md")

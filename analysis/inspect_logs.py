@@ -1,0 +1,301 @@
+"""Finished cells as logs of Inspect, which ``inspect view`` shows: a log a cell, a sample a question.
+
+A step is a span: an entry with what was decided, the calls with prompt and reply, an entry with what the gates did and
+what it took. Times, hosts and random ids are left out or follow from the run id, so equal results make equal bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import event as events
+from inspect_ai import log as logs
+from inspect_ai import model as models
+from inspect_ai.scorer import CORRECT, INCORRECT, Score
+
+from analysis import results
+from analysis.render.markdown import escape
+from analysis.results import Run
+from analysis.tables import warning
+from analysis.trajectories import Gate, Record, Said, Step, open_cell
+from harness.benchmarks.items import Item
+from harness.files import whole_file
+from harness.runner import layout
+from harness.runner.config import Cell
+
+CORRECTNESS, STATUS = "correct", "status"
+# When something happened is no part of a result; Inspect wants a time, and this one is plainly none.
+_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+# As long as the ids that Inspect draws.
+_ID_LENGTH = 22
+_UNKNOWN = "(not known here: the log of the calls is gone)"
+_STOPS: Mapping[str, models.StopReason] = {"stop": "stop", "length": "max_tokens"}
+_MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser | models.ChatMessageAssistant]] = {
+    "system": models.ChatMessageSystem,
+    "user": models.ChatMessageUser,
+    "assistant": models.ChatMessageAssistant,
+}
+
+
+def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
+    """Write the log of one finished cell, in a folder a benchmark, as Inspect shows folders.
+
+    Args:
+        preset: Of the cell.
+        cell: Which.
+        out: Where logs go.
+        asked: The questions of its benchmark, by id.
+
+    Returns:
+        The file.
+
+    Raises:
+        UserError: The cell is damaged, or the log cannot be written.
+    """
+    run = results.read(layout.cell(preset, cell)).run
+    with open_cell(preset, cell, asked) as records:
+        log = _log(run, [_Sample(run, records.record(id_)).made() for id_ in records.ids])
+    path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "log.eval"
+        logs.write_eval_log(log, str(made), format="eval")
+        # Again without the clock that is in each entry of a zip.
+        with zipfile.ZipFile(made) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
+            for entry in source.infolist():
+                info = zipfile.ZipInfo(entry.filename, _ZIP_TIME)
+                target.writestr(info, source.read(entry), zipfile.ZIP_DEFLATED)
+    return path
+
+
+def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
+    kind = "simulated" if run.simulated else "real"
+    right = sum(sample.scores is not None and sample.scores[CORRECTNESS].value == CORRECT for sample in samples)
+    spec = logs.EvalSpec(
+        eval_id=run.run_id[:_ID_LENGTH],
+        run_id=run.run_id[:_ID_LENGTH],
+        task_id=run.run_id[_ID_LENGTH : 2 * _ID_LENGTH],
+        created=_TIME.isoformat(),
+        task=f"{run.benchmark}_simulated" if run.simulated else run.benchmark,
+        task_display_name=f"{run.benchmark_title} (simulated backbones)" if run.simulated else run.benchmark_title,
+        task_version=run.rule_version,
+        task_args={"benchmark": run.benchmark},
+        solver=run.method,
+        solver_args={"backbone": run.backbone, "seed": run.seed},
+        tags=[kind, f"preset:{run.preset}", f"method:{run.method}", f"seed:{run.seed}"],
+        dataset=logs.EvalDataset(
+            name=run.benchmark_title,
+            location=run.data.source,
+            samples=len(samples),
+            sample_ids=[str(one.id) for one in samples],
+            shuffled=False,
+        ),
+        model=f"{run.method}/{run.backbone}",
+        config=logs.EvalConfig(),
+        metadata=_about(run),
+    )
+    return logs.EvalLog(
+        status="success",
+        eval=spec,
+        results=logs.EvalResults(
+            total_samples=len(samples),
+            completed_samples=len(samples),
+            scores=[
+                logs.EvalScore(
+                    name=CORRECTNESS,
+                    scorer=CORRECTNESS,
+                    metrics={"accuracy": logs.EvalMetric(name="accuracy", value=right / len(samples))},
+                )
+            ],
+        ),
+        stats=logs.EvalStats(
+            started_at=_TIME.isoformat(),
+            completed_at=_TIME.isoformat(),
+            model_usage=_sums(pair for sample in samples for pair in sample.model_usage.items()),
+        ),
+        samples=list(samples),
+    )
+
+
+def _about(run: Run) -> dict[str, Any]:
+    """Where the numbers come from; what is simulated says so first."""
+    names = ("simulated", "calibrated", "preset", "backbone", "seed", "run_id", "config_hash", "code")
+    return {
+        **({"warning": warning(True)} if run.simulated else {}),
+        **{name: getattr(run, name) for name in names},
+        "method": run.method_title,
+        "notes": list(run.notes),
+        "data": dataclasses.asdict(run.data),
+        "backbones": {key: dict(one) for key, one in run.backbones.items()},
+        "times": "left out, for they are no part of a result; see timing.json of the cell",
+    }
+
+
+class _Sample:
+    """One trajectory on its way to a sample; ids are the same whenever the same sample is made."""
+
+    def __init__(self, run: Run, record: Record) -> None:
+        self._record = record
+        self._maker = "simulated" if run.simulated else "backbone"
+        self._seed = f"{run.run_id}\0{record.item.id}"
+        self._count = 0
+
+    def made(self) -> logs.EvalSample:
+        record, item = self._record, self._record.item
+        said = [one for step in record.steps for one in step.calls] + list(record.final)
+        scores = _scores(record)
+        return logs.EvalSample(
+            id=plain(item.id),
+            epoch=1,
+            input=plain(item.question),
+            choices=[plain(option) for option in item.options] or None,
+            target=plain(item.gold),
+            messages=self._conversation(said[-1]) if said else [],
+            output=self._output(plain(record.answer), said[-1]) if said else models.ModelOutput(),
+            scores=scores,
+            metadata=dataclasses.asdict(record.totals),
+            events=list(self._events(scores[CORRECTNESS])),
+            model_usage=_sums((self._model(one), _usage(one)) for one in said),
+            uuid=self._id(),
+        )
+
+    def _events(self, score: Score) -> Iterator[events.Event]:
+        record = self._record
+        for step in record.steps:
+            agent = step.role and step.backbone and f": {step.role.choice} on {step.backbone.choice}"
+            title = f"step {step.number}{agent or ''}"
+            yield from self._span(title, step.calls, list(_chosen(step)), [*_gates(step), _spent(step.calls)])
+        if record.final:
+            kept = [str(step.number) for step in record.steps if step.written and step.written.is_open]
+            has_gates = any(step.written for step in record.steps)
+            memory = [f"**memory** holds what was said in step {', '.join(kept)}" if kept else "**memory** is empty"]
+            yield from self._span("aggregation", record.final, memory if has_gates else [], [_spent(record.final)])
+        common: dict[str, Any] = {"timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
+        yield events.ScoreEvent(score=score, target=plain(record.item.gold), scorer=CORRECTNESS, **common)
+
+    def _span(self, title: str, said: Sequence[Said], before: list[str], after: list[str]) -> Iterator[events.Event]:
+        span = self._id()
+
+        def common() -> dict[str, Any]:
+            return {"span_id": span, "timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
+
+        yield events.SpanBeginEvent(id=span, name=plain(title), type="step", **common())
+        if before:
+            yield events.InfoEvent(source="decided", data=_listed(before), **common())
+        for one in said:
+            yield events.ModelEvent(
+                model=self._model(one),
+                role=plain(one.call.role) or None,
+                input=self._prompt(one),
+                tools=[],
+                tool_choice="none",
+                config=models.GenerateConfig(),
+                output=self._output(_text(one), one),
+                error=None if one.call.error is None else plain(one.call.error),
+                metadata={name: getattr(one.call, name) for name in ("purpose", "slot", "key", "cost")},
+                **common(),
+            )
+        yield events.InfoEvent(source="then", data=_listed(after), **common())
+        yield events.SpanEndEvent(id=span, **common())
+
+    def _prompt(self, said: Said) -> list[models.ChatMessage]:
+        if said.messages is None:
+            return [models.ChatMessageUser(content=_UNKNOWN, id=self._id())]
+        return [_MESSAGES[one.role](content=plain(one.content), id=self._id()) for one in said.messages]
+
+    def _conversation(self, said: Said) -> list[models.ChatMessage]:
+        return [*self._prompt(said), models.ChatMessageAssistant(content=_text(said), id=self._id())]
+
+    def _output(self, text: str, said: Said) -> models.ModelOutput:
+        name = self._model(said)
+        message = models.ChatMessageAssistant(content=text, id=self._id(), model=name, source="generate")
+        stop = _STOPS.get(said.call.finish_reason, "unknown")
+        return models.ModelOutput(
+            model=name,
+            choices=[models.ChatCompletionChoice(message=message, stop_reason=stop)],
+            usage=_usage(said),
+            error=None if said.call.error is None else plain(said.call.error),
+        )
+
+    def _model(self, said: Said) -> str:
+        return f"{self._maker}/{said.call.backbone}"
+
+    def _id(self) -> str:
+        self._count += 1
+        return hashlib.sha256(plain(f"{self._seed}\0{self._count}").encode()).hexdigest()[:_ID_LENGTH]
+
+
+def plain(text: str) -> str:
+    """A text that every reader of JSON takes: halves of characters become question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _text(said: Said) -> str:
+    return _UNKNOWN if said.reply is None else plain(said.reply)
+
+
+def _usage(said: Said) -> models.ModelUsage:
+    prompt, completion = said.call.prompt_tokens, said.call.completion_tokens
+    return models.ModelUsage(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
+
+
+def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.ModelUsage]:
+    found: dict[str, models.ModelUsage] = {}
+    for name, usage in usages:
+        found[name] = found.get(name, models.ModelUsage()) + usage
+    return dict(sorted(found.items()))
+
+
+def _scores(record: Record) -> dict[str, Score]:
+    verdict = record.verdict
+    return {
+        CORRECTNESS: Score(
+            value=CORRECT if verdict.correct else INCORRECT,
+            answer=None if verdict.answer is None else plain(verdict.answer),
+            explanation=plain(": ".join(part for part in (verdict.status.value, verdict.detail) if part)),
+            metadata=dict(verdict.also) or None,
+        ),
+        STATUS: Score(value=verdict.status.value, explanation=plain(verdict.detail) or None),
+    }
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return plain("".join(f"- {line}\n" for line in lines))
+
+
+def _chosen(step: Step) -> Iterator[str]:
+    """What was decided before the first call of a step, in Markdown: who acts, and what of the memory is shown."""
+    for one in filter(None, (step.role, step.backbone, *step.choices)):
+        drawn = "" if one.probability is None else f", {one.probability:.1%}, one of {one.options}"
+        yield f"**{escape(one.name.replace('_', ' '))}** {escape(one.choice)}{drawn}"
+    if step.written is not None:
+        shown = (
+            f"step {number} {_gate(gate, 'shown', 'left out', 'being shown')}"
+            for number, gate in step.retrieved.items()
+        )
+        yield f"**memory** {'; '.join(shown) or 'empty'}"
+
+
+def _gates(step: Step) -> Iterator[str]:
+    if step.written is not None:
+        yield f"**contribution** {_gate(step.written, 'stored', 'refused', 'being stored')}"
+    if step.halted is not None:
+        yield f"**halting** {_gate(step.halted, 'halted', 'going on', 'halting')}"
+
+
+def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
+    """The outcome, and the probability of the gate being open, whatever the outcome."""
+    drawn = "nothing was drawn" if gate.probability is None else f"probability of {opening} {gate.probability:.1%}"
+    return f"{is_open if gate.is_open else closed} ({drawn})"
+
+
+def _spent(said: Sequence[Said]) -> str:
+    prompt, completion = sum(one.call.prompt_tokens for one in said), sum(one.call.completion_tokens for one in said)
+    return f"**took** {prompt:,} + {completion:,} tokens, cost {sum(one.call.cost for one in said):.3g}"

@@ -1,0 +1,284 @@
+"""The report of a run as one page that opens from the disk: ``reports/<preset>/index.html``.
+
+What an artefact shows is taken from its own HTML file, and what a figure shows is its SVG beside the page, so that the
+page cannot say anything else than the files do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import pandas as pd
+from markdown_it import MarkdownIt
+
+from analysis import registry, results
+from analysis.provenance import served, short, table_run_id
+from analysis.published import load
+from analysis.registry import Artefact
+from analysis.render.html import page
+from analysis.results import Cell
+from analysis.sections import by_section, title
+from analysis.tables import warning
+from harness.errors import UserError
+from harness.files import ROOT, write_atomically
+from harness.runner import config, layout
+from harness.runner.config import Preset
+from harness.runner.ledger import ledger
+from harness.yaml_files import parse
+
+DEVIATIONS = ROOT / "docs" / "deviations.md"
+_TEMPLATE = Path(__file__).with_name("page.html.j2")
+_CELLS = "cells.csv"
+_FIRST = ("main_table", "pareto_gsm", "pareto_he")
+# Reports that are text, by name: what a reader calls them.
+_TEXTS = {
+    "learning": "The study of learning",
+    "search_history": "What AFlow tried",
+    "flip_rate": "How many replies differ when asked again",
+}
+_REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
+_USE = {
+    True: "It shows that every method, table and plot works, and how many calls each method makes. It shows nothing "
+    "about language models: some rows were fitted to the paper's numbers, and all others follow from the assumptions "
+    "of the simulator. No number here reproduces one of the paper, or refutes one.",
+    False: "It bears on the paper's statements for the models named under Provenance, on these questions. A difference "
+    "smaller than its interval is none, and a gap to a published number has to be read together with the deviations.",
+}
+
+
+class Exhibit(NamedTuple):
+    """One artefact as the page shows it.
+
+    Attributes:
+        key: Its name.
+        title: What readers call it.
+        files: Its downloads, from the folder of the preset.
+        shown: Of a table: warning, caption and rows, as HTML.
+        notes: Of a table: notes and provenance, as HTML.
+        caption: Of a figure.
+    """
+
+    key: str
+    title: str
+    files: Sequence[str]
+    shown: str = ""
+    notes: str = ""
+    caption: str = ""
+
+
+def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.Cell]]:
+    """Write the page of a run, and ``cells.csv`` with what identifies each cell, from whatever is finished now.
+
+    Args:
+        preset: The run.
+        names: Keys of the artefacts that it ought to have.
+
+    Returns:
+        The artefacts that are not made yet, and the cells that are not finished.
+
+    Raises:
+        UserError: No cell is finished, a file of the run is damaged, or the disk is full.
+    """
+    wanted = list(dict.fromkeys([*registry.cells_of(preset), *config.cells(preset)]))
+    folders = {cell: layout.cell(preset.name, cell) for cell in wanted}
+    missing = [cell for cell, folder in folders.items() if not (folder / "run.json").is_file()]
+    cells = [results.read(folder) for cell, folder in folders.items() if cell not in missing]
+    if not cells:
+        raise UserError(
+            f"no cell of preset {preset.name} is finished, so there is nothing to show; "
+            f"run `snakemake --cores all reports/{preset.name}/main_table.md` first"
+        )
+    folder = layout.REPORTS / preset.name
+    artefacts = [registry.artefact(name) for name in names]
+    made = {one.key: _exhibit(one, folder) for one in artefacts if len(_there(folder, one.files)) == len(one.files)}
+    lacking = [one for one in artefacts if one.key not in made]
+    simulated = any(cell.run.simulated for cell in cells)
+    text = page(
+        _TEMPLATE,
+        preset=preset.name,
+        banners=_banners(simulated),
+        use=_USE[simulated],
+        facts=_facts(preset, cells, missing),
+        first=[made[key] for key in _FIRST if key in made],
+        sections={
+            section: [made[key] for key in keys]
+            for section, keys in by_section(key for key in made if key not in _FIRST).items()
+        },
+        claims=_claims(folder),
+        texts=_texts(folder),
+        deviations=_deviations(cells),
+        tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
+        not_made=[(one.key, f"snakemake --cores all {(folder / one.files[-1]).as_posix()}") for one in lacking],
+        missing=missing,
+    )
+    write_atomically(folder / _CELLS, _identities(cells, warning(simulated)))
+    write_atomically(folder / "index.html", text)
+    return [one.key for one in lacking], missing
+
+
+def _banners(simulated: bool) -> list[tuple[str, str]]:
+    """Class and words of what a reader must know before any number."""
+    return [("simulated", warning(True)) if simulated else ("real", _REAL)]
+
+
+def _exhibit(artefact: Artefact, folder: Path) -> Exhibit:
+    key, files = artefact.key, _there(folder, [*artefact.files, f"{artefact.key}.pdf"])
+    if artefact.kind == "figure":
+        return Exhibit(key, title(key), files, caption=_caption(folder / f"{key}.svg"))
+    table, end, notes = _body(folder / f"{key}.html").partition("</table>\n</div>\n")
+    return Exhibit(key, title(key), files, table + end, notes)
+
+
+def _there(folder: Path, names: Iterable[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if (folder / name).is_file()]
+
+
+def _body(path: Path) -> str:
+    """What an HTML file shows; its renderer escaped whatever was put in."""
+    found = re.search(r"<body>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
+    if found is None:
+        raise UserError(f"{path} is not a report as this version of the suite writes it; make it again")
+    return found[1]
+
+
+def _caption(svg: Path) -> str:
+    """The caption that a picture carries."""
+    try:
+        found = ElementTree.parse(svg).find(".//{http://purl.org/dc/elements/1.1/}description")  # noqa: S314 (ours)
+    except ElementTree.ParseError:
+        found = None
+    if found is None:
+        raise UserError(f"{svg} is not a figure as this version of the suite writes it; make it again")
+    return found.text or ""
+
+
+def _claims(folder: Path) -> dict[str, Any] | None:
+    """How the claims came out, and below it each of them."""
+    files = _there(folder, ["claims.html", "claims.md", "claims.csv"])
+    if "claims.html" not in files:
+        return None
+    summary, begin, judged = _body(folder / "claims.html").partition("<h2>")
+    below = (begin + judged).replace("<h2>", "<h3>").replace("</h2>", "</h3>")
+    return {"files": files, "summary": re.sub(r"<h1>.*?</h1>", "", summary), "judged": below}
+
+
+def _texts(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for name, words in _TEXTS.items():
+        if (path := folder / f"{name}.md").is_file():
+            files = _there(folder, [path.name, f"{name}.csv", f"{name}_curves.svg"])
+            found.append({"title": words, "files": files, "text": _html(path.read_text(encoding="utf-8"))})
+    return found
+
+
+def _html(markdown: str, below: int = 2) -> str:
+    """Markdown as HTML that no markup of the text reaches; headings have the ids that links to them want.
+
+    A link to another document stays as its words, for that is not beside the page.
+    """
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = reader.parse(markdown)
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.type in {"heading_open", "heading_close"}:
+            token.tag = f"h{min(6, below + int(token.tag[1:]))}"
+        if token.type == "heading_open" and following is not None:
+            token.attrSet("id", re.sub(r"[^\w\- ]", "", following.content.lower()).replace(" ", "-"))
+    made: str = reader.renderer.render(tokens, reader.options, {})
+    made = re.sub(r'<a href="(?!#|https?:)[^"]*">(.*?)</a>', r"\1", made, flags=re.DOTALL)
+    return made.replace("<table", '<div class="scroll" tabindex="0"><table').replace("</table>", "</table></div>")
+
+
+def _deviations(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Where the suite departs from the paper, as far as it concerns the methods and benchmarks of the run."""
+    text = DEVIATIONS.read_text(encoding="utf-8")
+    titles = [cell.run.method_title for cell in cells]
+    titles += [load().benchmarks.get(cell.run.benchmark, "") for cell in cells]
+
+    def applies(names: str) -> bool:
+        words = [part.partition(" and ")[0] for part in names.split(", ")]
+        return any(one.startswith(word) for word in words for one in titles) or names.startswith(("all", "FLOPs"))
+
+    lines = re.findall(r"^\| ([^|]+) \| (\[D-.*) \|$", text, re.MULTILINE)
+    concerned = [(names, links) for names, links in lines if applies(names)]
+    ids = {id_ for _, links in concerned for id_ in re.findall(r"\[(D-[A-Z]+-\d+)\]", links)}
+    entries = re.findall(r"^### (?:D-[A-Z]+-\d+) .*?(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+    table = "".join(f"| {names} | {links} |\n" for names, links in concerned)
+    return {
+        "number": len(ids),
+        "table": _html(f"| Of | Entries |\n|---|---|\n{table}"),
+        "entries": _html("".join(one for one in entries if one.split()[1] in ids), below=0),
+    }
+
+
+def _facts(preset: Preset, cells: Sequence[Cell], missing: Sequence[config.Cell]) -> list[tuple[str, str]]:
+    runs = [cell.run for cell in cells]
+    questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
+    return [
+        ("preset", f"{preset.name}: {preset.description}"),
+        ("test questions", ", ".join(questions.values())),
+        ("backbones", _listed(key for run in runs for key in run.backbones)),
+        ("methods", ", ".join(dict.fromkeys(run.method_title for run in runs))),
+        ("data", _listed(f"{run.data.source}, splits {run.data.splits}" for run in runs)),
+        ("training seeds", ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))),
+        ("conditions", "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none"),
+        ("cells finished", f"{len(cells)} of {len(cells) + len(missing)}"),
+        ("run", short(table_run_id(cells))),
+    ]
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(sorted(set(values)))
+
+
+def _spent(cells: Sequence[Cell]) -> str:
+    frame = ledger([cell.folder for cell in cells])
+    titles = {key: entry.title for key, entry in config.methods().items()}
+    names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
+    told = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
+    return _as_html(pd.DataFrame({**told, "cost": frame["cost"].map("{:.4f}".format)}).assign(method=names), "method")
+
+
+def _licensed(cells: Sequence[Cell]) -> dict[str, str]:
+    """Who answered and what was asked, and under which licence weights and questions are published."""
+    known = parse(ROOT / "config" / "licences.yaml")
+    answered = sorted({(key, served(one)) for cell in cells for key, one in cell.run.backbones.items()})
+    asked = {cell.run.benchmark: cell.run for cell in cells}
+    rows = {
+        "Backbones": [
+            {"backbone": key, "model, revision, server": who, **known["backbones"].get(key, {})}
+            for key, who in answered
+        ],
+        "Questions": [
+            {"benchmark": run.benchmark_title, "test questions": run.data.n_test, "SHA-256": short(run.data.checksum)}
+            | (known["suite"] if run.data.source == "embedded" else known["questions"].get(key, {}))
+            for key, run in asked.items()
+        ],
+    }
+    return {name: _as_html(pd.DataFrame(of).fillna(""), next(iter(of[0]))) for name, of in rows.items()}
+
+
+def _as_html(frame: pd.DataFrame, first: str) -> str:
+    with pd.option_context("display.max_colwidth", None):
+        return str(frame.set_index(first).reset_index().to_html(index=False, border=0, justify="unset"))
+
+
+def _identities(cells: Sequence[Cell], warned: str) -> str:
+    """What identifies every cell, as CSV."""
+    names = ("cell", "method", "benchmark", "backbone", "seed", "simulated", "run_id", "config_hash", "code")
+    rows = [
+        {
+            **{name: getattr(cell.run, name) for name in names},
+            "n": cell.run.data.n_test,
+            "data": cell.run.data.checksum,
+            "rules": cell.run.rule_version,
+            "sandbox": cell.run.sandbox,
+            "backbones": "; ".join(f"{key} = {served(one)}" for key, one in cell.run.backbones.items()),
+        }
+        for cell in cells
+    ]
+    comment = f"# {warned}\n" if warned else ""
+    return comment + str(pd.DataFrame(rows).to_csv(index=False, lineterminator="\n"))

@@ -1,1 +1,0 @@
-"""The training page of the site: what every learned method logged while it learned, and what it chose."""

@@ -1,0 +1,184 @@
+"""The page of a run: what it holds, what it says of simulation, and how it stands in a browser."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+import pytest
+
+from analysis import page as pages
+from analysis.page import write
+from analysis.sections import title
+from analysis.tables import SIMULATED
+from harness.errors import UserError
+from harness.runner import layout
+from tests.page.run import REPORTS, cells, preset
+from workflow.shown import shown
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+BEYOND = "https://evil.invalid/x.js"
+
+
+class Tags(HTMLParser):
+    """Every start tag of a document, and which are open at its end."""
+
+    VOID = frozenset(("meta", "link", "img", "br", "hr"))
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, attributes in self.found if (value := attributes.get(name))]
+
+
+@pytest.fixture(scope="module")
+def text(reports: Path) -> str:
+    return (reports / "index.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def tags(text: str) -> Tags:
+    return Tags(text)
+
+
+def test_it_is_whole_and_every_link_leads_to_something(tags: Tags, reports: Path) -> None:
+    assert tags.open == []
+    ids = tags.values("id")
+    assert len(ids) == len(set(ids))
+    links = [link for link in tags.values("href") if not link.startswith(("data:", "https://", "http://"))]
+    for link in [*links, *tags.values("src")]:
+        assert (link[1:] in ids) if link.startswith("#") else (reports / link).is_file(), link
+
+
+def test_every_artefact_is_there_with_all_its_files(text: str, tags: Tags, reports: Path) -> None:
+    for name in REPORTS:
+        assert title(name) in text
+        for path in reports.glob(f"{name}.*"):
+            assert path.name in tags.values("href")
+    table = re.search(r"<tbody>.*?</tbody>", (reports / "main_table.html").read_text(), re.DOTALL)
+    assert table
+    assert table[0] in text
+    assert {"pareto_gsm.svg", "gate_entropy.svg", "training_curves.svg"} <= set(tags.values("src"))
+    assert "Hollow: published, its total over the number of questions" in text
+
+
+def test_what_is_not_made_is_named_with_its_command(text: str) -> None:
+    assert "snakemake --cores all reports/smoke/paired.html" in text
+    assert "cells are not finished" in text
+
+
+def test_simulation_is_said_first_and_beside_every_table(text: str, reports: Path) -> None:
+    head, _, body = text.partition("<body>")
+    assert SIMULATED in head
+    assert "<title>SIMULATED: " in head
+    assert body.index(SIMULATED) < body.index("<h1>")
+    tables = [name for name in REPORTS if (reports / f"{name}.html").exists()]
+    # The banner above, and the claims.
+    assert body.count(f"{SIMULATED}.") == 1 + len(tables) + 1
+    assert "shows nothing about language models" in " ".join(text.split())
+
+
+def test_it_runs_no_script_and_asks_nobody(text: str, tags: Tags) -> None:
+    assert {tag for tag, _ in tags.found}.isdisjoint({"script", "iframe", "object", "form"})
+    policy = next(value for value in tags.values("content") if "default-src" in value)
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert not [name for _, attributes in tags.found for name in attributes if name.startswith("on")]
+
+
+def test_cells_are_a_download_with_what_identifies_each(reports: Path) -> None:
+    text = (reports / "cells.csv").read_text()
+    assert text.startswith(f"# {SIMULATED}\n")
+    found = pd.read_csv(reports / "cells.csv", comment="#")
+    assert len(found) == len(cells())
+    assert found["run_id"].str.fullmatch("[0-9a-f]{64}").all()
+    assert found["simulated"].all()
+
+
+def test_deviations_are_those_of_the_run(text: str) -> None:
+    assert 'id="d-gmr-1-' in text
+    assert 'id="d-grade-2-' in text
+    # MacNet, and questions of MATH.
+    assert 'id="d-mac-1-' not in text
+    assert 'id="d-grade-1-' not in text
+
+
+def test_equal_results_make_the_same_bytes(run_folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run_folder)
+    before = [(reports / name).read_bytes() for name in ("index.html", "cells.csv")]
+    write(preset(), shown(preset()))
+    assert [(reports / name).read_bytes() for name in ("index.html", "cells.csv")] == before
+
+
+def test_what_stands_in_markdown_stays_text() -> None:
+    hostile = f"# <script src={BEYOND}></script>\n\n| a |\n|---|\n| <img src=x onerror=alert(1)> |\n\n[x](javascript:1)"
+    made = pages._html(hostile)
+    assert "<script" not in made
+    assert "<img" not in made
+    assert "href" not in made
+
+
+def test_a_strange_report_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("results").symlink_to(run_folder / "results")
+    folder = Path("reports/smoke")
+    folder.mkdir(parents=True)
+    for ending in ("tex", "csv", "md", "html"):
+        (folder / f"costs.{ending}").write_text("not ours")
+    with pytest.raises(UserError, match=r"costs\.html is not a report as this version"):
+        write(preset(), ["costs"])
+    assert not (folder / "index.html").exists()
+
+
+def test_without_a_finished_cell_there_is_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="no cell of preset smoke is finished"):
+        write(preset(), ["costs"])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["light", "dark"], width: int) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto((reports / "index.html").as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    found: list[dict[str, Any]] = Axe().run(page, options={"preload": False}).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("img").evaluate_all("all => all.every(one => one.naturalWidth > 0)")
+    # The method stays in sight while its numbers are scrolled to.
+    page.locator(".first .scroll").evaluate("one => one.scrollLeft = 300")
+    box = page.locator(".first tbody th").first.bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] < 40
+
+
+def test_every_cell_is_a_log_that_inspect_lists(reports: Path) -> None:
+    logs = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    assert len(logs.list_eval_logs(str(reports / "inspect"))) == len(cells())
+    for cell in cells():
+        log = logs.read_eval_log(
+            str(reports / "inspect" / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval")
+        )
+        items = pd.read_parquet(reports.parents[1] / layout.cell("smoke", cell) / "items.parquet")
+        assert {sample.id for sample in log.samples} == set(items["item_id"])

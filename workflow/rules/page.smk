@@ -1,0 +1,63 @@
+# The report people read, made whenever anything that it shows is.
+rule page:
+    input:
+        lambda wildcards: [
+            layout.report(wildcards.preset, name)
+            for name in everything(PRESETS[wildcards.preset])
+        ],
+    output:
+        "reports/{preset}/index.html",
+        "reports/{preset}/cells.csv",
+    log:
+        "results/{preset}/logs/page.log",
+    conda:
+        "../../environment.yml"
+    params:
+        choice=claims_choice,
+        code=code_of_report(
+            ["analysis.page"], "docs/deviations.md", "config/licences.yaml"
+        ),
+    shell:
+        "gmr --log {log} page --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
+
+
+# One job for all cells: loading Inspect takes longer than writing a log. What else lies in the folder stays.
+rule inspect_logs:
+    input:
+        all_runs,
+    output:
+        update(directory("reports/{preset}/inspect")),
+    log:
+        "results/{preset}/logs/inspect.log",
+    conda:
+        "../../environment.yml"
+    params:
+        code=code_of_report(["analysis.inspect_logs"]),
+    shell:
+        "gmr --log {log} inspect --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
+
+
+localrules:
+    front_page,
+
+
+# Leads from the folder with the copies to the page of the preset that they are of.
+rule front_page:
+    input:
+        page=f"reports/{config['preset']}/index.html",
+        run="reports/RUN",
+    output:
+        "reports/index.html",
+    log:
+        "results/logs/front_page.log",
+    conda:
+        "../../environment.yml"
+    params:
+        page=f"{config['preset']}/index.html",
+    shell:
+        '(echo \'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{params.page}</title>'
+        '<meta http-equiv="refresh" content="0; url={params.page}">'
+        '<p><a href="{params.page}">The report</a></p></html>\' > {output}'
+        " && sha256sum {output} >> reports/.copies) 2> {log}"
