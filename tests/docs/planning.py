@@ -19,7 +19,7 @@ import snakemake.cli
 
 # What the Snakefile imports, loaded once for all children.
 import workflow.bundling.opening
-import workflow.shown  # noqa: F401
+import workflow.reports  # noqa: F401
 
 _AT_ONCE = 2
 

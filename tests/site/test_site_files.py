@@ -138,7 +138,7 @@ def test_the_site_is_the_same_bytes_every_time(run_folder: Path, tmp_path: Path)
     (reports / "site" / "files.txt").write_text("of-an-older-run.js\n")
     (reports / "site" / "thesis.tex").write_text("a year's work")
     again = subprocess.run(
-        [sys.executable, "-c", "from tests.site.run import given, reports; reports.site('smoke', given())"],
+        [sys.executable, "-c", "from tests.site.run import preset, reports; reports.write('site', preset())"],
         cwd=tmp_path,
         env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,

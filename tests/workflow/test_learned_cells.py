@@ -29,7 +29,7 @@ def prepared(folder: Path) -> Path:
     """A folder with the questions and the world of one mini-benchmark."""
     paths = [folder / path for path in (layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))]
     prepare("gsm_hard", "embedded", "official", *paths)
-    world = [*COMMAND[:3], "world", "--preset", "smoke", "--set", "benchmarks=[gsm_hard]"]
+    world = [sys.executable, "-m", "workflow.scripts", "world", "--preset", "smoke", "--set", "benchmarks=[gsm_hard]"]
     subprocess.run(world, cwd=folder, check=True, capture_output=True, timeout=120)
     return folder
 

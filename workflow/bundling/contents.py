@@ -21,7 +21,7 @@ from harness.runner.setup import sealed_log
 from harness.training.loop import CHECKPOINT
 from harness.training.loop import TABLES as TRAINING_TABLES
 from workflow.bundling.settings import settings
-from workflow.shown import is_study
+from workflow.reports import is_study
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from harness.errors import UserError
 from harness.runner import layout
 from harness.runner.config import Cell, Preset
 from workflow.app import Overrides, PresetName, app, preset_of
-from workflow.shown import shown
+from workflow.reports import artefacts_of
 
 exporting = typer.Typer(no_args_is_help=True, help="Write finished results in the forms that other tools read.")
 app.add_typer(exporting, name="export")
@@ -74,7 +74,7 @@ def tables(
     from analysis.site.source import Finished
 
     chosen = preset_of(preset, overrides)
-    finished = Finished.of(chosen, shown(chosen))
+    finished = Finished.of(chosen, artefacts_of(chosen))
     folder = out or _folder(preset)
     made = export(finished.folder, preset, folder)
     parts = dataset.export([(cell.folder, cell.run) for cell in finished.cells], folder)
@@ -96,7 +96,7 @@ def curves(
     from analysis.site.source import Finished
 
     chosen = preset_of(preset, overrides)
-    finished = Finished.of(chosen, shown(chosen))
+    finished = Finished.of(chosen, artefacts_of(chosen))
     path = out or _folder(preset) / "curves.csv"
     learned = export(finished.cells, path)
     typer.echo(f"{_kind(finished.simulated)}curves of {learned} cells: {path}{_missing(len(finished.missing))}")
@@ -119,7 +119,7 @@ def bundle(
 
     chosen = preset_of(preset, overrides)
     path = out or Path(f"{preset}.bundle.tar")
-    _tell(path, pack(chosen, artefact or shown(chosen), path, questions=not without_questions))
+    _tell(path, pack(chosen, artefact or artefacts_of(chosen), path, questions=not without_questions))
 
 
 @app.command("check-bundle")

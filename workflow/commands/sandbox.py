@@ -1,9 +1,8 @@
-"""Programs in the sandbox by hand, what the sandbox can do on this machine, and its long proof."""
+"""Programs in the sandbox by hand, and what the sandbox can do on this machine."""
 
 from __future__ import annotations
 
 import ast
-import logging
 import os
 import platform
 from pathlib import Path
@@ -12,10 +11,8 @@ from typing import Annotated
 import typer
 
 from harness.errors import UserError
-from harness.files import write_atomically
-from harness.runner import layout
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
-from workflow import stopping
+from workflow import signals
 from workflow.app import app
 
 _STANDARD_INPUT = "-"
@@ -60,7 +57,7 @@ def run(
         entry_point=entry_point,
     )
     limits = Limits(cpu_s=cpu, wall_s=wall, memory_mib=memory)
-    execution, used = stopping.run(_executed(program, limits, level))
+    execution, used = signals.run(_executed(program, limits, level))
     typer.echo(to_json(execution, used, limits) if as_json else outcome(execution, used))
     if execution.outcome is not Outcome.PASSED:
         raise typer.Exit(_SANDBOX_ERROR if execution.outcome is Outcome.SANDBOX_ERROR else _NOT_PASSED)
@@ -92,28 +89,6 @@ def doctor() -> None:
     typer.echo(diagnosis(findings))
     if best is None or not machine.is_fit(best):
         raise typer.Exit(_NOT_PASSED)
-
-
-@sandbox.command()
-def proof(
-    source: Annotated[str, typer.Option("--data", help="embedded or real (GMR_DATA_DIR, else the hub).")] = "embedded",
-    workers: Annotated[list[int] | None, typer.Option(help="All programs with each.", show_default="1, 8")] = None,
-    mutants: Annotated[int, typer.Option(help="Mutants of every gold program that have to fail.")] = 3,
-    sample: Annotated[int, typer.Option(help="Programs that are judged again and again.")] = 100,
-    repeats: Annotated[int, typer.Option(help="How often.")] = 20,
-    busy: Annotated[bool, typer.Option(help="Whether a process spins on every processor meanwhile.")] = True,
-) -> None:
-    """Prove that gold programs pass, mutants fail and no verdict ever changes (reports/sandbox/proof.md)."""
-    from harness.benchmarks.proof import Plan, problems, prove
-
-    plan = Plan(tuple(workers or (1, 8)), mutants, sample, repeats, busy)
-    found = stopping.run(prove(problems(source), source, plan))
-    path = layout.REPORTS / "sandbox" / "proof.md"
-    write_atomically(path, found.to_markdown())
-    typer.echo(found.to_markdown())
-    logging.info("%s: %s", "proved" if found.passed else "NOT proved", path)
-    if not found.passed:
-        raise typer.Exit(1)
 
 
 async def _executed(program: Program, limits: Limits, level: str | None) -> tuple[Execution, str]:

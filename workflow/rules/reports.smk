@@ -48,8 +48,87 @@ rule claims:
             "analysis/schemas",
         ),
     shell:
-        "gmr --log {log} claims --preset {wildcards.preset}"
-        " --set @results/{wildcards.preset}/config.yaml > /dev/null"
+        "gmr --log {log} report claims --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
+
+
+rule learning:
+    input:
+        all_runs,
+    output:
+        in_report("reports/{preset}/learning_curves.png", "learning_curves", "Training"),
+        in_report("reports/{preset}/learning.md", "learning", "Training"),
+        expand("reports/{{preset}}/{name}", name=LEARNING[2:]),
+    log:
+        "results/{preset}/logs/learning.log",
+    conda:
+        "../../environment.yml"
+    params:
+        backbones=backbones_of,
+        cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
+        code=code_of_report(
+            ["analysis.learning.report", "analysis.learning.files"],
+            "config/studies",
+            "analysis/schemas",
+        ),
+    shell:
+        "gmr --log {log} report learning --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
+
+
+rule search_history:
+    input:
+        lambda wildcards: [
+            folder / "run.json" for folder in searches_of(PRESETS[wildcards.preset])
+        ],
+    output:
+        in_report("reports/{preset}/search_history.md", "search_history", "Training"),
+        "reports/{preset}/search_history.csv",
+    log:
+        "results/{preset}/logs/search_history.log",
+    conda:
+        "../../environment.yml"
+    params:
+        backbones=backbones_of,
+        cells=lambda wildcards: len(searches_of(PRESETS[wildcards.preset])),
+        code=code_of_report(["analysis.search_history"], "analysis/schemas"),
+    shell:
+        "gmr --log {log} report search_history --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
+
+
+# The report people read: the pages and what they load, made whenever anything that they show is.
+rule site:
+    input:
+        lambda wildcards: [
+            layout.report(wildcards.preset, name)
+            for name in everything(PRESETS[wildcards.preset])
+        ],
+    output:
+        page="reports/{preset}/index.html",
+        front="reports/{preset}/site/front.html",
+    log:
+        "results/{preset}/logs/site.log",
+    conda:
+        "../../environment.yml"
+    params:
+        choice=claims_choice,
+        code=code(
+            "analysis/site",
+            *sorted((ROOT / "analysis" / "site" / "assets").iterdir()),
+            "analysis/explorer",
+            "analysis/trajectories",
+            "analysis/training_view",
+            "analysis/learning",
+            "analysis/search_history.py",
+            "analysis/traces.py",
+            "analysis/sections.py",
+            "docs/deviations.md",
+            "config/licences.yaml",
+        ),
+    shell:
+        "gmr --log {log} report site --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 rule pdf:
@@ -66,12 +145,13 @@ rule pdf:
     params:
         code=code("analysis/pdf.py"),
     shell:
-        "gmr --log {log} pdf {input} {output}"
+        "python -m workflow.scripts --log {log} pdf {input} {output}"
 
 
 localrules:
     run_name,
     published_copy,
+    front_page,
 
 
 # Copies of another preset go before RUN names a new one, so that RUN is true of every copy beside it. What is copied
@@ -105,3 +185,18 @@ rule published_copy:
         "../../environment.yml"
     shell:
         "(cp {input.artefact} {output}; sha256sum {output} >> reports/.copies) 2> {log}"
+
+
+# The same page for the folder above, where its links lead into the folder of the preset.
+rule front_page:
+    input:
+        page=f"reports/{config['preset']}/site/front.html",
+        run="reports/RUN",
+    output:
+        "reports/index.html",
+    log:
+        "results/logs/front_page.log",
+    conda:
+        "../../environment.yml"
+    shell:
+        "(cp {input.page} {output}; sha256sum {output} >> reports/.copies) 2> {log}"

@@ -11,10 +11,11 @@ import orjson
 from harness.recording import FOLDER
 from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
+from workflow import scripts
 from workflow.bundling import archive, opening
 from workflow.bundling.archive import Archive, Member
 from workflow.bundling.bundle import bundle
-from workflow.commands import jobs, reports
+from workflow.commands import report
 
 BENCHMARK = "humaneval"
 OVERRIDES = {
@@ -36,12 +37,12 @@ def preset() -> Preset:
 
 def run(cells: dict[str, Cell] = CELLS) -> None:
     """The jobs of a run in the working folder, in the order in which the DAG has them."""
-    jobs.data("smoke", BENCHMARK, SET)
-    jobs.world("smoke", SET)
+    scripts.data("smoke", BENCHMARK, SET)
+    scripts.world("smoke", SET)
     for cell in cells.values():
-        jobs.cell("smoke", cell.method, cell.benchmark, cell.backbone, cell.seed, SET)
+        cells.cell("smoke", cell.method, cell.benchmark, cell.backbone, cell.seed, overrides=SET)
     if cells is CELLS:
-        reports.report("main_table", "smoke", SET)
+        report.report("main_table", "smoke", SET)
 
 
 def bundled(folder: Path, name: str, *, questions: bool = True) -> Path:

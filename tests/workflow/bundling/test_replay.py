@@ -24,7 +24,7 @@ from tests.workflow.bundling import runs
 from tests.workflow.bundling.runs import BENCHMARK, CELLS, FOLDERS, TABLE, bundled, files_of, replay
 from workflow.bundling import opening
 from workflow.bundling.archive import Archive
-from workflow.commands import jobs
+from workflow.commands import cell as cells
 
 
 def assert_same(recorded: Path, replayed: Path, *, logs: bool = True) -> None:
@@ -166,4 +166,4 @@ def test_a_replay_is_not_bundled_again(place: Path, bundle: Path) -> None:
 def test_a_target_that_was_not_bundled_is_named(place: Path, bundle: Path) -> None:
     folder = replay(bundle, "cot")
     with contextlib.chdir(folder), pytest.raises(UserError, match=r"single/.* is not in the bundle, .* main_table"):
-        jobs.cell("smoke", "single", BENCHMARK, "qwen-2.5-14B", 0, runs.SET)
+        cells.cell("smoke", "single", BENCHMARK, "qwen-2.5-14B", overrides=runs.SET)

@@ -1,0 +1,52 @@
+"""The job that makes results: one cell."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harness import recording
+from harness.runner.config import Cell
+from harness.runner.plan import Plan
+from workflow import signals
+from workflow.app import JOB, BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
+
+
+@app.command(rich_help_panel=JOB)
+def cell(
+    preset: PresetName,
+    method: MethodKey,
+    benchmark: BenchmarkKey,
+    backbone: BackboneRow,
+    seed: Seed = 0,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Ask its failed calls again; a training beside them starts over.")
+    ] = False,
+    overrides: Overrides = None,
+) -> None:
+    """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
+    from harness import replay
+    from harness.runner import cell as cells
+    from harness.runner.plan import plan
+
+    planned = plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))
+    if retry_errors:
+        _forget_failed_calls(planned)
+    recorded = recording.here()
+    signals.run(cells.run(planned) if recorded is None else replay.run(planned, recorded))
+
+
+def _forget_failed_calls(plan: Plan) -> None:
+    """First the result, then the calls: interrupted in between, the cell is run again all the same."""
+    from harness.llm.call_log import drop_errors, failed_calls
+    from harness.runner import layout
+    from harness.training.loop import forget
+
+    def unmake() -> None:
+        (plan.folder / "run.json").unlink(missing_ok=True)
+        forget(plan.folder)
+
+    log = plan.folder / layout.CALL_LOG
+    if failed_calls(log):
+        drop_errors(log, before=unmake)
