@@ -27,13 +27,11 @@ from harness.benchmarks.items import Verdict
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.errors import UserError
 from harness.files import code_of
-from harness.keys import Keys
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLog
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import Encoded, SentenceEncoder
-from harness.llm.sealed_log import index_of, sealed_of
 from harness.llm.served import Served
 from harness.recording import Recording
 from harness.results import Answered
@@ -68,23 +66,18 @@ async def run(plan: Plan, recording: Recording) -> dict[str, Any]:
     recorded = orjson.loads(recording.read(plan.folder / "run.json"))
     _check_origin(plan, recorded)
     log_path = layout.call_log(plan.preset.name, plan.cell)
-    logs = [sealed_of(log_path), index_of(sealed_of(log_path))]
     recording.check(plan.folder / f"{name}.parquet" for name in results.TABLES)
-    recording.place([*logs, *_learned(plan)])
+    recording.place([log_path, *_learned(plan)])
     then = {one.trajectory.item.id: one for one in results.read(recording.path(plan.folder), plan.test)}
     walk = Walk(str(plan.cell), {key: one.trajectory for key, one in then.items()})
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(log_path))
-        used = _checked_training(plan, log, recorded)
+        _check_training(plan, log, recorded)
         _check_calls(plan, log, then)
         runtime = await _open(plan, recording, recorded, log, walk, stack)
         method = finished.trained_method(plan, recorded)
         progress = Progress(str(plan.cell), len(plan.test))
-        now = await evaluate(method, plan.test, runtime, progress, in_flight=AT_ONCE, folder=plan.folder)
-        used.update(now.keys)
-        if len(log) != len(used):
-            raise UserError(f"{plan.cell}: the recorded log holds {len(log)} calls, and {len(used)} were used")
-        log.seal(used)
+        now = await evaluate(method, plan.test, runtime, progress, in_flight=AT_ONCE)
     identity = {key: value for key, value in recorded.items() if key not in _ADDED_ON_WRITING}
     utility = method.utility if plan.method.trained else None  # type: ignore[attr-defined]
     found = results.write(plan.folder, _compared(plan, then, now), identity, utility)
@@ -94,8 +87,6 @@ async def run(plan: Plan, recording: Recording) -> dict[str, Any]:
             f"{plan.cell}: the tables are not to the byte what the cell's run_id names; the bundle was altered, or "
             "another version of pyarrow writes here (install those of constraints.txt)"
         )
-    seal = layout.seal(plan.preset.name, plan.cell)
-    recording.place([seal])
     logger.info("%s: replayed, log-probabilities within %.1e of the recorded ones", plan.cell, walk.deviation)
     return found
 
@@ -120,11 +111,10 @@ def _learned(plan: Plan) -> list[Path]:
     return [plan.folder / CHECKPOINT, *(plan.folder / f"{name}.parquet" for name in TABLES)]
 
 
-def _checked_training(plan: Plan, log: CallLog, recorded: Mapping[str, Any]) -> Keys:
-    """The calls of the training, each found in the log with the tokens and the cost of its row."""
-    used = Keys()
+def _check_training(plan: Plan, log: CallLog, recorded: Mapping[str, Any]) -> None:
+    """Look for every call of the training, each to be found in the log with the tokens and the cost of its row."""
     if not plan.method.trained:
-        return used
+        return
     backbones = _backbones(plan, recorded)
     for row in rows_of(plan.folder / "training_calls.parquet"):
         reply = log.get(row["key"])
@@ -141,8 +131,6 @@ def _checked_training(plan: Plan, log: CallLog, recorded: Mapping[str, Any]) -> 
             row["cost"],
         ):
             raise UserError(f"{where}: tokens or cost are not those of call {row['key']}; the bundle was altered")
-        used.update((row["key"],))
-    return used
 
 
 def _check_calls(plan: Plan, log: CallLog, then: Mapping[str, Answered]) -> None:

@@ -16,7 +16,7 @@ from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog, drop_errors
+from harness.llm.call_log import CallLog
 from harness.llm.encoder import SentenceEncoder
 from harness.results import Answered
 from harness.runner import layout
@@ -126,9 +126,9 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
     """
     plan = _plan(restored, preset)
     path = plan.folder / layout.CALL_LOG
-    drop_errors(path)
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(path))
+        log.forget_failed()
         attempts = AttemptLog(plan.folder / "attempts.jsonl")
         stack.callback(attempts.close)
         runtime, served = await open_runtime(plan, log, attempts, stack)

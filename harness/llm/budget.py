@@ -6,16 +6,14 @@ answers, this cell's own or one it shares, costs nothing, and neither does a cal
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
-from harness.llm.call_log import outcomes
+from harness.llm.call_log import CallLogReader
 from harness.llm.request import Reply
-from harness.llm.sealed_log import SealedLog, sealed_of, spare_of
 from harness.runner.config import Budget
 
 
@@ -49,36 +47,39 @@ class Prices:
         """What one call took; nothing if it failed."""
         if reply.error is not None:
             return Spent()
+        return self.of_all(model, 1, reply.prompt_tokens, reply.completion_tokens)
+
+    def of_all(self, model: str, calls: int, prompt_tokens: int, completion_tokens: int) -> Spent:
+        """What calls of one model took together."""
         backbone = self._backbones.get(model)
-        cost = backbone.cost(reply.prompt_tokens, reply.completion_tokens) if backbone else 0.0
-        return Spent(1, reply.prompt_tokens + reply.completion_tokens, cost)
+        cost = backbone.cost(prompt_tokens, completion_tokens) if backbone else 0.0
+        return Spent(calls, prompt_tokens + completion_tokens, cost)
 
 
-def spent_in(log: Path, shared: Iterable[SealedLog], prices: Prices) -> Spent:
-    """What the calls of a log took, other configurations of its cell included.
+def spent_in(log: Path, prices: Prices) -> Spent:
+    """What a cell asked of servers, in all its configurations.
 
     Args:
-        log: The log.
-        shared: Logs that answered some of them.
+        log: Its call log.
         prices: What calls cost.
 
     Raises:
         UserError: The log is damaged.
     """
-    answering, spent = list(shared), Spent()
-    for key, model, reply in outcomes(log):
-        if not any(one.get(key) for one in answering):
-            spent = spent.plus(prices.of(model, reply))
+    spent = Spent()
+    with CallLogReader(log) as reader:
+        for paid in reader.paid():
+            spent = spent.plus(prices.of_all(*paid))
     return spent
 
 
 def state_of(log: Path) -> int:
     """A number that is another one after a log has changed; 0 if there is none."""
-    files = [file for file in (log, sealed_of(log), spare_of(log)) if file.exists() and file.stat().st_size]
-    if not files:
+    try:
+        found = log.stat()
+    except FileNotFoundError:
         return 0
-    said = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-    return int.from_bytes(hashlib.sha256("\n".join(said).encode()).digest()[:7], "little") or 1
+    return hash((found.st_size, found.st_mtime_ns)) & ((1 << 56) - 1) or 1
 
 
 def spent_up(budget: Budget, spent: Spent) -> str | None:

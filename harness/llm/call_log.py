@@ -1,75 +1,103 @@
 """The call log: cache, ledger and proof of every model call of a cell.
 
-While a cell runs, each finished call is appended to a *running* log by one writer that holds a lock. A torn last line
-(the mark of a killed process or a full disk) is cut off on opening. When the cell is done its calls are *sealed*:
-written in the order of their keys, so that equal calls make equal bytes whatever the order in which they finished. A
-sealed cell that is run again answers from its sealed log and appends what is new to a new running log.
-
-Beside ``calls.jsonl`` lie ``calls.jsonl.zst``, the sealed log, and ``calls.spare.jsonl.zst``, calls of other
-configurations of the cell in the same form, each with an ``.index`` that can be made again.
+It is a SQLite file with one row for each finished call. One process writes it, which a lock file beside it says; any
+number may read it meanwhile. A call is committed before its reply is used, so a process that is killed at any moment
+asks no finished call twice. The log of a finished cell is read and never written, by its own cell and by those that
+share its calls.
 """
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from types import TracebackType
+from typing import Any, NamedTuple, Self
 
-import numpy as np
-import numpy.typing as npt
+import orjson
 
+from harness.database import connect, one_line
 from harness.errors import UserError
-from harness.files import remove_leftovers, writing
-from harness.llm import log_lines
-from harness.llm.log_index import Seal
-from harness.llm.log_lines import Entry
-from harness.llm.log_writer import LogWriter
-from harness.llm.request import Reply, Request
-from harness.llm.running_log import RunningLog, old_log
-from harness.llm.sealed_log import SealedFile, index_of, sealed_of, spare_of
-from harness.llm.sealing import Source, write_sealed
-from harness.places import GONE, Merged, as_digests, merged, positions, size
+from harness.files import writing
+from harness.llm.request import Message, Reply, Request
 from harness.runner.layout import CALL_LOG
 
+# Numbers stand before texts, so that adding them up leaves most of the file unread.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS calls (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    model TEXT NOT NULL,
+    asked INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    finish_reason TEXT NOT NULL,
+    replied TEXT NOT NULL,
+    error TEXT,
+    request TEXT NOT NULL,
+    reply TEXT NOT NULL
+)
+"""
+_INSERT = """
+INSERT OR REPLACE INTO calls
+    (key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error, request, reply)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_REPLY = "SELECT reply, prompt_tokens, completion_tokens, finish_reason, replied, error FROM calls WHERE key = ?"
+_PAID = """
+SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls
+    WHERE asked AND error IS NULL GROUP BY model
+"""
 
-class CallLog:
-    """The log of one cell, open for reading and appending.
+
+class Texts(NamedTuple):
+    """What was said in one call: the prompt, and the reply to it."""
+
+    messages: tuple[Message, ...]
+    reply: str
+
+
+class Paid(NamedTuple):
+    """What a cell asked of the servers of one model, failed calls left out."""
+
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class CallLogReader:
+    """The log of one cell, open for reading; another process may be writing it.
 
     Args:
-        path: The running log; made if absent. The lock file and the sealed logs lie beside it.
+        path: The log.
 
     Raises:
-        UserError: Another process has the log open, a line other than the last is damaged, an earlier version of this
-            suite wrote it, or the disk is full.
+        UserError: There is none, or it is damaged.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with ExitStack() as opened:
-            opened.callback(os.close, _lock(path.with_suffix(".lock")))
-            for file in (sealed_of(path), spare_of(path)):
-                remove_leftovers(file)
-                remove_leftovers(index_of(file))
-            self._running = RunningLog(path, is_owner=True)
-            opened.callback(self._running.close)
-            self._sealed = _sealed(path, opened)
-            self._sources: list[Source] = [self._running, *self._sealed.values()]
-            self._writer = LogWriter(str(path), self._write, self._running.sync)
-            opened.callback(self._writer.close)
-            self._count = size([source.calls() for source in self._sources])
-            self._open = opened.pop_all()
+        if not path.exists():
+            raise UserError(f"{path} is missing; remove {path.with_name('run.json')} and run its cell again")
+        with self._one_line(), ExitStack() as opened:
+            self._database = connect(path, writes=False)
+            opened.callback(self._database.close)
+            self._database.execute(_REPLY, ("",))
+            opened.pop_all()
 
     def __len__(self) -> int:
-        return self._count
+        with self._one_line():
+            (count,) = self._database.execute("SELECT count(*) FROM calls").fetchone()
+        return int(count)
 
-    def __contains__(self, key: str) -> bool:
-        return self._find(bytes.fromhex(key)) is not None
-
-    def __enter__(self) -> CallLog:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -78,49 +106,120 @@ class CallLog:
         self.close()
 
     def get(self, key: str) -> Reply | None:
-        """The outcome of the call with this key, ``None`` if it was never finished.
+        """Return the outcome of the call with this key, or None if it was never finished.
 
         Raises:
-            UserError: The sealed log that holds it is damaged.
+            UserError: The log is damaged.
         """
-        found = self._find(bytes.fromhex(key))
-        return None if found is None else found[0].reply(found[1])
+        with self._one_line():
+            row = self._database.execute(_REPLY, (key,)).fetchone()
+        return None if row is None else Reply(*row)
 
-    async def append(self, request: Request, reply: Reply) -> None:
-        """Write one finished call; on return it has left this process.
+    def texts(self, key: str) -> Texts | None:
+        """Return prompt and reply of the call with this key, or None if it was never finished.
+
+        Raises:
+            UserError: The log is damaged.
+        """
+        with self._one_line():
+            row = self._database.execute("SELECT request, reply FROM calls WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        return Texts(tuple(Message(**message) for message in orjson.loads(row[0])["messages"]), row[1])
+
+    def paid(self) -> list[Paid]:
+        """Return what servers were asked and answered, by model; what other logs answered is not in it.
+
+        Raises:
+            UserError: The log is damaged.
+        """
+        with self._one_line():
+            return [Paid(*row) for row in self._database.execute(_PAID)]
+
+    def failed(self) -> int:
+        """Return how many calls ended in an error for good.
+
+        Raises:
+            UserError: The log is damaged.
+        """
+        with self._one_line():
+            (count,) = self._database.execute("SELECT count(*) FROM calls WHERE error IS NOT NULL").fetchone()
+        return int(count)
+
+    def close(self) -> None:
+        """Give the file up; closing twice is harmless."""
+        self._database.close()
+
+    def _one_line(self) -> AbstractContextManager[None]:
+        return one_line(
+            self.path,
+            f"restore it, or save what is left with `sqlite3 {self.path.name} .recover`, or move it away and give the "
+            "same command again: its calls will be asked again",
+        )
+
+
+class CallLog(CallLogReader):
+    """The log of one cell, open for reading and appending.
+
+    Calls that finish while the disk is busy with others are committed together, in a thread beside the event loop.
+
+    Args:
+        path: The log; made if absent. The lock file lies beside it.
+
+    Raises:
+        UserError: Another process has the log open for writing, it is damaged, or the disk is full.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._waiting: list[tuple[Any, ...]] = []
+        self._batch: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        with ExitStack() as opened:
+            opened.callback(os.close, _lock(path.with_suffix(".lock")))
+            with self._one_line():
+                self._database = connect(path, writes=True)
+                opened.callback(self._close_database)
+                # The journal stays while the cell is at work: to make and remove one for each commit takes ten times
+                # as long. With NORMAL a power failure takes no commit that the disk had confirmed.
+                self._database.execute("PRAGMA journal_mode = PERSIST")
+                self._database.execute("PRAGMA synchronous = NORMAL")
+                self._database.execute(_SCHEMA)
+                # To look for a new call never waits for the disk.
+                self._known = {bytes.fromhex(key) for (key,) in self._database.execute("SELECT key FROM calls")}
+            self._thread = ThreadPoolExecutor(1, "call log")
+            opened.callback(self._flush)
+            self._open = opened.pop_all()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, key: str) -> bool:
+        return bytes.fromhex(key) in self._known
+
+    def get(self, key: str) -> Reply | None:
+        """Return the outcome of the call with this key, or None if it was never finished.
+
+        Raises:
+            UserError: The log is damaged.
+        """
+        return super().get(key) if key in self else None
+
+    async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
+        """Write one finished call; on return it is committed. A caller that gives up waiting takes nothing back.
+
+        Args:
+            request: The call.
+            reply: Its outcome.
+            asked: Whether a server answered, and not the log of another cell.
 
         Raises:
             UserError: The disk is full; no part of the call stays, and later ones can be written when there is room.
         """
-        await self._writer.put(log_lines.entry(request, reply))
-
-    def seal(self, used: Collection[str]) -> Seal:
-        """Close the log for good, with the calls of this run alone and in the order of their keys.
-
-        Calls of other configurations of the same cell move to a file beside it; they are still found on opening, but
-        what is sealed depends on the run and not on what was run before it. Interrupted at any moment, it leaves files
-        that together hold all calls.
-
-        Args:
-            used: Keys of the calls this run used.
-
-        Raises:
-            UserError: The log lacks some of them, because it was changed or removed under a half-finished run.
-        """
-        self._writer.close()
-        calls = merged([source.calls() for source in self._sources])
-        wanted = np.unique(as_digests(bytes.fromhex(key) for key in used))
-        at = positions(calls.digests, wanted)
-        if lost := int(np.count_nonzero(at < 0)):
-            raise UserError(
-                f"{self.path} lacks {lost} calls that an earlier part of this run used; restore it, or remove "
-                f"{self.path.parent} and give the same command again"
-            )
-        is_used = np.zeros(len(calls.digests), bool)
-        is_used[at] = True
-        seal = self._divide(calls, is_used)
-        self.close()
-        return seal
+        self._waiting.append(_row(request, reply, asked))
+        if self._batch is None:
+            self._batch = asyncio.create_task(self._commit_waiting())
+        await asyncio.shield(self._batch)
 
     def forget_failed(self) -> int:
         """Forget the failed calls, so that they are asked again; returns how many there were.
@@ -128,148 +227,92 @@ class CallLog:
         Raises:
             UserError: The disk is full.
         """
-        self._writer.close()
-        failed = _failed(self._sources)
-        self._running.forget(failed)
-        self._count -= len(failed)
-        return len(failed)
+        with self._one_line():
+            keys = self._database.execute("DELETE FROM calls WHERE error IS NOT NULL RETURNING key").fetchall()
+        self._known.difference_update(bytes.fromhex(key) for (key,) in keys)
+        return len(keys)
 
     def close(self) -> None:
         """Write what is still to be written and give up the lock; closing twice is harmless."""
         self._open.close()
 
-    def _find(self, key: bytes) -> tuple[Source, int] | None:
-        for source in self._sources:
-            if (place := source.place(key)) is not None:
-                return None if place == GONE else (source, place)
-        return None
+    async def _commit_waiting(self) -> None:
+        async with self._turn:
+            rows, self._waiting, self._batch = self._waiting, [], None
+            if rows:
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, rows)
 
-    def _write(self, entries: Sequence[Entry]) -> tuple[int, UserError | None]:
-        new = [self._find(entry.key) is None for entry in entries]
-        written, error = self._running.write(entries)
-        self._count += len({entry.key for entry, is_new in zip(entries[:written], new, strict=False) if is_new})
-        return written, error
+    def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        with self._one_line():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                self._database.executemany(_INSERT, rows)
+                self._database.execute("COMMIT")
+            except BaseException:
+                # A full disk has undone the transaction by itself.
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+        self._known.update(bytes.fromhex(row[0]) for row in rows)
 
-    def _divide(self, calls: Merged, is_used: npt.NDArray[np.bool_]) -> Seal:
-        """Write used and other calls to their files, of which at any moment some holds each call."""
-        sealed, spare = sealed_of(self.path), spare_of(self.path)
-        # What moves from the spare ones to the sealed ones is in both for a while.
-        held = self._sealed[spare].calls().digests if spare in self._sealed else as_digests([])
-        kept = calls.only(~is_used | (positions(held, calls.digests) >= 0))
-        rest = calls.only(~is_used)
-        if not self._is_just(spare, kept):
-            self._put_spare(kept)
-        used = calls.only(is_used)
-        seal = self._sealed[sealed].seal if self._is_just(sealed, used) else write_sealed(sealed, self._sources, used)
-        if len(rest.digests) < len(kept.digests):
-            self._put_spare(rest)
-        with writing(self.path):
-            _sync_folder(self.path.parent)
-            self.path.unlink()
-        return seal
+    def _flush(self) -> None:
+        self._thread.shutdown()
+        rows, self._waiting = self._waiting, []
+        if rows:
+            self._commit(rows)
 
-    def _is_just(self, file: Path, calls: Merged) -> bool:
-        """Whether a sealed log, as it was opened, holds these calls and no others."""
-        if file not in self._sealed:
-            return False
-        source = self._sealed[file]
-        ours = np.count_nonzero(calls.tables == self._sources.index(source))
-        return bool(ours == len(calls.digests) == len(source.calls().digests))
-
-    def _put_spare(self, calls: Merged) -> None:
-        spare = spare_of(self.path)
-        if len(calls.digests):
-            write_sealed(spare, self._sources, calls)
-        else:
-            with writing(spare):
-                spare.unlink(missing_ok=True)
-                index_of(spare).unlink(missing_ok=True)
+    def _close_database(self) -> None:
+        try:
+            self._database.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error:
+            pass  # Somebody is reading: an empty journal stays, and harms nobody.
+        finally:
+            self._database.close()
 
 
-def failed_calls(path: Path) -> int:
-    """How many calls of a log, those of other configurations included, ended in an error for good."""
-    with ExitStack() as opened:
-        return len(_failed(_sources_of(path, opened)))
-
-
-def outcomes(path: Path) -> Iterator[tuple[str, str, Reply]]:
-    """Key, model and outcome without its text of every call of a log, those of other configurations included.
-
-    Raises:
-        UserError: The log is damaged.
-    """
-    with ExitStack() as opened:
-        sources = _sources_of(path, opened)
-        calls = merged([source.calls() for source in sources])
-        keys, each = calls.digests.tobytes(), calls.digests.itemsize
-        for number, (source, place) in enumerate(zip(calls.tables, calls.places, strict=True)):
-            yield keys[number * each : (number + 1) * each].hex(), *sources[source].outcome(int(place))
-
-
-def drop_errors(path: Path, before: Callable[[], None] = lambda: None) -> int:
-    """Remove the failed calls from a log so that the next run asks them again.
+def copy(log: Path, to: Path, *, prompts: bool) -> None:
+    """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes.
 
     Args:
-        path: The log.
-        before: What has to be done first, while no other process can write the log.
-
-    Returns:
-        How many calls were removed.
+        log: The log.
+        to: The new file.
+        prompts: Whether to keep what was asked; keys and replies are kept in any case.
 
     Raises:
-        UserError: Another process is writing the log; nothing was done.
+        UserError: The log is damaged, or the disk is full.
     """
-    with CallLog(path) as log:
-        before()
-        return log.forget_failed()
+    columns = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
+    request = "request" if prompts else "json_set(request, '$.messages', json('[]'))"
+    with writing(to):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.unlink(missing_ok=True)
+    with one_line(log, "restore it"), closing(connect(to, writes=True)) as database:
+        database.execute(_SCHEMA)
+        database.execute("ATTACH ? AS source", (f"{log.absolute().as_uri()}?mode=rw",))
+        database.execute(
+            f"INSERT INTO main.calls ({columns}, request, reply) "  # noqa: S608  constants
+            f"SELECT {columns}, {request}, reply FROM source.calls ORDER BY key"
+        )
 
 
 def logs_below(folder: Path) -> list[Path]:
-    """The call logs below a folder, each by the name of its running log, whether there is one now or not."""
-    return sorted({file.with_name(CALL_LOG) for file in folder.rglob(f"{CALL_LOG}*")})
+    """The call logs below a folder."""
+    return sorted(folder.rglob(CALL_LOG))
 
 
-def _sealed(path: Path, opened: ExitStack) -> dict[Path, SealedFile]:
-    """The sealed logs beside a running one, as far as there are any."""
-    # Earlier versions kept calls of other configurations here.
-    if (old := path.with_suffix(".spare.jsonl")).exists():
-        raise old_log(old, old)
-    found = {}
-    for file in (sealed_of(path), spare_of(path)):
-        if file.exists():
-            found[file] = SealedFile(file)
-            opened.callback(found[file].close)
-    return found
-
-
-def _sources_of(path: Path, opened: ExitStack) -> list[Source]:
-    """The files of a log that another process may be writing."""
-    sources: list[Source] = []
-    if path.exists():
-        running = RunningLog(path, is_owner=False)
-        opened.callback(running.close)
-        sources.append(running)
-    return [*sources, *_sealed(path, opened).values()]
-
-
-def _failed(sources: Sequence[Source]) -> list[str]:
-    """The keys of the calls that ended in an error for good."""
-    calls = merged([source.calls() for source in sources])
-    keys, each = calls.digests.tobytes(), calls.digests.itemsize
-    return [
-        keys[number * each : (number + 1) * each].hex()
-        for number, (source, place) in enumerate(zip(calls.tables, calls.places, strict=True))
-        if sources[source].has_failed(int(place))
-    ]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the disk knows what its files are called."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _row(request: Request, reply: Reply, asked: bool) -> tuple[Any, ...]:
+    return (
+        request.key,
+        request.model,
+        asked,
+        reply.prompt_tokens,
+        reply.completion_tokens,
+        reply.finish_reason,
+        reply.model,
+        reply.error,
+        orjson.dumps(request.to_record(), option=orjson.OPT_SORT_KEYS).decode(),
+        reply.text,
+    )
 
 
 def _lock(path: Path) -> int:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from harness.concurrency import InFlight
 from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import CallLog, CallLogReader
 from harness.llm.completion import AttemptError, Kind, attempt
 from harness.llm.endpoints import Endpoint
 from harness.llm.outage import Trouble
 from harness.llm.request import Reply, Request
 from harness.llm.retries import MAX_ATTEMPTS, MAX_ATTEMPTS_IN_OUTAGES, delay_s
-from harness.llm.sealed_log import SealedLog
 from harness.llm.served import Served, find_served
 from harness.llm.servers import SILENT_AFTER, pools
 from harness.llm.spending import Spending
@@ -25,7 +24,7 @@ from harness.llm.unreachable import unreachable
 
 @dataclass
 class Counts:
-    """Who answered: ``asked`` a server, the ``log`` of this cell, a call in ``flight``, a ``shared`` sealed log."""
+    """Who answered: ``asked`` a server, the ``log`` of this cell, a call in ``flight``, a ``shared`` log."""
 
     asked: int = 0
     log: int = 0
@@ -36,15 +35,15 @@ class Counts:
 class ChatClient:
     """Asks backbones, each distinct call once.
 
-    Identical calls in flight share one request; a call that the log holds is not asked again; a sealed log of another
-    cell answers where it was declared. Failed attempts are repeated after a growing delay, at another server where
-    there is one, and noted in the attempt log, never in the call log.
+    Identical calls in flight share one request; a call that the log holds is not asked again; the log of another
+    finished cell answers where it was declared. Failed attempts are repeated after a growing delay, at another server
+    where there is one, and noted in the attempt log, never in the call log.
 
     Args:
         endpoints: Endpoint of each backbone key.
         log: The cell's call log.
         attempts: Where attempts, latencies and hosts go, outside the run's identity.
-        shared: Sealed logs of other cells, declared inputs of this one.
+        shared: Logs of other finished cells, declared inputs of this one.
         in_process: What answers for endpoints of this process.
         slots: Folder in which the processes of a run share their limits; ``None`` where this is the only one.
         spending: The budget of the run; ``None`` where it has none.
@@ -59,7 +58,7 @@ class ChatClient:
         endpoints: Mapping[str, Endpoint],
         log: CallLog,
         attempts: AttemptLog,
-        shared: Sequence[SealedLog] = (),
+        shared: Sequence[CallLogReader] = (),
         in_process: ChatEndpoint | None = None,
         slots: Path | None = None,
         spending: Spending | None = None,
@@ -101,7 +100,7 @@ class ChatClient:
         return served
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        """The outcome of a call: from the log, from a call in flight, from a sealed log, or from a server.
+        """The outcome of a call: from the log, from a call in flight, from the log of another cell, or from a server.
 
         Raises:
             UserError: The endpoint refuses the key or is down for long, or the budget is spent; nothing is recorded for
@@ -115,10 +114,10 @@ class ChatClient:
         return await self._flight.share(key, lambda: self._find(backbone, request))
 
     async def _find(self, backbone: str, request: Request) -> Reply:
-        for sealed in self._shared:
-            if (known := sealed.get(request.key)) is not None:
+        for other in self._shared:
+            if (known := other.get(request.key)) is not None:
                 self.counts.shared += 1
-                await self._log.append(request, known)
+                await self._log.append(request, known, asked=False)
                 return known
         return await self._ask(backbone, request)
 

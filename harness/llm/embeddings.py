@@ -21,7 +21,6 @@ import numpy as np
 
 from harness.concurrency import InFlight
 from harness.errors import UserError
-from harness.keys import Keys
 from harness.llm.encoder import Encoded, Encoder
 from harness.shared_records import Scanned, SharedRecords
 
@@ -47,7 +46,7 @@ class Embeddings:
 
     def __init__(self, encoder: Encoder, folder: Path, name: str) -> None:
         self.encoder = encoder
-        self.seen = Keys()
+        self.seen: set[bytes] = set()
         self._path = folder / f"{name}.bin"
         self._opened: SharedRecords | None = None
         self._threads = ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="encode")
@@ -70,7 +69,7 @@ class Embeddings:
             UserError: The cache cannot be written, another process writes the same file, or the model is not there.
         """
         digest = _digest(text)
-        self.seen.update((digest.hex(),))
+        self.seen.add(digest)
         known = self._records.get(digest)
         if known is None:
             return await self._in_flight.share(digest, lambda: self._make(digest, text))

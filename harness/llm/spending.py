@@ -17,7 +17,6 @@ from pathlib import Path
 from harness.errors import UserError
 from harness.llm.budget import Budget, Prices, Spent, refusal, spent_in, spent_up, state_of
 from harness.llm.request import Reply, Request
-from harness.llm.sealed_log import SealedLog
 from harness.llm.spending_table import UNKNOWN, Entry, SpendingTable, name_of
 
 TICK_S = 0.02
@@ -27,8 +26,6 @@ _SHARE_OF_TIME = 0.02
 _PATIENT_TICK_S = 0.2
 # Calls are reserved in advance while what is left is so many times as much.
 _PLENTY = 32
-
-Shared = Callable[[Path], Iterable[SealedLog]]
 
 
 class Spending:
@@ -40,7 +37,6 @@ class Spending:
         table: The file that they share; closed with this.
         log: The call log that this process writes; what it holds has been spent.
         others: The other call logs of the run. Those that changed while nobody told are counted now.
-        shared: The sealed logs that answered some calls of a log, which then are counted in theirs alone.
         prices: What calls cost.
 
     Raises:
@@ -54,14 +50,12 @@ class Spending:
         table: SpendingTable,
         log: Path,
         others: Iterable[Path],
-        shared: Shared,
         prices: Prices,
     ) -> None:
         self._preset = preset
         self._budget = budget
         self._table = table
         self._log = log
-        self._shared = shared
         self._prices = prices
         self._in_flight = 0
         self._held = 0
@@ -221,7 +215,7 @@ class Spending:
             if state and told.state == state and not told.reserved:
                 return told.spent
             # What was paid stays paid, whether its log is still there or never was.
-            spent = spent_in(log, self._shared(log), self._prices) if state else told.spent
+            spent = spent_in(log, self._prices) if state else told.spent
             with self._table.guarded(wait=True):
                 self._table.write(row, Entry(name_of(log), spent, 0, state))
             return spent

@@ -18,7 +18,6 @@ import orjson
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
 from harness.files import code_of, write_atomically
-from harness.keys import Keys
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.served import Served
@@ -55,18 +54,10 @@ async def run(plan: Plan) -> dict[str, Any]:
         runtime, served = await open_runtime(plan, log, attempts, stack)
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
-        used, trained, seconds = await _train(plan, method, runtime, served, log, in_flight)
-        runtime.embeddings.seen = Keys()
-        answered = await evaluate(
-            method,
-            plan.test,
-            runtime,
-            Progress(str(plan.cell), len(plan.test)),
-            in_flight=in_flight,
-            folder=plan.folder,
-        )
-        used.update(answered.keys)
-        seal = log.seal(used)
+        trained, seconds = await _train(plan, method, runtime, served, log, in_flight)
+        runtime.embeddings.seen.clear()
+        progress = Progress(str(plan.cell), len(plan.test))
+        answered = await evaluate(method, plan.test, runtime, progress, in_flight=in_flight)
         identity = {**_identity(plan, served, runtime.tools.sandbox.level), **trained}
         timing = {
             "started": started,
@@ -78,9 +69,8 @@ async def run(plan: Plan) -> dict[str, Any]:
             "training_s": seconds,
             "calls": {**asdict(runtime.client.counts), "failed_attempts": attempts.failed},
         }
-    write_atomically(plan.folder / layout.EMBEDDED, b"".join(map(bytes.fromhex, runtime.embeddings.seen)))
+    write_atomically(plan.folder / layout.EMBEDDED, b"".join(sorted(runtime.embeddings.seen)))
     result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
-    write_atomically(layout.seal(plan.preset.name, plan.cell), orjson.dumps(seal._asdict(), option=orjson.OPT_INDENT_2))
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     return result
 
@@ -99,20 +89,20 @@ def _what_is_kept(plan: Plan, log: CallLog) -> Callable[..., None]:
 
 async def _train(
     plan: Plan, method: Learner, runtime: Runtime, served: Mapping[str, Served], log: CallLog, in_flight: int
-) -> tuple[Keys, dict[str, Any], dict[str, float]]:
+) -> tuple[dict[str, Any], dict[str, float]]:
     """Train a method that learns, or go on with it.
 
     Returns:
-        Keys of the calls it used, what ``run.json`` says of the training, and its seconds by phase.
+        What ``run.json`` says of the training, and its seconds by phase.
     """
     if not plan.method.trained:
-        return Keys(), {}, {}
+        return {}, {}
     facts = _training_facts(plan, runtime, served)
     training = Training(plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
     await method.fit(training)
-    used = training.finish()
+    training.finish()
     checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
-    return used, {"encoder": facts["encoder"], "checkpoint": checkpoint}, training.seconds
+    return {"encoder": facts["encoder"], "checkpoint": checkpoint}, training.seconds
 
 
 def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:

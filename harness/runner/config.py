@@ -293,7 +293,7 @@ def backbones_of(chosen: Preset, cell: Cell, root: Path = ROOT) -> tuple[str, ..
 
 
 def sharing(chosen: Preset, cell: Cell, root: Path = ROOT) -> list[Cell]:
-    """The cells whose sealed logs may answer this one, where preset and method allow it."""
+    """The finished cells whose logs may answer this one, where preset and method allow it."""
     if not chosen.share_logs:
         return []
     entries = methods(root)

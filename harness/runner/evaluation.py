@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from harness.agents.runtime import Runtime
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.endpoints import Endpoint
-from harness.runner.answers import Answers
+from harness.results import Answered
 from harness.runner.method import Method
 from harness.runner.progress import Progress
 
 
 async def evaluate(
-    method: Method, items: Sequence[Item], runtime: Runtime, progress: Progress, *, in_flight: int, folder: Path
-) -> Answers:
-    """Answer and grade every question.
+    method: Method, items: Sequence[Item], runtime: Runtime, progress: Progress, *, in_flight: int
+) -> list[Answered]:
+    """Answer and grade every question; return the answers in the order of the questions.
 
     Questions begin in descending order of their length, which stands for how long they will take: a long one begun last
     would be worked on alone while the servers idle. The order cannot show in a result: what happens to a question
@@ -26,26 +25,25 @@ async def evaluate(
 
     Args:
         method: The method, trained if it learns.
-        items: The questions; the result is in their order whatever begins or finishes first.
+        items: The questions.
         runtime: Gives each question a context and grades its answer.
         progress: Told of every finished question.
-        in_flight: Questions worked on at the same time; of the others, nothing exists yet or any more in memory.
-        folder: On whose disk the answers wait until all are there.
+        in_flight: Questions worked on at the same time.
 
     Raises:
-        UserError: Too many questions failed, an endpoint is gone, or the disk is full.
+        UserError: Too many questions failed, or an endpoint is gone.
     """
-    answers = Answers(items, folder)
+    answers: dict[int, Answered] = {}
     waiting = iter(longest_first(items))
 
     async def work() -> None:
         for position in waiting:
             answered = await runtime.attempt(method.solve, items[position])
-            answers.add(position, answered)
+            answers[position] = answered
             progress.item(*answered)
 
     await gather(work() for _ in range(min(in_flight, len(items))))
-    return answers
+    return [answers[position] for position in range(len(items))]
 
 
 def questions_in_flight(endpoints: Iterable[Endpoint]) -> int:

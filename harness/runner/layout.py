@@ -8,7 +8,7 @@ from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
-CALL_LOG = "calls.jsonl"
+CALL_LOG = "calls.sqlite"
 # In the folder of a cell: SHA-256 of every text that answering the test questions looked at as an embedding.
 EMBEDDED = "embedded.sha256"
 
@@ -56,11 +56,6 @@ def cell(preset: str, of: Cell) -> Path:
 def call_log(preset: str, of: Cell) -> Path:
     """The call log of a cell; no job's declared output, so that an interrupted job keeps it."""
     return cell(preset, of) / CALL_LOG
-
-
-def seal(preset: str, of: Cell) -> Path:
-    """What the log of a finished cell is known by."""
-    return cell(preset, of) / "calls.seal.json"
 
 
 def timing(preset: str, of: Cell) -> Path:

@@ -89,5 +89,5 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         benchmark=benchmark(cell.benchmark),
         data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
         folder=layout.cell(preset.name, cell),
-        shared=tuple(layout.seal(preset.name, other) for other in config.sharing(preset, cell)),
+        shared=tuple(layout.call_log(preset.name, other) for other in config.sharing(preset, cell)),
     )

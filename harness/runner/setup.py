@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -22,17 +21,15 @@ from harness.llm import endpoints
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Prices
-from harness.llm.call_log import CallLog, logs_below
+from harness.llm.call_log import CallLog, CallLogReader, logs_below
 from harness.llm.client import ChatClient
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
-from harness.llm.log_index import Seal
-from harness.llm.sealed_log import SealedLog
 from harness.llm.served import Served
 from harness.llm.spending import Spending
 from harness.llm.spending_table import SpendingTable
 from harness.llm.transport import ChatEndpoint
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
 from harness.sandbox.machine import is_fit
@@ -56,7 +53,7 @@ async def open_runtime(
         UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
             cannot confine the programs of real models.
     """
-    client = await stack.enter_async_context(_client(plan, log, attempts))
+    client = await stack.enter_async_context(_client(plan, log, attempts, stack))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     check_world(plan, served)
     sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
@@ -123,8 +120,8 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
     return replace(backbone, revision=served.revision or backbone.revision)
 
 
-def _client(plan: Plan, log: CallLog, attempts: AttemptLog) -> ChatClient:
-    shared = [sealed_log(path) for path in plan.shared]
+def _client(plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack) -> ChatClient:
+    shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
     spending = spending_of(plan, log.path)
     return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), layout.slots(), spending)
 
@@ -144,17 +141,7 @@ def spending_of(plan: Plan, log: Path) -> Spending | None:
     name = plan.preset.name
     table = SpendingTable(layout.spending(name))
     others = [other for other in logs_below(layout.RESULTS / name) if other != log]
-    prices = Prices(plan.backbones.values())
-    return Spending(name, plan.preset.budget, table, log, others, lambda of: _answering(plan.preset, of), prices)
-
-
-def _answering(preset: Preset, log: Path) -> list[SealedLog]:
-    """The sealed logs that answered some calls of a log."""
-    cell = layout.cell_of(log.parent)
-    if cell is None or cell.method not in config.methods():
-        return []
-    seals = [layout.seal(preset.name, other) for other in config.sharing(preset, cell)]
-    return [sealed_log(seal) for seal in seals if seal.exists()]
+    return Spending(name, plan.preset.budget, table, log, others, Prices(plan.backbones.values()))
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
@@ -199,19 +186,6 @@ def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
 
     pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
     return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
-
-
-def sealed_log(path: Path) -> SealedLog:
-    """The log of a finished cell, by the path of its seal.
-
-    Raises:
-        UserError: There is no seal, or the log is not the one that was sealed.
-    """
-    try:
-        seal = Seal(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{path} is not a seal ({error}); rerun the cell that makes it") from error
-    return SealedLog(path.with_name(layout.CALL_LOG), seal)
 
 
 def name_of(plan: Plan) -> str:

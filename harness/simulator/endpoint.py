@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
+
+import orjson
 
 from harness.benchmarks import benchmark as find_benchmark
 from harness.files import ROOT, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
-from harness.simulator import schema, tokens
-from harness.simulator.incoming import RefusedError, check, identity
+from harness.simulator import tokens
 from harness.simulator.reading import Reader
-from harness.simulator.replies import Writer
+from harness.simulator.replies import Writer, find_schema, schema_reply
 from harness.simulator.world import SimulatedBackbone, World
 
 OWNER = "simulated"
 _DEFAULT_MAX_TOKENS = 2048
-
-
+_ROLES = frozenset({"system", "user", "assistant"})
+# Everything that may change a reply, beside the model, the messages and the temperature.
+_IDENTITY = ("seed", "max_tokens", "response_format")
 # Below harness/, all that can change a reply.
 _CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "rng.py")
+
+
+class RefusedError(Exception):
+    """A request that a server of this interface refuses, with an HTTP status and OpenAI's form of an error body."""
+
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        kind = "NotFoundError" if status == 404 else "BadRequestError"
+        self.status = status
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code or status}}
 
 
 def revision_of(world: str, length_scale: float) -> str:
     """What stands for the weights: part of every call's identity, so that no reply of another world is used again.
 
-    Args:
-        world: Fingerprint of the world.
-        length_scale: Factor on every target length.
+    ``world`` is the fingerprint of the world, ``length_scale`` the factor on every target length.
     """
     code = fingerprint([*(ROOT / "harness" / room for room in _CODE), ENCODER])
     return f"{OWNER}-{world[:12]}-{code[:12]}-{length_scale:g}"
 
 
 class SimulatedEndpoint:
-    """Answers chat-completions requests from a stated world.
+    """Answers chat-completions requests from a stated world, with a factor on every target length.
 
     The same request gets the same reply in any process and any order; the reply depends on nothing else.
-
-    Args:
-        world: The calibrated world.
-        length_scale: Factor on every target length.
     """
 
     def __init__(self, world: World, length_scale: float = 1.0) -> None:
@@ -54,27 +61,25 @@ class SimulatedEndpoint:
 
     def models(self) -> dict[str, Any]:
         """Body of ``GET /v1/models``; every entry says that it is simulated, and by which world."""
-        return {"object": "list", "data": [self._model_entry(backbone) for backbone in self.world.backbones]}
-
-    def _model_entry(self, backbone: SimulatedBackbone) -> dict[str, Any]:
-        return {
-            "id": backbone.model,
+        common = {
             "object": "model",
             "created": 0,
             "owned_by": OWNER,
-            "root": backbone.key,
-            "max_model_len": backbone.context_length,
             "world": self.world.fingerprint,
             "length_scale": f"{self.length_scale:g}",
             "revision": self.revision,
         }
+        served = [
+            {"id": one.model, "root": one.key, "max_model_len": one.context_length, **common}
+            for one in self.world.backbones
+        ]
+        return {"object": "list", "data": served}
 
-    def chat(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def chat(self, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         """HTTP status and body of ``POST /v1/chat/completions``.
 
-        Args:
-            request: Body of the request. Of its fields ``model``, ``messages``, ``seed``, ``max_tokens``,
-                ``temperature`` and ``response_format`` count; one whole completion is returned, never a stream.
+        Of the fields of a request ``model``, ``messages``, ``seed``, ``max_tokens``, ``temperature`` and
+        ``response_format`` count; one whole completion is returned, never a stream.
 
         Returns:
             200 and a completion; 404 for an unknown model; 400 for a malformed request or a prompt that leaves no room
@@ -98,7 +103,7 @@ class SimulatedEndpoint:
 
     def _completion(self, request: Mapping[str, Any]) -> dict[str, Any]:
         backbone = self.backbone(request)
-        check(request)
+        _check(request)
         prompt = self._prompt_tokens(request)
         room = backbone.context_length - prompt
         if room < 1:
@@ -110,11 +115,20 @@ class SimulatedEndpoint:
         text = self._text(backbone.key, request, key)
         # Like vLLM, a limit that reaches beyond the context is lowered without a word.
         limit = min(request.get("max_tokens") or _DEFAULT_MAX_TOKENS, room)
-        length = tokens.count(text)
-        if length <= limit:
-            return self._body(request["model"], key, text, "stop", prompt, length)
-        kept = tokens.cut(text, limit)
-        return self._body(request["model"], key, kept, "length", prompt, tokens.count(kept))
+        length, finish = tokens.count(text), "stop"
+        if length > limit:
+            text, finish = tokens.cut(text, limit), "length"
+            length = tokens.count(text)
+        choice = {"message": {"role": "assistant", "content": text}, "logprobs": None, "finish_reason": finish}
+        return {
+            "id": f"chatcmpl-{key[:24]}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": request["model"],
+            "system_fingerprint": self.revision,
+            "choices": [{"index": 0, **choice}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": length, "total_tokens": prompt + length},
+        }
 
     def _prompt_tokens(self, request: Mapping[str, Any]) -> int:
         values = self.world.settings.parameters
@@ -122,24 +136,58 @@ class SimulatedEndpoint:
         return texts + round(values.prompt_tokens + values.message_tokens * len(request["messages"]))
 
     def _text(self, backbone: str, request: Mapping[str, Any], key: str) -> str:
-        wanted = schema.find_schema(request)
+        try:
+            wanted = find_schema(request)
+        except ValueError as error:
+            raise RefusedError(400, str(error), "response_format") from error
         if wanted is not None:
             topic = request["messages"][-1]["content"]
-            return schema.answer(wanted, topic, self.world.settings.parameters.invalid_schema_share, key)
+            return schema_reply(wanted, topic, self.world.settings.parameters.invalid_schema_share, key)
         return self._writer.write(backbone, self._reader.read(request["messages"]), key)
 
-    def _body(self, model: str, key: str, text: str, finish: str, prompt: int, completion: int) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text}
-        return {
-            "id": f"chatcmpl-{key[:24]}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": model,
-            "system_fingerprint": self.revision,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
-            "usage": {
-                "prompt_tokens": prompt,
-                "completion_tokens": completion,
-                "total_tokens": prompt + completion,
-            },
-        }
+
+def _check(request: Mapping[str, Any]) -> None:
+    """Refuse what no server could answer, and what this one does not offer.
+
+    Raises:
+        RefusedError: With status 400; the message names the field, what was found and what was expected.
+    """
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
+        raise RefusedError(400, "messages must be a non-empty list of {role: system|user|assistant, content: text}")
+    for name, kind in (("max_tokens", int), ("temperature", int | float), ("seed", int)):
+        value = request.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+            raise RefusedError(400, f"{name} must be a number, got {value!r}", name)
+    if request.get("max_tokens") is not None and request["max_tokens"] < 1:
+        raise RefusedError(400, f"max_tokens must be at least 1, got {request['max_tokens']}", "max_tokens")
+    if request.get("stream") or request.get("n", 1) != 1:
+        raise RefusedError(400, "only one completion, not streamed, is offered: leave out stream and n", "stream")
+
+
+def _is_message(message: Any) -> bool:
+    if (
+        not isinstance(message, dict)
+        or message.get("role") not in _ROLES
+        or not isinstance(message.get("content"), str)
+    ):
+        return False
+    try:
+        message["content"].encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def identity(backbone: str, request: Mapping[str, Any]) -> str:
+    """SHA-256 of the parts of a checked request that may change its reply.
+
+    It holds the key of the backbone, so that the name it was called by does not matter.
+    """
+    parts = {name: request[name] for name in _IDENTITY if request.get(name) is not None}
+    # Clients write the same temperature as 0 or as 0.0.
+    temperature = request.get("temperature")
+    parts["temperature"] = 1.0 if temperature is None else float(temperature)
+    parts["model"] = backbone
+    parts["messages"] = [[message["role"], message["content"]] for message in request["messages"]]
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -5,67 +5,38 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.agents.prompts import HINTS_HEADER
 from harness.agents.roles import Role, catalogue
 from harness.benchmarks.items import Item
-from harness.simulator.index import Occurrence, QuestionIndex
+from harness.simulator.contributions import Contribution
 from harness.simulator.parameters import Kind, Recognition, Style
+from harness.simulator.world import Occurrence, QuestionIndex
 
 _RECORD = re.compile(r"^\[(\d+)\] [^\n]+:[ \t]*$", re.MULTILINE)
 _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
+_KIND_OF_OUTPUT: Mapping[str, Kind] = {"text": "plan", "keywords": "search"}
 
 Message = Mapping[str, str]
 
 
-class Contribution(NamedTuple):
-    """An earlier turn that the prompt shows.
+class Reading(NamedTuple):
+    """A prompt, understood."""
 
-    Attributes:
-        text: What was said.
-        own: Whether it is the backbone's own turn of this conversation rather than a colleague's record.
-    """
-
-    text: str
-    own: bool
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A prompt, understood.
-
-    Attributes:
-        item: The question, ``None`` where the prompt holds none that is known.
-        style: How explicitly reasoning is asked for.
-        kind: What sort of turn is asked for.
-        role: The role of the catalogue that the system text describes, if any.
-        contributions: Earlier turns, in order.
-        feedback: Whether the prompt reports how programs did on the visible examples.
-        program: Whether a program is asked for that computes the answer.
-        choice: Whether one of the contributions is to be named by its letter.
-    """
-
-    item: Item | None
-    style: Style
-    kind: Kind
-    role: Role | None
-    contributions: Sequence[Contribution]
-    feedback: bool
-    program: bool
-    choice: bool
+    item: Item | None  # the question, None where the prompt holds none that is known
+    style: Style  # how explicitly reasoning is asked for
+    kind: Kind  # what sort of turn is asked for
+    role: Role | None  # the role of the catalogue that the system text describes, if any
+    contributions: Sequence[Contribution]  # earlier turns, in order
+    feedback: bool  # whether the prompt reports how programs did on the visible examples
+    program: bool  # whether a program is asked for that computes the answer
+    choice: bool  # whether one of the contributions is to be named by its letter
 
 
 class Reader:
-    """Reads prompts.
-
-    Args:
-        index: The questions that may be asked.
-        recognition: Phrases that tell what is asked for.
-        boilerplate: Static texts (the output rules of the benchmarks) that say nothing about the turn.
-    """
+    """Reads prompts; ``boilerplate`` is static text (output rules) that says nothing about the turn."""
 
     def __init__(self, index: QuestionIndex, recognition: Recognition, boilerplate: Sequence[str]) -> None:
         self._index = index
@@ -74,21 +45,29 @@ class Reader:
 
     def read(self, messages: Sequence[Message]) -> Reading:
         """Understand a conversation of ``system``, ``user`` and ``assistant`` messages."""
-        found = self._index.find_in_conversation(messages)
+        found = self._question(messages)
         system = " ".join(message["content"] for message in messages if message["role"] == "system")
         users, contributions = self._divide(messages, found)
-        role = recognise_role(system)
+        role, phrases = recognise_role(system), self._recognition
         wanted = f"{system} {users[-1] if users else ''}".lower()
+        everything = " ".join([system, *users]).lower()
         return Reading(
             item=None if found is None else found[1].item,
-            style=self._style(system, users),
-            kind=self._kind(role, system, users),
+            style=next((style for style, its in phrases.styles.items() if _holds(everything, its)), "direct"),
+            kind=self._kind(role, system, users[-1] if users else ""),
             role=role,
             contributions=contributions,
-            feedback=any(self._reports_feedback(contribution.text) for contribution in contributions),
-            program=_holds(wanted, self._recognition.program),
-            choice=_holds(wanted, self._recognition.choice),
+            feedback=any(_holds(contribution.text.lower(), phrases.feedback) for contribution in contributions),
+            program=_holds(wanted, phrases.program),
+            choice=_holds(wanted, phrases.choice),
         )
+
+    def _question(self, messages: Sequence[Message]) -> tuple[int, Occurrence] | None:
+        """The question of a conversation and the message it stands in: the last user message that holds one."""
+        for place in range(len(messages) - 1, -1, -1):
+            if messages[place]["role"] == "user" and (found := self._index.find(messages[place]["content"])):
+                return place, found
+        return None
 
     def _divide(
         self, messages: Sequence[Message], question: tuple[int, Occurrence] | None
@@ -103,23 +82,14 @@ class Reader:
             elif message["role"] == "user":
                 if question is not None and question[0] == place:
                     text = text[: question[1].start] + "\n" + text[question[1].end :]
-                head, records = split_records(self._without_boilerplate(text))
+                for boilerplate in self._boilerplate:
+                    text = text.replace(boilerplate, "\n")
+                head, records = split_records(text)
                 users.append(head)
                 contributions += [Contribution(record, own=False) for record in records]
         return users, contributions
 
-    def _without_boilerplate(self, text: str) -> str:
-        for boilerplate in self._boilerplate:
-            text = text.replace(boilerplate, "\n")
-        return text
-
-    def _style(self, system: str, users: Sequence[str]) -> Style:
-        text = " ".join([system, *users]).lower()
-        styles: Mapping[Style, Sequence[str]] = self._recognition.styles
-        return next((style for style, phrases in styles.items() if _holds(text, phrases)), "direct")
-
-    def _kind(self, role: Role | None, system: str, users: Sequence[str]) -> Kind:
-        last = users[-1] if users else ""
+    def _kind(self, role: Role | None, system: str, last: str) -> Kind:
         if role is not None and role.second_call is not None and _flat(role.second_call) in _flat(last):
             return "finish"
         if (kind := self._kind_by_phrase(last)) is not None:
@@ -132,12 +102,6 @@ class Reader:
         lower = text.lower()
         return next((kind for kind, phrases in self._recognition.kinds.items() if _holds(lower, phrases)), None)
 
-    def _reports_feedback(self, text: str) -> bool:
-        return _holds(text.lower(), self._recognition.feedback)
-
-
-_KIND_OF_OUTPUT: Mapping[str, Kind] = {"text": "plan", "keywords": "search"}
-
 
 def split_records(text: str) -> tuple[str, list[str]]:
     """Divide a message into what comes before the block of numbered records, and the records.
@@ -148,11 +112,9 @@ def split_records(text: str) -> tuple[str, list[str]]:
     """
     text = _HINTS.sub("", text)
     starts = list(_in_turn(text))
-    if not starts:
-        return text, []
     ends = [start for start, _ in starts[1:]] + [len(text)]
-    records = [text[body:end].strip() for (_, body), end in zip(starts, ends, strict=True)]
-    return text[: starts[0][0]], records
+    records = [text[body:end].strip() for (_, body), end in zip(starts, ends, strict=bool(starts))]
+    return text[: starts[0][0]] if starts else text, records
 
 
 def _in_turn(text: str) -> Iterator[tuple[int, int]]:

@@ -28,21 +28,13 @@ def count(text: str) -> int:
 
 def cut(text: str, limit: int) -> str:
     """The longest beginning of a text that has at most ``limit`` tokens."""
-    used = 0
     for match in _WORD.finditer(text):
         tokens = _word_tokens(match.group())
-        if used + tokens > limit:
-            return text[: match.start() + _prefix_length(match.group(), limit - used)].rstrip()
-        used += tokens
+        if tokens > limit:
+            offsets = load_tokenizer().encode(match.group(), add_special_tokens=False).offsets
+            return text[: match.start() + (int(offsets[limit - 1][1]) if limit else 0)].rstrip()
+        limit -= tokens
     return text
-
-
-def _prefix_length(word: str, limit: int) -> int:
-    """Characters of the word that its first ``limit`` tokens cover."""
-    if limit == 0:
-        return 0
-    offsets = load_tokenizer().encode(word, add_special_tokens=False).offsets
-    return int(offsets[limit - 1][1])
 
 
 @functools.lru_cache(maxsize=_CACHED_WORDS)

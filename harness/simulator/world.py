@@ -4,48 +4,76 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
-from harness.benchmarks import Benchmark
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, checksum
+from harness.benchmarks.prepare import Prepared
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.simulator.answers import POOL_SIZE, Answers, WrongProgram
-from harness.simulator.calibrate import Calibration
-from harness.simulator.index import QuestionIndex
+from harness.simulator.calibration import Calibration
+from harness.simulator.contributions import POOL_SIZE, Answers, WrongProgram
 from harness.simulator.parameters import Settings, Style, settings_from
 
 FORMAT = 1
+# A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
+# stride, wherever in a prompt it begins.
+_BLOCK, _STRIDE = 24, 6
 
 
-class Pool(Protocol):
-    """The prepared questions of one benchmark."""
+class Occurrence(NamedTuple):
+    """A question inside a text, and where it begins and ends there."""
 
-    @property
-    def pool(self) -> Sequence[Item]:
-        """Every question that may be asked."""
+    item: Item
+    start: int
+    end: int
 
-    @property
-    def test(self) -> Sequence[Item]:
-        """The questions whose mean accuracy is calibrated."""
+
+class QuestionIndex:
+    """Finds questions in prompts, in time that hardly grows with their number.
+
+    Of questions with the same text the first stands for all.
+    """
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items: dict[str, Item] = {}
+        for item in items:
+            self._items.setdefault(item.question.strip(), item)
+        self._items.pop("", None)
+        self._blocks: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._short: list[str] = []
+        for question in sorted(self._items, key=len, reverse=True):
+            if len(question) < _BLOCK + _STRIDE - 1:
+                self._short.append(question)
+                continue
+            for offset in range(_STRIDE):
+                self._blocks[question[offset : offset + _BLOCK]].append((question, offset))
+
+    def find(self, text: str) -> Occurrence | None:
+        """The longest question that occurs in a text, at its first occurrence; ``None`` without one."""
+        best, start = "", -1
+        for position in range(0, len(text) - _BLOCK + 1, _STRIDE):
+            for question, offset in self._blocks.get(text[position : position + _BLOCK], ()):
+                if len(question) <= len(best):
+                    break
+                if position >= offset and text.startswith(question, position - offset):
+                    best, start = question, position - offset
+                    break
+        if not best:
+            best = next((question for question in self._short if question in text), "")
+            start = text.find(best)
+        return Occurrence(self._items[best], start, start + len(best)) if best else None
 
 
 @dataclass(frozen=True)
 class SimulatedBackbone:
-    """What an endpoint needs to know of a backbone.
-
-    Attributes:
-        key: Name in configuration.
-        model: Name at the server; requests may use either.
-        parameters_b: Billions of parameters.
-        context_length: Longest prompt plus completion, in tokens.
-    """
+    """What an endpoint needs to know of a backbone; requests may name it by ``key`` or ``model``."""
 
     key: str
     model: str
@@ -55,34 +83,18 @@ class SimulatedBackbone:
 
 @dataclass(frozen=True)
 class BenchmarkWorld:
-    """What a world knows of one benchmark.
+    """What a world knows of one benchmark."""
 
-    Attributes:
-        checksum: Of the questions the world was made for.
-        calibration: Abilities and style effects.
-        tokens: Mean completion tokens of a solving turn by style and backbone, before scaling.
-        floors: Order statistics of the tokens that an answer alone takes.
-        right: By item id, reference programs as replies give them (programs only).
-        wrong: By item id, programs known to fail (programs only).
-    """
-
-    checksum: str
+    checksum: str  # of the questions the world was made for
     calibration: Calibration
-    tokens: Mapping[Style, Mapping[str, float]]
-    floors: Sequence[int]
-    right: Mapping[str, str]
-    wrong: Mapping[str, Sequence[WrongProgram]]
+    tokens: Mapping[Style, Mapping[str, float]]  # mean completion tokens of a solving turn, before scaling
+    floors: Sequence[int]  # order statistics of the tokens that an answer alone takes
+    right: Mapping[str, str]  # by item id, reference programs as replies give them
+    wrong: Mapping[str, Sequence[WrongProgram]]  # by item id, programs known to fail
 
 
 class World:
-    """Everything an endpoint answers from.
-
-    Args:
-        settings: Parameters and recognition phrases.
-        backbones: The pool.
-        benchmarks: Calibrated benchmarks by key.
-        questions: The questions of each benchmark.
-    """
+    """Everything an endpoint answers from."""
 
     def __init__(
         self,
@@ -101,7 +113,7 @@ class World:
         """The right answer and the pool of wrong ones of a question."""
         key = item.benchmark, item.id
         if key not in self._answers:
-            self._answers[key] = _answers(item, find_benchmark(item.benchmark), self.benchmarks[item.benchmark])
+            self._answers[key] = _answers(item, self.benchmarks[item.benchmark])
         return self._answers[key]
 
     @functools.cached_property
@@ -124,31 +136,40 @@ class World:
         write_atomically(path, self.to_json())
 
     @classmethod
-    def load(cls, path: Path, pools: Mapping[str, Pool]) -> World:
-        """Read a world and bind it to its questions.
-
-        Args:
-            path: File written by :meth:`save`.
-            pools: The prepared questions of the benchmarks to be asked.
+    def load(cls, path: Path, pools: Mapping[str, Prepared]) -> World:
+        """Read a world and bind it to the prepared questions of the benchmarks to be asked.
 
         Raises:
             UserError: There is no such file, it is not a world, or it was made for other questions.
         """
-        record = _read(path)
+        again = "delete it and calibrate again"
         try:
-            world = cls(
-                settings_from(record["settings"], str(path)),
-                [SimulatedBackbone(**entry) for entry in record["backbones"]],
-                {key: _benchmark_world(entry) for key, entry in record["benchmarks"].items()},
-                {key: pool.pool for key, pool in pools.items()},
-            )
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{path} is not a complete world ({error}); delete it and calibrate again") from error
-        _check_questions(world, pools, path)
-        return world
+            record = orjson.loads(path.read_bytes())
+            if record["format"] != FORMAT:
+                raise UserError(f"{path} is not a world of format {FORMAT}; {again}")
+            settings = settings_from(record["settings"], str(path))
+            backbones = [SimulatedBackbone(**entry) for entry in record["backbones"]]
+            benchmarks = {key: _benchmark_world(entry) for key, entry in record["benchmarks"].items()}
+        except OSError as error:
+            raise UserError(
+                f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
+            ) from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise UserError(f"{path} is not a whole world ({error!r}); {again}") from error
+        for key, pool in pools.items():
+            if key not in benchmarks:
+                raise UserError(f"{path} knows {', '.join(sorted(benchmarks))} but not {key}; {again}")
+            made, found = benchmarks[key].checksum, checksum(pool.pool)
+            if found != made:
+                raise UserError(
+                    f"{path} was made for other questions of {key} (checksum {made[:12]}, these have {found[:12]}); "
+                    f"{again}"
+                )
+        return cls(settings, backbones, benchmarks, {key: pool.pool for key, pool in pools.items()})
 
 
-def _answers(item: Item, benchmark: Benchmark, known: BenchmarkWorld) -> Answers:
+def _answers(item: Item, known: BenchmarkWorld) -> Answers:
+    benchmark = find_benchmark(item.benchmark)
     if item.code is None:
         wrong = benchmark.wrong_answers(item)[:POOL_SIZE]
         return Answers(item, benchmark, item.gold, wrong, [False] * len(wrong))
@@ -157,33 +178,6 @@ def _answers(item: Item, benchmark: Benchmark, known: BenchmarkWorld) -> Answers
     return Answers(item, benchmark, known.right[item.id], sources, [program.passes_visible for program in programs])
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        record = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
-        ) from error
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path} is not JSON ({error}); delete it and calibrate again") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise UserError(f"{path} is not a world of format {FORMAT}; delete it and calibrate again")
-    return record
-
-
 def _benchmark_world(entry: Mapping[str, Any]) -> BenchmarkWorld:
     wrong = {key: [WrongProgram(**program) for program in pool] for key, pool in entry["wrong"].items()}
     return BenchmarkWorld(**{**entry, "calibration": Calibration(**entry["calibration"]), "wrong": wrong})
-
-
-def _check_questions(world: World, pools: Mapping[str, Pool], path: Path) -> None:
-    for key, pool in pools.items():
-        if key not in world.benchmarks:
-            made = ", ".join(sorted(world.benchmarks))
-            raise UserError(f"{path} knows {made} but not {key}; delete it and calibrate again")
-        found = checksum(pool.pool)
-        if found != world.benchmarks[key].checksum:
-            raise UserError(
-                f"{path} was made for other questions of {key} (checksum {world.benchmarks[key].checksum[:12]}, "
-                f"these have {found[:12]}); delete it and calibrate again"
-            )

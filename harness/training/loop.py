@@ -22,9 +22,7 @@ from harness.agents.trajectory import Context, Episode, Trajectory
 from harness.benchmarks.items import Item, Status
 from harness.concurrency import Turns
 from harness.files import write_atomically
-from harness.keys import Keys
 from harness.results import CALLS, DECISIONS, Answered, rows
-from harness.spool import Spool
 from harness.tables import rows_of, writing_table
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
@@ -101,7 +99,8 @@ class Training:
         self._label = label
         self._has_call = has_call
         self._turns = Turns(in_flight)
-        self._pending = self._emptied()
+        self._updates_of_epoch: list[dict[str, Any]] = []
+        self._trajectories: list[tuple[Episode, Trajectory]] = []
         self._finished = 0
         self._started = self._last = time.monotonic()
         self._updates = 0
@@ -142,7 +141,7 @@ class Training:
         )
         found = await work(context)
         trajectory = context.close("")
-        self._record(episode, trajectory)
+        self._trajectories.append((episode, trajectory))
         last = trajectory.final_call
         failed = last is not None and last.error is not None
         self._runtime.errors.note(Status.CALL_FAILED if failed else Status.GRADED, last)
@@ -195,20 +194,12 @@ class Training:
         Accuracy, costs, depth and calls of the attempts are added to the measures.
         """
         measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
-        self._pending["training"].add(
-            [
-                {"epoch": place.epoch, "update": place.update, "measure": name, "value": float(value)}
-                for name, value in measures.items()
-            ]
+        self._updates_of_epoch += (
+            {"epoch": place.epoch, "update": place.update, "measure": name, "value": float(value)}
+            for name, value in measures.items()
         )
-        for episode, one in attempts:
-            self._record(episode, one.trajectory)
+        self._trajectories += ((episode, one.trajectory) for episode, one in attempts)
         self._progress(place, measures)
-
-    def _record(self, episode: Episode, trajectory: Trajectory) -> None:
-        for kind in ("calls", "decisions"):
-            found = [{**episode._asdict(), **row} for row in rows(trajectory, kind)]
-            self._pending[f"training_{kind}"].add(found)
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of a finished epoch.
@@ -221,9 +212,8 @@ class Training:
         """
         for name, schema in TABLES.items():
             with writing_table(self._piece(epoch, name), schema) as table:
-                for found in self._pending[name]:
-                    table.add(found)
-        self._pending = self._emptied()
+                table.add(self._rows(name))
+        self._updates_of_epoch, self._trajectories = [], []
         whole = {**facts, **self._facts, "epoch": epoch}
         checkpoint.save(self._optimiser(epoch), Checkpoint(optimiser, whole))
         checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, whole))
@@ -231,22 +221,20 @@ class Training:
             self._optimiser(earlier).unlink(missing_ok=True)
         self._finished = epoch
 
-    def finish(self) -> Keys:
-        """Write the tables of the whole training and its last checkpoint into the cell's folder.
-
-        Returns:
-            Keys of all calls the training used.
-        """
+    def finish(self) -> None:
+        """Write the tables of the whole training and its last checkpoint into the cell's folder."""
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
         for name, schema in TABLES.items():
             with writing_table(self._folder / f"{name}.parquet", schema) as table:
                 for epoch in range(self._finished + 1):
                     table.add(rows_of(self._piece(epoch, name)))
-        return Keys(row["key"] for row in rows_of(self._folder / "training_calls.parquet", ["key"]))
 
-    def _emptied(self) -> dict[str, Spool]:
-        """What an epoch has produced waits on the disk until its checkpoint is written."""
-        return {name: Spool(self._folder) for name in TABLES}
+    def _rows(self, table: str) -> Iterator[Mapping[str, Any]]:
+        """What the epoch has produced so far."""
+        if table == "training":
+            return iter(self._updates_of_epoch)
+        kind = table.removeprefix("training_")
+        return ({**episode._asdict(), **row} for episode, one in self._trajectories for row in rows(one, kind))
 
     def _finished_epochs(self) -> list[int]:
         """The epochs that training can go on from: only the last is sure to have what the optimiser remembers."""

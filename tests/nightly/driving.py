@@ -58,7 +58,7 @@ def setting(backbone: str, epochs: int = 1) -> Setting:
 async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> AsyncIterator[Runtime]:
     """A runtime whose backbones all answer at one server, which is sent ``places`` requests at once."""
     async with AsyncExitStack() as stack:
-        log = stack.enter_context(CallLog(folder / "calls.jsonl"))
+        log = stack.enter_context(CallLog(folder / "calls.sqlite"))
         attempts = AttemptLog(folder / "attempts.jsonl")
         stack.callback(attempts.close)
         endpoint = Endpoint((url,), max_in_flight=places)
@@ -83,7 +83,7 @@ async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> Asyn
 async def ours(method: Method, items: Sequence[Item], place: Runtime, in_flight: int, folder: Path) -> Driven:
     """The evaluation loop of a cell, from the first question to the last answer on disk."""
     wall, cpu = time.perf_counter(), time.process_time()
-    answers = await evaluate(method, items, place, Progress("measured", len(items)), in_flight=in_flight, folder=folder)
+    answers = await evaluate(method, items, place, Progress("measured", len(items)), in_flight=in_flight)
     calls = sum(len(one.trajectory.calls) for one in answers)
     return Driven(calls, time.perf_counter() - wall, time.process_time() - cpu)
 

@@ -18,13 +18,13 @@ from pathlib import Path
 import orjson
 
 from harness.files import ROOT
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import CallLog, copy
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
 # What cells share and a run finds or does not.
 CACHES = ("embeddings", "verdicts")
 # Clock, host and latency stand in these, or what one process knew for itself.
-_OUTSIDE = ("attempts.jsonl", "timing.json", ".lock", ".log")
+_OUTSIDE = ("attempts.jsonl", "timing.json", ".lock", ".log", "-journal")
 
 
 def checkout(folder: Path) -> Path:
@@ -61,11 +61,20 @@ def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None)
 def files(folder: Path, preset: str = "smoke") -> dict[str, str]:
     """SHA-256 of every file of results and reports that the run's identity covers."""
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(folder)): hashlib.sha256(_content(path)).hexdigest()
         for room in (f"results/{preset}", "reports")
         for path in sorted((folder / room).rglob("*"))
         if path.is_file() and not path.name.endswith(_OUTSIDE)
     }
+
+
+def _content(path: Path) -> bytes:
+    """A file; of a call log its rows, in an order that does not depend on which call finished first."""
+    if path.name != "calls.sqlite":
+        return path.read_bytes()
+    with tempfile.TemporaryDirectory(prefix="log-") as name:
+        copy(path, Path(name, "log"), prompts=True)
+        return Path(name, "log").read_bytes()
 
 
 def differences(one: Path, other: Path, preset: str = "smoke") -> list[str]:
@@ -85,12 +94,12 @@ def asked(cell: Path) -> list[str]:
 def logged(folder: Path) -> dict[Path, set[str]]:
     """Keys of the calls in the log of every cell, read from a copy: who opens a log mends it."""
     found = {}
-    for cell in {path.parent for path in folder.rglob("calls.*jsonl*")}:
+    for log in folder.rglob("calls.sqlite"):
         with tempfile.TemporaryDirectory(prefix="log-") as name:
-            for path in cell.glob("calls.*"):
+            for path in log.parent.glob("calls.sqlite*"):
                 shutil.copy(path, name)
-            with CallLog(Path(name, "calls.jsonl")) as log:
-                found[cell] = {key for key in set(asked(cell)) if key in log}
+            with CallLog(Path(name, log.name)) as copied:
+                found[log.parent] = {key for key in set(asked(log.parent)) if key in copied}
     return found
 
 

@@ -19,8 +19,8 @@ import orjson
 
 from harness.files import ROOT
 from harness.llm.backbones import load
-from harness.simulator.engine import Engine
 from harness.simulator.parameters import EngineParameters
+from harness.simulator.server import Engine
 
 MODELS = {key: one.model for key, one in load(ROOT / "config" / "backbones.yaml").items()}
 MEAN_TOKENS = 100

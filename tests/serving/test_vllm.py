@@ -108,7 +108,7 @@ def ask(*requests: Request) -> list[Reply]:
     async def asked() -> list[Reply]:
         endpoints = load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])
         attempts = AttemptLog(Path("attempts.jsonl"))
-        with CallLog(Path(f"calls-{os.urandom(8).hex()}.jsonl")) as log:
+        with CallLog(Path(f"calls-{os.urandom(8).hex()}.sqlite")) as log:
             async with ChatClient(endpoints, log, attempts) as client:
                 await client.served(BACKBONE, MODEL)
                 found = await asyncio.gather(*(client.complete(BACKBONE, one) for one in requests))

@@ -14,7 +14,7 @@ from harness.benchmarks.prepare import prepare
 from harness.files import ROOT
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.harness.llm.logged import running
+from tests.harness.llm.logged import calls_of
 
 CELL = Cell("gmr", "gsm_hard", "pool", 0)
 FOLDER = layout.cell("smoke", CELL)
@@ -22,7 +22,8 @@ COMMAND = [
     *(sys.executable, "-m", "workflow", "cell", "--preset", "smoke", "--method", "gmr", "--benchmark", "gsm_hard"),
     *("--backbone", "pool", "--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 1, epochs: 2}"),
 ]
-NO_RESULT = {"timing.json", "attempts.jsonl", "calls.lock"}
+# Of the log the rows are a result, not the pages of the file.
+NO_RESULT = {"timing.json", "attempts.jsonl", "calls.lock", "calls.sqlite"}
 
 
 def prepared(folder: Path) -> Path:
@@ -62,11 +63,13 @@ def test_a_training_killed_half_way_ends_in_the_same_bytes(tmp_path: Path) -> No
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (place / FOLDER / "run.json").exists()
-    kept = len(running(place / FOLDER / "calls.jsonl"))
+    kept = len(calls_of(place / FOLDER / "calls.sqlite"))
     # What it embedded is cached by now, so this process may never load the sentence encoder.
     assert start(place, 2).wait(timeout=120) == 0
     assert start(tmp_path / "undisturbed", 1).wait(timeout=120) == 0
     assert everything(place) == everything(tmp_path / "undisturbed")
+    logs = [folder / FOLDER / "calls.sqlite" for folder in (place, tmp_path / "undisturbed")]
+    assert calls_of(logs[0]).keys() == calls_of(logs[1]).keys()
     calls = orjson.loads((place / FOLDER / "timing.json").read_bytes())["calls"]
     alone = orjson.loads((tmp_path / "undisturbed" / FOLDER / "timing.json").read_bytes())["calls"]
     assert calls["asked"] + kept == alone["asked"]

@@ -29,7 +29,7 @@ case "$3" in
   world) make="results/$5/world.json" ;;
   health) make="results/$5/served/$7.json" ;;
   report) make="" ; for kind in tex csv md html pdf png; do make="$make reports/$6/$4.$kind"; done ;;
-  cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json $folder/calls.seal.json"
+  cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json"
     for name in items calls decisions training training_calls training_decisions; do
       make="$make $folder/$name.parquet"
     done
@@ -173,7 +173,7 @@ def test_the_results_of_a_method_that_are_gone_are_made_again_with_what_shows_th
 
 @pytest.mark.parametrize(
     "name",
-    ["run.json", "items.parquet", "training_calls.parquet", "trained.safetensors", "calls.seal.json", "timing.json"],
+    ["run.json", "items.parquet", "training_calls.parquet", "trained.safetensors", "timing.json"],
 )
 def test_a_file_of_a_cell_that_is_gone_is_made_again_with_what_shows_the_cell(house: Path, name: str) -> None:
     with gone(house / "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0" / name):

@@ -22,7 +22,7 @@ from harness.runner import layout
 from harness.runner.method import build
 from harness.training import checkpoint
 from tests.fake_encoder import FakeEncoder
-from tests.harness.llm.logged import running
+from tests.harness.llm.logged import calls_of
 from tests.scripted import ScriptedClient
 from tests.workflow.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, setting
 from workflow.cli import app
@@ -148,7 +148,7 @@ def test_nothing_is_asked_twice_and_no_log_of_a_cell_is_touched(trained: Path, e
     assert asked > 1
     assert gmr("How many are four and eight?", "--run") == first
     assert endpoint.asked == asked
-    assert len(running(Path("results/smoke/route/gsm_hard/calls.jsonl"))) == asked
+    assert len(calls_of(Path("results/smoke/route/gsm_hard/calls.sqlite"))) == asked
     assert sorted(path.name for path in trained.parent.iterdir()) == [trained.name]
     assert first.startswith("SIMULATED BACKBONES")
     assert "They know the prepared questions alone" in first

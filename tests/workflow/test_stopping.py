@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from harness.files import ROOT
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import CallLog, CallLogReader
 from harness.runner import layout
 from harness.runner.config import Cell
 
@@ -79,9 +79,12 @@ def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> N
 
 
 def logged(folder: Path) -> int:
-    """Calls in a running log."""
-    log = folder / "calls.jsonl"
-    return sum(line.startswith(b'{"key"') for line in log.read_bytes().splitlines()) if log.exists() else 0
+    """Calls in a log that a process is writing."""
+    log = folder / "calls.sqlite"
+    if not log.exists() or not log.stat().st_size:
+        return 0
+    with CallLogReader(log) as reader:
+        return len(reader)
 
 
 def asked(folder: Path) -> int:
@@ -127,7 +130,7 @@ def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_b
     assert process.returncode == status
     kept = f"{answered} finished calls of {cell} are kept, and the same command goes on with them"
     assert stopped_lines(said) == [f"stopped by {number.name}; {kept}"]
-    with CallLog(folder / "calls.jsonl") as log:
+    with CallLog(folder / "calls.sqlite") as log:
         assert len(log) == answered
     assert not (folder / "run.json").exists()
     gmr(place, *words(cell))
@@ -265,5 +268,5 @@ def test_under_snakemake_too(prepared: Path, tmp_path: Path) -> None:
     assert stopped_lines(said) == [
         f"stopped by SIGINT; 5 finished calls of {cell} are kept, and the same command goes on with them"
     ]
-    with CallLog(folder / "calls.jsonl") as log:
+    with CallLog(folder / "calls.sqlite") as log:
         assert len(log) == 5

@@ -11,13 +11,11 @@ from analysis import registry
 from analysis.registry import Artefact
 from analysis.sensitivity import plan as worlds_of
 from harness.errors import UserError
-from harness.llm.sealed_log import index_of, sealed_of
 from harness.recording import FOLDER
 from harness.results import TABLES
 from harness.runner import config, finished, layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan, plan
-from harness.runner.setup import sealed_log
 from harness.training.loop import CHECKPOINT
 from harness.training.loop import TABLES as TRAINING_TABLES
 from workflow.bundling.settings import settings
@@ -87,14 +85,13 @@ def files(contents: Contents) -> Iterator[Path]:
 
 
 def logs(contents: Contents) -> Iterator[Path]:
-    """The sealed logs of a run, each by the name of its running log."""
+    """The call logs of a run."""
     for each in contents.cells:
         yield layout.call_log(each.preset.name, each.cell)
 
 
 def _of_cell(each: Plan) -> Iterator[Path]:
     yield from (each.folder / name for name in ("run.json", *(f"{table}.parquet" for table in TABLES)))
-    yield layout.seal(each.preset.name, each.cell)
     if each.method.trained:
         yield from (each.folder / f"{table}.parquet" for table in TRAINING_TABLES)
         yield each.folder / CHECKPOINT
@@ -124,15 +121,14 @@ def _changed(preset: Preset, name: str) -> Preset:
 
 
 def _finished(each: Plan) -> dict[str, Any]:
-    """``run.json`` of a cell whose log is the sealed one, and whose embeddings are known.
+    """``run.json`` of a cell whose log is there, and whose embeddings are known.
 
     Raises:
         UserError: Says what is missing.
     """
     run = finished.identity(each)
-    path = layout.call_log(each.preset.name, each.cell)
-    sealed_log(layout.seal(each.preset.name, each.cell))
-    for file in (each.folder / layout.EMBEDDED, index_of(sealed_of(path)), *_of_cell(each)):
+    log = layout.call_log(each.preset.name, each.cell)
+    for file in (log, each.folder / layout.EMBEDDED, *_of_cell(each)):
         if not file.exists():
             raise UserError(f"{file} is missing; remove {each.folder / 'run.json'} and run its cell again")
     return run

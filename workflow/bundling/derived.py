@@ -8,13 +8,9 @@ from pathlib import Path
 
 from harness.benchmarks.prepare import read
 from harness.files import whole_file, write_atomically
-from harness.keys import Keys
+from harness.llm.call_log import copy
 from harness.llm.embeddings import records
 from harness.llm.encoder import SentenceEncoder
-from harness.llm.log_lines import Record
-from harness.llm.sealed_log import SealedFile, index_of, sealed_of
-from harness.llm.sealing import write_sealed
-from harness.places import merged
 from harness.runner import layout
 from workflow.bundling import contents as parts
 from workflow.bundling.archive import Member
@@ -24,23 +20,13 @@ from workflow.bundling.questions import hashes
 _SIZE = 32
 
 
-class WithoutPrompts(SealedFile):
-    """A sealed log whose calls have lost their messages; keys and replies are as they were."""
-
-    def call(self, place: int) -> Record:
-        """The call of a number, with no messages."""
-        record = super().call(place)
-        record["request"]["messages"] = []
-        return record
-
-
 def embeddings(contents: Contents, folder: Path) -> Iterator[Member]:
     """The embeddings of the texts that answering the test questions looked at, in the order of the texts' SHA-256.
 
     Raises:
         UserError: The cache of embeddings lacks some.
     """
-    seen: defaultdict[tuple[str, str], Keys] = defaultdict(Keys)
+    seen: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for each, run in zip(contents.cells, contents.runs, strict=True):
         looked_at = (each.folder / layout.EMBEDDED).read_bytes()
         if looked_at:
@@ -51,7 +37,7 @@ def embeddings(contents: Contents, folder: Path) -> Iterator[Member]:
         cache = layout.embeddings(encoder, benchmark)
         path = folder / cache / "recorded.bin"
         with whole_file(path) as out:
-            for record in records(cache, keys, dimension):
+            for record in records(cache, sorted(keys), dimension):
                 out.write(record)
         yield Member((cache / "recorded.bin").as_posix(), path)
 
@@ -70,19 +56,14 @@ def questions(contents: Contents, folder: Path, *, whole: bool) -> Iterator[Memb
 
 
 def logs(contents: Contents, folder: Path, *, whole: bool) -> Iterator[Member]:
-    """The call logs of a run; where they are not to be whole, without what was asked.
+    """The call logs of a run, each in the order of its keys; where they are not to be whole, without what was asked.
 
     Raises:
         UserError: A log is damaged, or the disk is full.
     """
     for log in parts.logs(contents):
-        sealed = sealed_of(log)
-        if not whole:
-            source = WithoutPrompts(sealed)
-            write_sealed(folder / sealed, [source], merged([source.calls()]))
-            source.close()
-        for path in (sealed, index_of(sealed)):
-            yield _as_it_is(path) if whole else Member(path.as_posix(), folder / path)
+        copy(log, folder / log, prompts=whole)
+        yield Member(log.as_posix(), folder / log)
 
 
 def _as_it_is(path: Path) -> Member:

@@ -39,14 +39,17 @@ def cell(
 
 def _forget_failed_calls(plan: Plan) -> None:
     """First the result, then the calls: interrupted in between, the cell is run again all the same."""
-    from harness.llm.call_log import drop_errors, failed_calls
+    from harness.llm.call_log import CallLog, CallLogReader
     from harness.runner import layout
     from harness.training.loop import forget
 
-    def unmake() -> None:
+    path = plan.folder / layout.CALL_LOG
+    if not path.exists():
+        return
+    with CallLogReader(path) as log:
+        if not log.failed():
+            return
+    with CallLog(path) as log:
         (plan.folder / "run.json").unlink(missing_ok=True)
         forget(plan.folder)
-
-    log = plan.folder / layout.CALL_LOG
-    if failed_calls(log):
-        drop_errors(log, before=unmake)
+        log.forget_failed()

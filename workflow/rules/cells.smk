@@ -1,7 +1,6 @@
 CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
 ANSWERED = [
     *("run.json", "items.parquet", "calls.parquet", "decisions.parquet"),
-    "calls.seal.json",
     # A replay has no texts of its own, and no clock.
     *([] if IS_REPLAY else [layout.EMBEDDED, "timing.json"]),
 ]

@@ -136,7 +136,7 @@ def data_of(name, benchmarks):
 
 
 def cell_inputs(wildcards):
-    """What a cell reads: its data, the world or what servers say, the sealed logs that may answer it."""
+    """What a cell reads: its data, the world or what servers say, the finished cells whose logs may answer it."""
     chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
     try:
         suite.check_cell(chosen, cell)
@@ -145,14 +145,17 @@ def cell_inputs(wildcards):
     folder = layout.cell(chosen.name, cell)
     files = [*ANSWERED, *(LEARNED if METHODS[cell.method].trained else [])]
     make_again(folder / name for name in files)
-    seals = [layout.seal(chosen.name, other) for other in suite.sharing(chosen, cell)]
+    sharing = [
+        layout.cell(chosen.name, other) / "run.json"
+        for other in suite.sharing(chosen, cell)
+    ]
     # The simulated world is made from all questions of the preset, so it stands for those of the other benchmarks.
     world = [layout.world(chosen.name)] if chosen.simulated else []
     return [
         *data_of(chosen.name, [cell.benchmark]),
         *world,
         *health_of(chosen, cell.benchmark),
-        *seals,
+        *sharing,
     ]
 
 

@@ -1,4 +1,4 @@
-"""Finished cells made by hand: questions as they are prepared, tables and sealed log as the suite writes them."""
+"""Finished cells made by hand: questions as they are prepared, tables and call log as the suite writes them."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ def prepare(items: Sequence[Item], preset: str = PRESET) -> None:
     layout.items(preset, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
 
 
-def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story], *, is_sealed: bool = True, **run: Any) -> None:
+def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story], **run: Any) -> None:
     """A finished cell below the working folder, one story a question; its utility is the length of the answer."""
     folder = layout.cell(PRESET, cell)
     # In a thread of its own: that of a test may have an event loop already, as one with a browser has.
     with ThreadPoolExecutor(1) as thread:
-        answered = thread.submit(asyncio.run, _walk(cell, items, stories, is_sealed=is_sealed)).result()
+        answered = thread.submit(asyncio.run, _walk(cell, items, stories)).result()
     record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items), **run)
     identity = {name: value for name, value in record.items() if name not in ("schema", "run_id")}
     results.write(folder, answered, identity, lambda one: float(len(one.trajectory.answer)))
 
 
-async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story], *, is_sealed: bool) -> list[Answered]:
+async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> list[Answered]:
     folder = layout.cell(PRESET, cell)
     folder.mkdir(parents=True)
-    found, keys = [], []
+    found = []
     with CallLog(folder / layout.CALL_LOG) as log:
         for item, story in zip(items, stories, strict=True):
             client = ScriptedClient("")
@@ -82,10 +82,7 @@ async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story], *, 
                 await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
                 reply = ask.reply if isinstance(ask.reply, Reply) else Reply(ask.reply, 100, 10, "stop", "org/model")
                 await log.append(client.asked[-1][1], reply)
-                keys.append(client.asked[-1][1].key)
             for decision in story.decisions:
                 table.decide(decision)
             found.append(Answered(table.close(story.answer), story.verdict))
-        if is_sealed:
-            log.seal(keys)
     return found

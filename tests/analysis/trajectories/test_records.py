@@ -11,9 +11,7 @@ from analysis.trajectories import Choice, Gate, open_cell
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
-from harness.llm import log_frames
 from harness.llm.request import Message, Reply
-from harness.llm.sealed_log import index_of, sealed_of
 from harness.runner import layout
 from harness.runner.config import Cell
 from tests.analysis.trajectories.made import PRESET, Ask, Story, finish, prepare
@@ -60,10 +58,10 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def made(cell: Cell, *stories: Story, is_sealed: bool = True) -> list[Item]:
+def made(cell: Cell, *stories: Story) -> list[Item]:
     items = [question(number) for number in range(len(stories))]
     prepare(items)
-    finish(cell, items, stories, is_sealed=is_sealed)
+    finish(cell, items, stories)
     return items
 
 
@@ -150,53 +148,14 @@ def test_a_call_that_failed_keeps_its_error() -> None:
     assert (said.call.error, said.reply, said.call.finish_reason) == ("too long", "", "error")
 
 
-def test_a_log_that_is_still_running_is_read() -> None:
-    made(GMR, two_steps(), is_sealed=False)
-    assert not sealed_of(layout.call_log(PRESET, GMR)).exists()
-    with open_cell(PRESET, GMR) as records:
-        (said, *_) = records.record("q/0").steps[0].calls
-    assert (said.messages, said.reply) == ((Message("system", "Role 1"), Message("user", "act")), "one")
-
-
 def test_without_a_log_everything_but_the_texts_is_there() -> None:
     made(GMR, two_steps())
-    log = layout.call_log(PRESET, GMR)
-    sealed_of(log).unlink()
+    layout.call_log(PRESET, GMR).unlink()
     with open_cell(PRESET, GMR) as records:
         record = records.record("q/0")
     said = [said for one in record.steps for said in one.calls]
     assert [(one.messages, one.reply) for one in said] == [(None, None)] * 3
     assert [one.call.prompt_tokens for one in said] == [100] * 3
-
-
-def test_a_log_without_its_index_or_with_that_of_another_is_read() -> None:
-    other = Cell("single", "gsm_hard", "small", 0)
-    items = made(GMR, two_steps())
-    finish(other, items, [Story([Ask("another")])])
-    index = index_of(sealed_of(layout.call_log(PRESET, GMR)))
-    for spoil in (
-        index.unlink,
-        lambda: index.write_bytes(index_of(sealed_of(layout.call_log(PRESET, other))).read_bytes()),
-    ):
-        spoil()
-        with open_cell(PRESET, GMR) as records:
-            assert records.record("q/0").final[0].reply == "seven"
-
-
-def test_reading_one_item_reads_a_few_frames_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = Cell("single", "gsm_hard", "small", 0)
-    made(cell, *(Story([Ask(f"{number} " * 20_000, (("user", f"ask {number}"),))]) for number in range(40)))
-    read = []
-    lines = log_frames.FrameReader.lines
-    monkeypatch.setattr(log_frames.FrameReader, "lines", lambda self, frame: read.append(frame) or lines(self, frame))
-    with open_cell(PRESET, cell) as records:
-        assert read == []
-        assert records.record("q/17").steps[0].calls[0].reply == "17 " * 20_000
-        assert 0 < len(read) <= 3
-        for id_ in records.ids:
-            records.record(id_)
-    # Whoever reads all of them reads no frame twice.
-    assert len(read) == len({frame.offset for frame in read}) > 20
 
 
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=5))
@@ -235,9 +194,7 @@ def test_a_cell_of_other_questions_than_the_prepared_ones() -> None:
 
 def test_a_damaged_log_is_named() -> None:
     made(GMR, two_steps())
-    log = sealed_of(layout.call_log(PRESET, GMR))
-    content = bytearray(log.read_bytes())
-    content[len(content) // 3] ^= 0xFF
-    log.write_bytes(bytes(content))
-    with open_cell(PRESET, GMR) as records, pytest.raises(UserError, match=r"calls\.jsonl\.zst is damaged"):
+    log = layout.call_log(PRESET, GMR)
+    log.write_bytes(b"no database" * 1000)
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged"), open_cell(PRESET, GMR) as records:
         records.record("q/0")

@@ -12,7 +12,7 @@ import pytest
 from baselines.aflow.catalogue import OFFERED
 from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
 from baselines.aflow.workflow import InvalidWorkflowError, Workflow, start
-from harness.simulator.schema import answer
+from harness.simulator.replies import schema_reply
 from tests.baselines.aflow.made import flow, node, when
 
 CHAIN = flow(node("a", "Custom", repeat=3), node("b", "Custom", "a"), node("c", "ScEnsemble", "a", "b"))
@@ -144,7 +144,7 @@ def test_the_schema_keeps_to_what_guided_decoding_knows(parent: Workflow, domain
 def test_instances_of_the_schema_are_edits_that_fit(parent: Workflow, domain: str) -> None:
     its, valid, kinds = schema(parent, domain), 0, set()
     for number in range(60):
-        document = json.loads(answer(its, "some words about eggs and hens", 0.0, str(number)))
+        document = json.loads(schema_reply(its, "some words about eggs and hens", 0.0, str(number)))
         edit = edit_of(document["edit"])
         kinds.add(edit.kind)
         try:

@@ -11,9 +11,9 @@ from baselines.aflow.workflow import Workflow, start
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.request import Request
-from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading
+from harness.simulator.world import QuestionIndex
 from tests import scripted
 from tests.baselines.aflow.made import CODE, ITEM, Bench, fenced, flow, node
 from tests.scripted import ScriptedClient

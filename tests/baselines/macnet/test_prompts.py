@@ -12,9 +12,9 @@ from baselines.macnet import prompts
 from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.loading import load_items
-from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading
+from harness.simulator.world import QuestionIndex
 
 KEYS = ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]
 

@@ -12,9 +12,9 @@ from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.loading import load_items
 from harness.llm.request import Request
-from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading
+from harness.simulator.world import QuestionIndex
 from tests.baselines.masrouter.world import Client, Passing, Planned, role_of, walk
 
 KEYS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")

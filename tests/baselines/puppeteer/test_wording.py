@@ -13,9 +13,9 @@ from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Message
-from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading
+from harness.simulator.world import QuestionIndex
 from tests.baselines.puppeteer.world import embedding
 
 KIND = {"planning": "plan", "critique": "critique", "modify": "revise", "reflect": "revise"}

@@ -47,7 +47,7 @@ async def main(folder: str, name: str, calls: str, wanted: str, hang: str = "") 
         await asyncio.sleep(0.002)
         return web.json_response(completion())
 
-    path = Path("cells") / name / "calls.jsonl"
+    path = Path("cells") / name / "calls.sqlite"
     budget = Budget(calls=int(calls))
     prices = Prices([Backbone("m", MODEL, None, 8, 4096, "a model")])
     said = "all"
@@ -56,7 +56,7 @@ async def main(folder: str, name: str, calls: str, wanted: str, hang: str = "") 
             attempts = AttemptLog(path.with_name("attempts.jsonl"))
             others = [other for other in logs_below(Path("cells")) if other != path]
             table = SpendingTable(Path("spending"))
-            spending = Spending("p", budget, table, path, others, lambda of: [], prices)
+            spending = Spending("p", budget, table, path, others, prices)
             endpoint = Endpoint((url,), max_in_flight=IN_FLIGHT)
             async with ChatClient({"m": endpoint}, log, attempts, spending=spending) as client:  # type: ignore[arg-type]
                 say("ready")

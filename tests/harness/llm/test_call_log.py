@@ -1,125 +1,97 @@
+"""Finished calls on the disk: found again, written by one, kept through kills and full disks."""
+
 import asyncio
-import hashlib
 import multiprocessing
 import os
 import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
-import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.llm.call_log import CallLog, logs_below
-from harness.llm.request import Message, Request
-from tests.harness.llm.logged import answers, fill, keys, reply, request, running
+from harness.files import ROOT
+from harness.llm.call_log import CallLog, CallLogReader, Paid, Texts, copy, logs_below
+from harness.llm.request import Message, Reply, Request
+from tests.harness.llm.logged import answers, calls_of, fill, reply, request
+
+FAILED = Reply.failed("some/model", "context too long")
 
 
 async def test_a_finished_call_is_found_before_and_after_reopening(tmp_path: Path) -> None:
-    with CallLog(tmp_path / "calls.jsonl") as log:
-        await log.append(request("a"), reply("b"))
-        assert log.get(request("a").key) == reply("b")
-        assert log.get(request("b").key) is None
-    with CallLog(tmp_path / "calls.jsonl") as log:
-        assert log.get(request("a").key) == reply("b")
-        assert request("a").key in log
-        assert request("b").key not in log
-        assert len(log) == 1
-
-
-async def test_the_file_says_what_was_asked_and_answered_and_every_text_once(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    asked = [
-        Request("m", "r", (Message("system", "be brief"), Message("user", text)), draw=draw)
-        for text in ("a", "数\n😀", "")
-        for draw in (0, 1)
-    ]
+    path = tmp_path / "calls.sqlite"
     with CallLog(path) as log:
-        await asyncio.gather(*(log.append(one, reply("be brief" if one.draw else "")) for one in asked))
-    expected = {}
-    for one in asked:
-        record = orjson.loads(orjson.dumps(one.to_record(), option=orjson.OPT_SORT_KEYS))
-        assert one.key == hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        answer = {"text": "be brief" if one.draw else "", "prompt_tokens": 3, "completion_tokens": 5}
-        answer |= {"finish_reason": "stop", "model": "some/model", "error": None}
-        expected[one.key] = {"key": one.key, "request": record, "reply": answer}
-    assert running(path) == expected
-    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-    assert sorted(line for line in lines if isinstance(line, str)) == ["", "a", "be brief", "数\n😀"]
+        await log.append(request("a"), reply("b\0数😀"))
+        assert log.get(request("a").key) == reply("b\0数😀")
+        assert log.get(request("b").key) is None
+    for opened in (CallLog(path), CallLogReader(path)):
+        with opened as log:
+            assert log.get(request("a").key) == reply("b\0数😀")
+            assert log.get(request("b").key) is None
+            assert log.texts(request("a").key) == Texts((Message("user", "a"),), "b\0数😀")
+            assert log.texts(request("b").key) is None
+            assert len(log) == 1
 
 
-def test_what_is_in_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
-    import tracemalloc
-
-    async def append(log: CallLog, size: int) -> int:
-        before = tracemalloc.get_traced_memory()[0]
-        for number in range(50):
-            await log.append(request(f"{size} {number}"), reply(f"{number}" + "x" * size))
-        return tracemalloc.get_traced_memory()[0] - before
-
-    tracemalloc.start()
-    try:
-        with CallLog(tmp_path / "calls.jsonl") as log:
-            asyncio.run(append(log, 10))
-            small = asyncio.run(append(log, 11))
-            assert asyncio.run(append(log, 100_000)) < small + 100_000
-    finally:
-        tracemalloc.stop()
-
-
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_a_log_torn_anywhere_keeps_the_calls_before_and_goes_on(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("torn") / "calls.jsonl"
-    fill(path, "abc")
-    whole = path.read_bytes()
-    cut = data.draw(st.integers(0, len(whole)))
-    path.write_bytes(whole[:cut])
-    complete = [line for line in whole[:cut].splitlines(keepends=True) if line.endswith(b"\n")]
-    calls = [line for line in complete if line.startswith(b"{")]
-    assert answers(path, "abc") == {text: text.upper() for text in "abc"[: len(calls)]}
-    assert path.read_bytes() == b"".join(complete)
-    fill(path, "abc"[len(calls) :])
-    assert path.read_bytes() == whole
+async def test_a_row_says_what_was_asked_and_answered(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    with CallLog(path) as log:
+        await log.append(request("a", draw=2), Reply("b", 3, 5, "stop", "other/model"), asked=False)
+    key = request("a", draw=2).key
+    assert calls_of(path) == {
+        key: {
+            "number": 1,
+            "key": key,
+            "model": "some/model",
+            "asked": 0,
+            "prompt_tokens": 3,
+            "completion_tokens": 5,
+            "finish_reason": "stop",
+            "replied": "other/model",
+            "error": None,
+            "request": {**request("a", draw=2).to_record(), "messages": [{"role": "user", "content": "a"}]},
+            "reply": "b",
+        }
+    }
 
 
-def test_a_torn_last_line_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "calls.jsonl"
-    fill(path, "ab")
-    os.truncate(path, path.stat().st_size - 7)
-    line = len(path.read_bytes().splitlines()[-1])
-    answers(path, "a")
-    assert caplog.messages == [f"{path}: cut off an unfinished last line ({line} bytes)"]
+def test_what_is_left_in_the_folder_is_the_log_and_its_lock(tmp_path: Path) -> None:
+    fill(tmp_path / "calls.sqlite", "abc")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.lock", "calls.sqlite"]
 
 
-@pytest.mark.parametrize(
-    "damage", [b"{", b"7", b"[]", b"{}", b'{"key": "ab"}', b'{"forget": 1}', b'{"forget": "abcd"}', b"\xff", b""]
-)
-def test_a_damaged_line_in_the_middle_is_refused_with_its_number(tmp_path: Path, damage: bytes) -> None:
-    path = tmp_path / "calls.jsonl"
-    fill(path, "ab")
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:2], damage + b"\n", *lines[2:]]))
-    with pytest.raises(UserError, match=r"calls\.jsonl, line 3 is damaged .*delete this one line"):
-        CallLog(path)
-    path.write_bytes(b"".join(lines))
-    assert answers(path, "ab") == {"a": "A", "b": "B"}
+async def test_what_servers_were_paid_leaves_out_failed_and_shared_calls(tmp_path: Path) -> None:
+    with CallLog(tmp_path / "calls.sqlite") as log:
+        await asyncio.gather(*(log.append(request(text), reply(text)) for text in "abc"))
+        await log.append(request("d"), reply("d"), asked=False)
+        await log.append(request("e"), FAILED)
+        assert log.paid() == [Paid("some/model", 3, 9, 15)]
 
 
-def test_calls_whose_text_is_gone_or_changed_are_asked_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "calls.jsonl"
-    fill(path, "abc")
-    whole = path.read_bytes()
-    for changed in (whole.replace(b'"B"\n', b""), whole.replace(b'"b"\n', b'"\x78"\n')):
-        caplog.clear()
-        path.write_bytes(changed)
-        assert answers(path, "abc") == {"a": "A", "c": "C"}
-        assert caplog.messages == [f"{path}: passed over 1 calls whose texts are gone; they will be asked again"]
-    fill(path, "b")
-    assert answers(path, "abc") == {"a": "A", "b": "B", "c": "C"}
+async def test_failed_calls_are_forgotten_and_answers_stay(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    with CallLog(path) as log:
+        await log.append(request("a"), reply("1"))
+        await log.append(request("b"), FAILED)
+        assert log.failed() == 1
+        assert log.forget_failed() == 1
+        assert request("b").key not in log
+        assert log.failed() == 0
+    assert answers(path, "ab") == {"a": "1"}
+
+
+def test_a_copy_in_the_order_of_keys_is_the_same_bytes_whoever_finished_first(tmp_path: Path) -> None:
+    for name, texts in (("one", "abc"), ("other", "cab")):
+        fill(tmp_path / name / "calls.sqlite", texts)
+        copy(tmp_path / name / "calls.sqlite", tmp_path / f"{name}.sqlite", prompts=False)
+    assert (tmp_path / "one.sqlite").read_bytes() == (tmp_path / "other.sqlite").read_bytes()
+    assert answers(tmp_path / "one.sqlite", "abc") == {"a": "A", "b": "B", "c": "C"}
+    assert [row["request"]["messages"] for row in calls_of(tmp_path / "one.sqlite").values()] == [[], [], []]
 
 
 def _hold(path: Path, ready: "multiprocessing.synchronize.Event", done: "multiprocessing.synchronize.Event") -> None:
@@ -128,110 +100,191 @@ def _hold(path: Path, ready: "multiprocessing.synchronize.Event", done: "multipr
         done.wait(20)
 
 
-def test_a_second_writer_stops_and_names_the_first(tmp_path: Path) -> None:
+def test_a_second_writer_stops_and_names_the_first_while_readers_read(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    fill(path, "a")
     context = multiprocessing.get_context("spawn")
     ready, done = context.Event(), context.Event()
-    holder = context.Process(target=_hold, args=(tmp_path / "calls.jsonl", ready, done))
+    holder = context.Process(target=_hold, args=(path, ready, done))
     holder.start()
     try:
         assert ready.wait(20)
         with pytest.raises(UserError, match=f"being written by process {holder.pid}"):
-            CallLog(tmp_path / "calls.jsonl")
+            CallLog(path)
+        with CallLogReader(path) as reader:
+            assert reader.get(request("a").key) == reply("A")
     finally:
         done.set()
         holder.join()
-    CallLog(tmp_path / "calls.jsonl").close()
+    CallLog(path).close()
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from harness.llm.call_log import CallLog
+from tests.harness.llm.logged import reply, request
+
+async def main():
+    with CallLog(Path(sys.argv[1])) as log:
+        async def work(lane):
+            number = 0
+            while True:
+                await log.append(request(f"{lane} {number}"), reply("x" * 5000))
+                print(f"{lane} {number}", flush=True)
+                number += 1
+        await asyncio.gather(*(work(lane) for lane in range(20)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("after", [1, 150, 777])
+def test_a_killed_writer_loses_no_call_whose_reply_was_used(tmp_path: Path, after: int) -> None:
+    path = tmp_path / "calls.sqlite"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert writer.stdout is not None
+    used = [writer.stdout.readline().strip() for _ in range(after)]
+    writer.send_signal(signal.SIGKILL)
+    used += [line.strip() for line in writer.stdout if line.endswith("\n")]
+    writer.wait()
+    with CallLogReader(path) as log:
+        assert all(log.get(request(text).key) for text in used)
+    with CallLog(path) as log:
+        assert len(log) >= len(used)
 
 
 def _fill(path: Path, outcome: "multiprocessing.queues.Queue[str]") -> None:
-    import signal
-
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
     try:
-        fill(path, (f"{number} {'x' * 50}" for number in range(100)))
+        fill(path, (f"{number} {'x' * 500}" for number in range(100)))
     except UserError as error:
         outcome.put(str(error))
 
 
 def test_a_disk_that_takes_no_more_gives_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
     context = multiprocessing.get_context("spawn")
     outcome = context.Queue()
-    writer = context.Process(target=_fill, args=(tmp_path / "calls.jsonl", outcome))
+    writer = context.Process(target=_fill, args=(path, outcome))
     writer.start()
     message = outcome.get(timeout=20)
     writer.join()
-    assert "cannot write" in message
+    assert f"cannot write {path}" in message
     assert "finished calls are kept" in message
-    with CallLog(tmp_path / "calls.jsonl") as log:
-        assert len(log) >= 1
-        assert all(log.get(request(f"{number} {'x' * 50}").key) for number in range(len(log)))
-
-
-@pytest.mark.parametrize("room", [0, 1, 300, 500, 1000])
-async def test_of_calls_written_together_those_that_fit_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
-) -> None:
-    path = tmp_path / "calls.jsonl"
-    write, left = os.write, room
-
-    def limited(handle: int, data: bytes) -> int:
-        nonlocal left
-        if not left:
-            raise OSError(28, "No space left on device")
-        count = write(handle, data[:left])
-        left -= count
-        return count
-
     with CallLog(path) as log:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", limited)
-            outcomes = await asyncio.gather(
-                *(log.append(request(text), reply(text.upper())) for text in "abcd"), return_exceptions=True
-            )
-        fitted = [text for text, one in zip("abcd", outcomes, strict=True) if one is None]
-        refused = [one for one in outcomes if one is not None]
-        assert all(isinstance(one, UserError) and "No space left" in str(one) for one in refused)
-        assert "".join(fitted) == "abcd"[: len(fitted)]
-        assert path.stat().st_size <= room
-        assert len(log) == len(fitted)
-        assert sorted(call["reply"]["text"] for call in running(path).values()) == [one.upper() for one in fitted]
-        # What the lost calls would have named is written by those that come.
-        await log.append(request("d"), reply("A"))
-        assert log.get(request("d").key) == reply("A")
-    assert answers(path, "abcd") == {**{text: text.upper() for text in fitted}, "d": "A"}
+        assert len(log) >= 1
+        assert all(log.get(request(f"{number} {'x' * 500}").key) for number in range(len(log)))
+
+
+async def test_calls_that_did_not_fit_are_not_there_and_later_ones_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    with CallLog(path) as log:
+        await log.append(request("a"), reply("A"))
+        (pages,) = log._database.execute("PRAGMA page_count").fetchone()
+        log._database.execute(f"PRAGMA max_page_count = {pages}")
+        asked = [log.append(request(text), reply(text * 5000)) for text in "bcd"]
+        refused = await asyncio.gather(*asked, return_exceptions=True)
+        assert all("database or disk is full" in str(one) for one in refused)
+        assert len(log) == 1
+        log._database.execute("PRAGMA max_page_count = 1000000")
+        await log.append(request("d"), reply("D"))
+    assert answers(path, "abcd") == {"a": "A", "d": "D"}
+
+
+def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    for content in (b"no database" * 1000, None):
+        path.unlink(missing_ok=True)
+        if content is None:
+            with sqlite3.connect(path) as database:
+                database.execute("CREATE TABLE calls (something)")
+        else:
+            path.write_bytes(content)
+        for kind in (CallLog, CallLogReader):
+            with pytest.raises(UserError, match=r"calls\.sqlite is damaged .*move it away") as caught, kind(path):
+                pass
+            assert "\n" not in str(caught.value)
+
+
+def test_a_log_damaged_inside_is_told_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    fill(path, map(str, range(200)))
+    with path.open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(os.urandom(path.stat().st_size - 4096 * 3))
+    with pytest.raises(UserError, match="is damaged"):
+        answers(path, map(str, range(200)))
+
+
+def test_a_missing_log_and_a_folder_that_cannot_be_written_say_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"calls\.sqlite is missing; remove .*run\.json"):
+        CallLogReader(tmp_path / "calls.sqlite")
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match="cannot write"):
+        CallLog(tmp_path / "file" / "calls.sqlite")
 
 
 async def test_a_caller_that_gives_up_takes_nothing_back(tmp_path: Path) -> None:
-    with CallLog(tmp_path / "calls.jsonl") as log:
+    with CallLog(tmp_path / "calls.sqlite") as log:
         caller = asyncio.create_task(log.append(request("a"), reply("A")))
         await asyncio.sleep(0)
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):
             await caller
-    assert answers(tmp_path / "calls.jsonl", "a") == {"a": "A"}
+    assert answers(tmp_path / "calls.sqlite", "a") == {"a": "A"}
 
 
-async def test_nothing_is_unwritten_after_closing(tmp_path: Path) -> None:
-    log = CallLog(tmp_path / "calls.jsonl")
-    waiting = [asyncio.create_task(log.append(request(str(number)), reply("x"))) for number in range(100)]
-    await asyncio.sleep(0)
-    log.close()
-    log.close()
-    assert len(running(tmp_path / "calls.jsonl")) == 100
-    await asyncio.gather(*waiting)
+def test_nothing_is_unwritten_after_closing(tmp_path: Path) -> None:
+    waiting: list[asyncio.Future[None]] = []
+
+    async def leave(turns: int) -> None:
+        with CallLog(tmp_path / "calls.sqlite") as log:
+            for number in range(100):
+                waiting.append(asyncio.ensure_future(log.append(request(f"{turns} {number}"), reply("x"))))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+
+    for turns in (1, 2, 3):
+        asyncio.run(leave(turns))
+        assert len(calls_of(tmp_path / "calls.sqlite")) == 100 * turns
 
 
-def test_logs_are_found_whatever_state_they_are_in(tmp_path: Path) -> None:
-    for name in ("running", "sealed", "both"):
-        fill(tmp_path / name / "calls.jsonl", "a")
-    for name in ("sealed", "both"):
-        with CallLog(tmp_path / name / "calls.jsonl") as log:
-            log.seal(keys("a"))
-    fill(tmp_path / "both" / "calls.jsonl", "b")
+async def test_the_loop_turns_while_the_disk_is_busy_and_what_comes_meanwhile_goes_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portions: list[int] = []
+    free, commit = threading.Event(), CallLog._commit
+
+    def slowly(self: CallLog, rows: list[tuple[object, ...]]) -> None:
+        assert free.wait(20)
+        portions.append(len(rows))
+        commit(self, rows)
+
+    monkeypatch.setattr(CallLog, "_commit", slowly)
+    with CallLog(tmp_path / "calls.sqlite") as log:
+        waiting = [asyncio.create_task(log.append(request("first"), reply("x")))]
+        await asyncio.sleep(0.01)
+        waiting += [asyncio.create_task(log.append(request(str(number)), reply("x"))) for number in range(50)]
+        began = time.monotonic()
+        for _ in range(100):
+            await asyncio.sleep(0)
+            assert log.get(request("7").key) is None
+        assert time.monotonic() - began < 5
+        free.set()
+        await asyncio.gather(*waiting)
+    assert portions == [1, 50]
+
+
+def test_logs_are_found_below_a_folder(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        fill(tmp_path / name / "calls.sqlite", "a")
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "attempts.jsonl").touch()
-    assert logs_below(tmp_path) == [tmp_path / name / "calls.jsonl" for name in ("both", "running", "sealed")]
+    assert logs_below(tmp_path) == [tmp_path / name / "calls.sqlite" for name in ("a", "b")]
 
 
 def test_the_key_changes_with_everything_that_can_change_a_reply() -> None:
@@ -255,9 +308,3 @@ def test_the_key_changes_with_everything_that_can_change_a_reply() -> None:
 
 def test_the_key_is_the_same_in_every_version() -> None:
     assert request("a").key == "eb504924e324e9f7f87d1ccd7af1bf7aeb737cbd5937dd7da9222adee1f50ed9"
-
-
-def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match="cannot write"):
-        CallLog(tmp_path / "file" / "calls.jsonl")

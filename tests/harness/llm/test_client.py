@@ -8,9 +8,8 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import CallLog, CallLogReader
 from harness.llm.request import Reply, Sampling
-from harness.llm.sealed_log import SealedLog
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, completion, request, served_at
 
@@ -60,20 +59,20 @@ async def test_identical_calls_in_flight_share_one_request(make: Make) -> None:
 
 async def test_a_restart_reads_the_log_and_asks_nothing(make: Make, tmp_path: Path) -> None:
     server = Scripted()
-    with CallLog(tmp_path / "calls.jsonl") as log:
+    with CallLog(tmp_path / "calls.sqlite") as log:
         await log.append(request(), Reply("kept", 1, 1, "stop", MODEL))
-    with CallLog(tmp_path / "calls.jsonl") as log:
+    with CallLog(tmp_path / "calls.sqlite") as log:
         client = make(server, log=log)
         assert (await client.complete("m", request())).text == "kept"
     assert server.asked == []
     assert client.counts.log == 1
 
 
-async def test_a_sealed_log_of_another_cell_answers_and_is_copied_once(make: Make, kept: Kept, tmp_path: Path) -> None:
-    other, theirs = CallLog(tmp_path / "calls.jsonl"), Reply("theirs", 1, 1, "stop", MODEL)
-    await other.append(request(), theirs)
-    server = Scripted()
-    client = make(server, shared=[SealedLog(tmp_path / "calls.jsonl", other.seal({request().key}))])
+async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, kept: Kept, tmp_path: Path) -> None:
+    theirs, server = Reply("theirs", 1, 1, "stop", MODEL), Scripted()
+    with CallLog(tmp_path / "calls.sqlite") as other:
+        await other.append(request(), theirs)
+    client = make(server, shared=[CallLogReader(tmp_path / "calls.sqlite")])
     assert await asyncio.gather(*(client.complete("m", request()) for _ in range(2))) == [theirs] * 2
     assert await client.complete("m", request()) == theirs
     assert (server.asked, kept.calls) == ([], [(request(), theirs)])

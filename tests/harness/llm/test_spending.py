@@ -16,12 +16,11 @@ from harness.concurrency import gather
 from harness.files import ROOT
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import Backbone
-from harness.llm.budget import BudgetError, Prices, Spent, refusal, spent_in, spent_up, state_of
+from harness.llm.budget import BudgetError, Prices, Spent, refusal, spent_in, spent_up
 from harness.llm.call_log import CallLog, logs_below
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint, simulated
 from harness.llm.request import Reply
-from harness.llm.sealed_log import SealedLog
 from harness.llm.spending import Spending
 from harness.llm.spending_table import SpendingTable, name_of
 from harness.runner.config import Budget
@@ -78,7 +77,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, int, str]:
 
 
 def logged(folder: Path) -> int:
-    return sum(spent_in(log, [], PRICES).calls for log in folder.glob("cells/*/calls.jsonl"))
+    return sum(spent_in(log, PRICES).calls for log in folder.glob("cells/*/calls.sqlite"))
 
 
 def test_processes_together_ask_exactly_what_they_may(start: Start, tmp_path: Path) -> None:
@@ -110,10 +109,10 @@ async def attempts(tmp_path: Path) -> AttemptLog:
 
 
 async def ask(folder: Path, budget: Budget, server: Scripted, attempts: AttemptLog, *texts: str) -> None:
-    path = folder / "calls.jsonl"
+    path = folder / "calls.sqlite"
     others = [log for log in logs_below(folder) if log != path]
     with CallLog(path) as log:
-        spending = Spending("p", budget, SpendingTable(folder / "spending"), path, others, lambda of: [], PRICES)
+        spending = Spending("p", budget, SpendingTable(folder / "spending"), path, others, PRICES)
         client = ChatClient({"m": simulated()}, log, attempts, in_process=server, spending=spending)
         async with client:
             await asyncio.gather(*(client.complete("m", request(text)) for text in texts))
@@ -124,14 +123,14 @@ async def test_a_raised_budget_goes_on_and_pays_for_nothing_again(tmp_path: Path
     for most in (25, 25, 59):
         with pytest.raises(BudgetError, match=f"{most} of {most} calls"):
             await ask(tmp_path, Budget(calls=most), server, attempts, *texts)
-        assert len(server.asked) == spent_in(tmp_path / "calls.jsonl", [], PRICES).calls == most
+        assert len(server.asked) == spent_in(tmp_path / "calls.sqlite", PRICES).calls == most
     await ask(tmp_path, Budget(calls=60), server, attempts, *texts)
     assert sorted(body["messages"][0]["content"] for body in server.asked) == sorted(texts)
 
 
 async def test_calls_from_before_there_was_a_budget_count(tmp_path: Path, attempts: AttemptLog) -> None:
     async def without(*texts: str) -> None:
-        with CallLog(tmp_path / "before" / "calls.jsonl") as log:
+        with CallLog(tmp_path / "before" / "calls.sqlite") as log:
             for text in texts:
                 await log.append(request(text), ANSWER)
 
@@ -157,12 +156,10 @@ async def test_all_that_is_in_flight_is_recorded_before_a_run_stops(tmp_path: Pa
         await asyncio.sleep(0.2)
         return web.json_response(completion())
 
-    path = tmp_path / "calls.jsonl"
+    path = tmp_path / "calls.sqlite"
     async with served_at(chat=chat) as url:
         with CallLog(path) as log:
-            spending = Spending(
-                "p", Budget(calls=5), SpendingTable(tmp_path / "spending"), path, [], lambda of: [], PRICES
-            )
+            spending = Spending("p", Budget(calls=5), SpendingTable(tmp_path / "spending"), path, [], PRICES)
             async with ChatClient({"m": Endpoint((url,))}, log, attempts, spending=spending) as client:
                 with pytest.raises(BudgetError):
                     await gather(client.complete("m", request(str(number))) for number in range(9))
@@ -182,32 +179,17 @@ async def test_the_log_and_failed_calls_cost_nothing(tmp_path: Path, attempts: A
 
 async def test_cost_is_in_the_unit_of_the_tables(tmp_path: Path, attempts: AttemptLog) -> None:
     await ask(tmp_path, Budget(cost=3 * COST), Scripted(), attempts, "a", "b")
-    assert spent_in(tmp_path / "calls.jsonl", [], PRICES) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
+    assert spent_in(tmp_path / "calls.sqlite", PRICES) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
     await ask(tmp_path, Budget(cost=3 * COST), Scripted(), attempts, "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):
         await ask(tmp_path, Budget(cost=2.9 * COST), Scripted(), attempts, "d")
 
 
-async def test_calls_that_a_shared_log_answered_are_counted_where_they_were_asked(tmp_path: Path) -> None:
-    theirs, ours = CallLog(tmp_path / "theirs" / "calls.jsonl"), CallLog(tmp_path / "ours" / "calls.jsonl")
-    await theirs.append(request("both"), ANSWER)
-    shared = SealedLog(theirs.path, theirs.seal({request("both").key}))
-    for text in ("both", "own"):
-        await ours.append(request(text), ANSWER)
-    ours.close()
-    assert spent_in(ours.path, [shared], PRICES).calls == 1
-    assert spent_in(theirs.path, [], PRICES).calls == 1
-
-
-async def test_sealing_a_log_changes_its_state_and_nothing_of_what_it_cost(tmp_path: Path) -> None:
-    log = CallLog(tmp_path / "calls.jsonl")
-    assert state_of(log.path) == 0
-    for text in ("used", "spare"):
-        await log.append(request(text), ANSWER)
-    running = state_of(log.path)
-    log.seal({request("used").key})
-    assert 0 != state_of(log.path) != running
-    assert spent_in(log.path, [], PRICES).calls == 2
+async def test_calls_that_another_log_answered_are_counted_where_they_were_asked(tmp_path: Path) -> None:
+    with CallLog(tmp_path / "calls.sqlite") as log:
+        await log.append(request("both"), ANSWER, asked=False)
+        await log.append(request("own"), ANSWER)
+    assert spent_in(log.path, PRICES).calls == 1
 
 
 def test_what_is_spent_is_one_line() -> None:
@@ -225,4 +207,4 @@ def test_an_unknown_model_counts_without_a_price() -> None:
 
 
 def test_logs_of_different_folders_have_different_rows(tmp_path: Path) -> None:
-    assert name_of(tmp_path / "a" / "calls.jsonl") != name_of(tmp_path / "b" / "calls.jsonl")
+    assert name_of(tmp_path / "a" / "calls.sqlite") != name_of(tmp_path / "b" / "calls.sqlite")

@@ -1,6 +1,5 @@
 import asyncio
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -66,9 +65,7 @@ def runtime(client: Echo) -> Runtime:
 
 
 async def run(client: Echo, in_flight: int = 8) -> list[Answered]:
-    with TemporaryDirectory() as folder:
-        progress, place = Progress("toy", len(ITEMS)), Path(folder)
-        return list(await evaluate(Repeat(), ITEMS, runtime(client), progress, in_flight=in_flight, folder=place))
+    return await evaluate(Repeat(), ITEMS, runtime(client), Progress("toy", len(ITEMS)), in_flight=in_flight)
 
 
 def folder_bytes(folder: Path) -> dict[str, bytes]:
@@ -103,18 +100,17 @@ class Begun:
         return item.gold
 
 
-async def test_the_longest_question_begins_first_and_results_stay_in_the_order_given(tmp_path: Path) -> None:
+async def test_the_longest_question_begins_first_and_results_stay_in_the_order_given() -> None:
     lengths = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     items = [Item(id=str(n), benchmark="toy", question="x" * length, gold=str(n)) for n, length in enumerate(lengths)]
     method = Begun()
-    answered = await evaluate(method, items, runtime(Echo()), Progress("toy", 10), in_flight=3, folder=tmp_path)
+    answered = await evaluate(method, items, runtime(Echo()), Progress("toy", 10), in_flight=3)
     assert method.order == ["5", "7", "4", "8", "2", "0", "9", "6", "1", "3"]
     assert [one.trajectory.item.id for one in answered] == [str(n) for n in range(10)]
     assert method.most == 3
-    assert list(tmp_path.iterdir()) == []
 
 
-async def test_of_waiting_questions_nothing_exists(tmp_path: Path) -> None:
+async def test_of_waiting_questions_nothing_exists() -> None:
     method = Begun()
     tasks: list[int] = []
 
@@ -125,7 +121,7 @@ async def test_of_waiting_questions_nothing_exists(tmp_path: Path) -> None:
 
     watching = asyncio.create_task(watch())
     items = [Item(id=str(n), benchmark="toy", question="", gold="") for n in range(500)]
-    await evaluate(method, items, runtime(Echo()), Progress("toy", 500), in_flight=4, folder=tmp_path)
+    await evaluate(method, items, runtime(Echo()), Progress("toy", 500), in_flight=4)
     watching.cancel()
     assert max(tasks) == 4 + 2  # this test and its watch
 

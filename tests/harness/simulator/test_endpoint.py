@@ -21,8 +21,9 @@ from harness.benchmarks.items import Item
 from harness.files import ROOT
 from harness.llm.backbones import Backbone
 from harness.simulator import SimulatedEndpoint, World, tokens
+from harness.simulator.contributions import Contribution
 from harness.simulator.parameters import STYLES, Settings
-from harness.simulator.reading import Contribution, Reading
+from harness.simulator.reading import Reading
 from harness.simulator.replies import Writer
 
 from .samples import Questions, choices, request_for, word_problems
@@ -90,7 +91,7 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(
 def test_wrong_answers_follow_their_weights(world: World, settings: Settings):
     writer = Writer(world, 1.0)
     answers = world.answers(word_problems(1)[0])
-    counts = Counter(answers.wrong.index(writer._from_pool(answers, f"key {n}")) for n in range(2000))
+    counts = Counter(answers.wrong.index(writer.wrong(answers, f"key {n}")) for n in range(2000))
     for place, weight in enumerate(settings.parameters.wrong_weights):
         assert abs(counts[place] / 2000 - weight) < 4 * (weight * (1 - weight) / 2000) ** 0.5
 
@@ -145,20 +146,6 @@ def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint):
     hub_name = endpoint.models()["data"][3]["id"]
     named = endpoint.chat(request_for(item, hub_name))[1]
     assert named["choices"] == plain["choices"]
-
-
-def test_latents_are_shared_by_identical_questions(endpoint: SimulatedEndpoint, world: World):
-    original, twin = choices(1)[0], Item(**{**_fields(choices(1)[0]), "id": "twin"})
-    writer = Writer(world, 1.0)
-    reading = Reading(original, "direct", "solve", None, [], feedback=False, program=False, choice=False)
-    assert writer.probability("qwen-2.5-14B", world.answers(original), reading) == writer.probability(
-        "qwen-2.5-14B", world.answers(twin), reading
-    )
-    assert endpoint.chat(request_for(original)) == endpoint.chat(request_for(twin))
-
-
-def _fields(item: Item) -> dict[str, Any]:
-    return {name: getattr(item, name) for name in Item.__slots__}
 
 
 def test_evidence_moves_the_probability(world: World):

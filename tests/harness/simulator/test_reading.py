@@ -8,9 +8,9 @@ from harness.agents.prompts import HINTS_HEADER, Record, agent_prompt, question_
 from harness.agents.roles import catalogue, role
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
-from harness.simulator.index import QuestionIndex
 from harness.simulator.parameters import load_settings
 from harness.simulator.reading import Reader, Reading, recognise_role, split_records
+from harness.simulator.world import QuestionIndex
 
 from .samples import CUES, word_problems
 

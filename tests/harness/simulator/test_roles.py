@@ -18,8 +18,8 @@ from harness.llm.backbones import Backbone
 from harness.llm.request import Reply, Request
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint, World
+from harness.simulator.contributions import weigh
 from harness.simulator.reading import Reader, Reading
-from harness.simulator.weighing import weigh
 
 from .samples import Questions
 
@@ -173,4 +173,5 @@ def test_hints_add_no_weight(world: World, pools: dict[str, Questions], endpoint
     )
     assert hinted == plain
     values = world.settings.parameters
-    assert weigh(world.answers(item), hinted, values) == weigh(world.answers(item), plain, values)
+    weights = [weigh(world.answers(item), one.contributions, False, values) for one in (hinted, plain)]
+    assert weights[0] == weights[1]

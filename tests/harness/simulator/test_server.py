@@ -1,73 +1,143 @@
+"""The endpoint behind a socket: the same bodies, the times of a modelled server, and the faults it was asked for."""
+
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
+import aiohttp
+import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from harness.errors import UserError
+from harness.files import ROOT
 from harness.simulator import SimulatedEndpoint
+from harness.simulator import server as server_module
+from harness.simulator.faults import KINDS, LAST_FAULTY_ATTEMPT, FaultCounter, Faults, load_faults
 from harness.simulator.parameters import EngineParameters
-from harness.simulator.server import Manners, application
+from harness.simulator.server import Engine, Manners, application
 
 from .samples import Questions, request_for
 
 FAST = EngineParameters(concurrent_sequences=2, prefill_tokens_per_s_1b=1e9, decode_tokens_per_s_1b=1e5)
 
 
-@pytest.fixture
-async def client(endpoint: SimulatedEndpoint) -> AsyncIterator[TestClient]:
-    async with TestClient(TestServer(application(endpoint))) as made:
-        yield made
+async def over_http(client: TestClient[Any, Any], request: Any) -> tuple[int, Any]:
+    async with client.post("/v1/chat/completions", json=request) as response:
+        return response.status, await response.json()
 
 
-async def test_the_same_body_as_in_process(
-    client: TestClient, endpoint: SimulatedEndpoint, pools: dict[str, Questions]
-):
-    items = [item for pool in pools.values() for item in pool.pool[:6]]
-    requests = [request_for(item, backbone) for item in items for backbone in ("llama-3.2-3B", "qwen-2.5-32B")]
-
-    async def over_http(request: dict) -> tuple[int, dict]:
-        async with client.post("/v1/chat/completions", json=request) as response:
-            return response.status, await response.json()
-
-    assert await asyncio.gather(*map(over_http, requests)) == [endpoint.chat(request) for request in requests]
-
-
-async def test_models_and_health(client: TestClient, endpoint: SimulatedEndpoint):
-    async with client.get("/v1/models") as response:
-        assert await response.json() == endpoint.models()
-    async with client.get("/health") as response:
-        assert response.status == 200
-    async with client.get("/engine") as response:
-        assert await response.json() == {}
+@pytest.mark.parametrize("manners", [Manners(), Manners(FAST), Manners(latency_s=0.01)], ids=["plain", "timed", "late"])
+async def test_the_same_bodies_as_in_process(
+    manners: Manners, endpoint: SimulatedEndpoint, pools: dict[str, Questions]
+) -> None:
+    requests = [request_for(item, name) for item in pools["gsm_hard"].pool[:6] for name in ("qwen-2.5-14B", "nobody")]
+    async with TestClient(TestServer(application(endpoint, manners))) as client:
+        found = await asyncio.gather(*(over_http(client, request) for request in requests))
+        assert found == [endpoint.chat(request) for request in requests]
+        async with client.get("/v1/models") as response:
+            assert await response.json() == endpoint.models()
+        async with client.get("/engine") as response:
+            report = await response.json()
+    if manners.engine is None:
+        assert report == {}
+    else:
+        assert report["qwen-2.5-14B"]["requests"] == 6
+        assert 0 < report["qwen-2.5-14B"]["utilisation"] <= 1
+        assert report["llama-3.2-3B"]["utilisation"] == 0
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"model": "nobody", "messages": []}', b"\xff"])
-async def test_bad_requests_get_an_error_body(client: TestClient, body: bytes):
-    async with client.post("/v1/chat/completions", data=body) as response:
+async def test_bad_requests_get_an_error_body(endpoint: SimulatedEndpoint, body: bytes) -> None:
+    async with (
+        TestClient(TestServer(application(endpoint))) as client,
+        client.post("/v1/chat/completions", data=body) as response,
+    ):
         assert response.status in {400, 404}
         assert (await response.json())["error"]["message"]
 
 
-async def test_a_timed_server_replies_the_same_and_reports(endpoint: SimulatedEndpoint, pools: dict[str, Questions]):
-    async with TestClient(TestServer(application(endpoint, Manners(FAST)))) as client:
-        requests = [request_for(item) for item in pools["gsm_hard"].pool[:8]]
+@pytest.mark.parametrize("late_s", [0.0, 0.25], ids=["timers in time", "late timers delay one reply each"])
+async def test_who_comes_first_is_served_first_and_places_are_limited(
+    late_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sequence is 3 prompt tokens at 10 a second and 2 completion tokens at 1 a second: 2.3 s."""
+    slept: list[float] = []
 
-        async def over_http(request: dict) -> dict:
-            async with client.post("/v1/chat/completions", json=request) as response:
-                return await response.json()
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds + late_s)
 
-        bodies = await asyncio.gather(*map(over_http, requests))
-        assert bodies == [endpoint.chat(request)[1] for request in requests]
-        async with client.get("/engine") as response:
-            report = (await response.json())["qwen-2.5-14B"]
-        assert report["requests"] == 8
-        assert 0 < report["utilisation"] <= 1
+    monkeypatch.setattr(server_module.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(server_module.asyncio, "sleep", sleep)
+    engine = Engine(10.0, EngineParameters(2, prefill_tokens_per_s_1b=100.0, decode_tokens_per_s_1b=10.0))
+    assert engine.report()["utilisation"] == 0.0
+    for _ in range(5):
+        await engine.occupy(3, 2)
+    assert [one - late_s for one in slept] == pytest.approx([2.3, 2.3, 4.6, 4.6, 6.9])
+    assert engine.report() == pytest.approx(
+        {"requests": 5, "concurrent_sequences": 2, "busy_sequence_s": 11.5, "span_s": 6.9, "utilisation": 5 / 6}
+    )
 
 
-async def test_random_delays_change_no_reply(endpoint: SimulatedEndpoint, pools: dict[str, Questions]):
-    async with TestClient(TestServer(application(endpoint, Manners(latency_s=0.01)))) as client:
-        for item in pools["gsm_hard"].pool[:4]:
-            async with client.post("/v1/chat/completions", json=request_for(item)) as response:
-                assert await response.json() == endpoint.chat(request_for(item))[1]
+def test_shares_are_met_bursts_have_their_length_and_the_twelfth_attempt_never_fails() -> None:
+    counter = FaultCounter(Faults({"server_error": 0.1, "reset": 0.05}))
+    met = Counter(counter.next(f"request {number}") for _ in range(3) for number in range(4000))
+    assert met["server_error"] / 12000 == pytest.approx(0.1, abs=0.01)
+    assert met["reset"] / 12000 == pytest.approx(0.05, abs=0.008)
+    assert set(met) == {None, "server_error", "reset"}
+    bursts = FaultCounter(Faults({"reset": 0.5}, in_a_row=3))
+    for number in range(100):
+        attempts = [bursts.next(f"request {number}") for _ in range(9)]
+        assert [len(set(attempts[start : start + 3])) for start in (0, 3, 6)] == [1, 1, 1]
+    drawn = [[FaultCounter(Faults({"cut": 0.5}, seed)).next(f"{n}") for n in range(64)] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    always = FaultCounter(Faults({"hang": 1.0}))
+    assert [always.next("it") for _ in range(12)] == ["hang"] * LAST_FAULTY_ATTEMPT + [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "shares"),
+        ("shares: {resets: 0.1}", "did you mean 'reset'"),
+        ("shares: {reset: 1.5}", "reset"),
+        ("shares: {reset: 0.6, hang: 0.6}", r"add up to 1\.2; expected at most 1"),
+        ("shares: {}\nhang_s: 0", "hang_s"),
+    ],
+)
+def test_a_malformed_file_is_one_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        load_faults(path)
+    assert set(load_faults(ROOT / "config" / "faults.yaml").shares) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_a_client_meets(kind: str, endpoint: SimulatedEndpoint, pools: dict[str, Questions]) -> None:
+    asked = request_for(pools["gsm_hard"].pool[0])
+    good = endpoint.chat(asked)[1]
+    manners = Manners(faults=Faults({kind: 1.0}, hang_s=0.2, retry_after_s=7))
+    async with TestClient(TestServer(application(endpoint, manners))) as client:
+        assert (await over_http(client, {"model": "nobody", "messages": []}))[0] == 404
+        if kind in ("reset", "cut", "hang", "drip"):
+            with pytest.raises((aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, ConnectionResetError)):
+                await over_http(client, asked)
+            async with client.get("/health") as response:
+                assert response.status == 200
+            return
+        async with client.post("/v1/chat/completions", json=asked) as response:
+            status, body, headers = response.status, await response.read(), response.headers
+    assert headers.get("Retry-After") == ("7" if kind == "rate_limit" else None)
+    assert status == {"server_error": 500, "rate_limit": 429}.get(kind, 200)
+    match kind:
+        case "malformed":
+            with pytest.raises(orjson.JSONDecodeError):
+                orjson.loads(body)
+        case "no_usage":
+            assert orjson.loads(body) == {key: value for key, value in good.items() if key != "usage"}
+        case "wrong_model":
+            assert orjson.loads(body) == {**good, "model": "another/model"}

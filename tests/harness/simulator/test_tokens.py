@@ -38,10 +38,3 @@ def test_cut_keeps_the_longest_beginning_within_the_limit(text: str, limit: int)
     assert directly(kept) <= limit
     if directly(text) <= limit:
         assert kept == text
-
-
-@relaxed
-@given(st.lists(st.from_regex(r"\A[a-z]{1,15}\Z"), min_size=1, max_size=30), st.integers(1, 40))
-def test_cut_uses_the_limit_up(words: list[str], limit: int):
-    text = " ".join(words)
-    assert directly(tokens.cut(text, limit)) == min(limit, directly(text))

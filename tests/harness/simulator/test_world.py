@@ -1,81 +1,137 @@
+"""Making, calibrating, keeping and loading a world."""
+
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import json
+import os
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
+from harness.benchmarks import benchmark
+from harness.benchmarks.code_grading import task_of
+from harness.benchmarks.items import CodeTask, Item
+from harness.benchmarks.loading import load_items
+from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
-from harness.sandbox import Limits, Sandbox
-from harness.simulator import SimulatedEndpoint, World
-from harness.simulator.build import build_world
-from harness.simulator.parameters import Settings
+from harness.runner import config, layout
+from harness.runner.config import Preset
+from harness.sandbox import Limits, Outcome, Program, Sandbox
+from harness.simulator import SimulatedEndpoint, World, build, tokens
+from harness.simulator.build import build_world, build_world_file, programs_for
+from harness.simulator.calibration import calibrate, mean_tokens
+from harness.simulator.parameters import STYLES, Settings
+from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
+from harness.simulator.world import QuestionIndex
 
-from .samples import Questions, request_for
+from .samples import Questions, choices, mini, request_for, word_problems
 
-
-def test_the_same_questions_give_the_same_bytes(
-    pools: dict[str, Questions], settings: Settings, backbones: dict[str, Backbone], tmp_path: Path
-):
-    some = {"gsm_hard": pools["gsm_hard"], "mbpp": Questions(pools["mbpp"].pool[:2])}
-    other = {key: Questions(some[key].pool[::-1]) for key in reversed(some)}
-
-    async def build(name: str, chosen: dict[str, Questions], workers: int) -> bytes:
-        async with Sandbox(Limits(cpu_s=5), workers=workers) as sandbox:
-            await build_world(tmp_path / name, chosen, settings, backbones, sandbox)
-        return (tmp_path / name).read_bytes()
-
-    assert asyncio.run(build("a.json", some, 2)) == asyncio.run(build("b.json", other, 1))
+POOL = ["llama-3.2-3B", "llama-3.1-8B", "mistral-nemo-12B", "qwen-2.5-14B", "qwen-2.5-32B"]
+# Other work on the machine must not decide whether a property holds.
+relaxed = hypothesis_settings(deadline=None)
 
 
-def test_a_loaded_world_answers_like_the_one_that_was_built(
-    endpoint: SimulatedEndpoint, world_path: Path, pools: dict[str, Questions]
-):
-    assert endpoint.world.fingerprint == hashlib.sha256(world_path.read_bytes()).hexdigest()
-    loaded = SimulatedEndpoint(World.load(world_path, pools))
+@pytest.mark.parametrize(("key", "items"), [("gsm_hard", word_problems(300)), ("humaneval", mini("humaneval", 160))])
+def test_expected_accuracy_is_the_published_one(key: str, items: list[Item], settings: Settings) -> None:
+    values = settings.parameters
+    found = calibrate(key, items, POOL, settings)
+    assert found == calibrate(key, items[::-1], POOL, settings)
+    for style in STYLES:
+        for backbone, published in settings.accuracy[key][style].items():
+            effect = 0.0 if style == "direct" else found.style[style][backbone]
+            expected = fmean(
+                (1 - values.unparsable_share)
+                * sigmoid(
+                    values.slope * (found.ability[backbone] - difficulty(item.question, item.difficulty, values))
+                    + affinity(item.question, backbone, values)
+                    + effect
+                )
+                for item in items
+            )
+            assert 100 * expected == pytest.approx(published, abs=0.01)
+    for effects in found.style.values():
+        average = (effects["qwen-2.5-14B"] + effects["qwen-2.5-32B"]) / 2
+        assert effects["llama-3.2-3B"] == pytest.approx(average, abs=1e-5), "unpublished: the average effect"
+
+
+def test_what_cannot_be_calibrated_is_refused(settings: Settings, backbones: dict[str, Backbone]) -> None:
+    with pytest.raises(UserError, match="no test questions"):
+        calibrate("gsm_hard", [], POOL, settings)
+    with pytest.raises(UserError, match="'trivia' to; add it to stated_accuracy in"):
+        calibrate("trivia", word_problems(5), POOL, settings)
+    with pytest.raises(UserError, match="'gpt-0' on 'gsm_hard' to; add it to stated_accuracy > gsm_hard > direct"):
+        calibrate("gsm_hard", word_problems(5), ["gpt-0"], settings)
+    with pytest.raises(UserError, match=r"no reply length.*'trivia'"):
+        mean_tokens(settings, "trivia", "direct", backbones, 60.0)
+
+
+def test_lengths_reproduce_the_published_cost(settings: Settings, backbones: dict[str, Backbone]) -> None:
+    values = settings.parameters
+    lengths = {style: mean_tokens(settings, "gsm_hard", style, backbones, 60.0) for style in STYLES}
+    for style in STYLES:
+        rules = tokens.count(benchmark("gsm_hard").output_rules)
+        prompt = 60 + rules + values.style_prompt_tokens[style] + values.message_tokens + values.prompt_tokens
+        for key, cost in settings.cost["gsm_hard"][style].items():
+            a_question = (prompt * backbones[key].price_in + lengths[style][key] * backbones[key].price_out) / 1e6
+            assert a_question * 1056 == pytest.approx(cost)
+    added = fmean(lengths["complex"][key] - lengths["direct"][key] for key in ("qwen-2.5-14B", "qwen-2.5-32B"))
+    assert lengths["complex"]["llama-3.2-3B"] - lengths["direct"]["llama-3.2-3B"] == pytest.approx(added)
+    loan = settings.borrowed_length["mbpp"]
+    lender = mean_tokens(settings, "humaneval", "direct", backbones, loan["question_tokens"])
+    borrowed = mean_tokens(settings, "mbpp", "direct", backbones, 1.0)
+    assert borrowed == {key: pytest.approx(loan["factor"] * mean) for key, mean in lender.items()}
+
+
+@relaxed
+@given(st.floats(20, 2000), st.floats(0.1, 0.6), st.lists(st.integers(0, 15), min_size=1, max_size=5))
+def test_location_gives_the_wanted_mean(mean: float, sd: float, floors: list[int]) -> None:
+    normal = np.random.default_rng(0).standard_normal(20000)
+    lengths = np.exp(log_location(mean, sd, tuple(floors)) + sd * normal)
+    assert fmean(float(np.mean(np.maximum(lengths, floor))) for floor in floors) == pytest.approx(mean, rel=0.02)
+
+
+def test_the_same_questions_give_the_same_bytes_and_a_loaded_world_answers_like_the_built_one(
+    pools: dict[str, Questions],
+    world_path: Path,
+    endpoint: SimulatedEndpoint,
+    settings: Settings,
+    backbones: dict[str, Backbone],
+    tmp_path: Path,
+) -> None:
+    async def again() -> None:
+        turned = {key: Questions(pools[key].pool[::-1]) for key in reversed(pools)}
+        async with Sandbox(Limits(cpu_s=5), workers=1) as sandbox:
+            await build_world(tmp_path / "world.json", turned, settings, backbones, sandbox)
+
+    asyncio.run(again())
+    assert (tmp_path / "world.json").read_bytes() == world_path.read_bytes()
+    loaded = SimulatedEndpoint(World.load(world_path, pools))  # type: ignore[arg-type]
     assert loaded.models() == endpoint.models()
     for pool in pools.values():
         for item in pool.pool[:5]:
             assert loaded.chat(request_for(item)) == endpoint.chat(request_for(item))
 
 
-def test_some_of_the_benchmarks_are_enough(world: World, world_path: Path, pools: dict[str, Questions]):
-    loaded = World.load(world_path, {"math": pools["math"]})
-    assert loaded.index.find(pools["math"].pool[0].question) is not None
-    assert loaded.index.find(pools["gsm_hard"].pool[0].question) is None
-
-
-def test_other_questions_are_refused(world: World, world_path: Path, pools: dict[str, Questions]):
-    changed = [dataclasses.replace(pools["math"].pool[0], gold="other"), *pools["math"].pool[1:]]
-    with pytest.raises(UserError, match="other questions of math"):
-        World.load(world_path, {"math": Questions(changed)})
-
-
-def test_an_uncalibrated_benchmark_is_refused(
-    world: World, world_path: Path, pools: dict[str, Questions], tmp_path: Path
-):
-    record = json.loads(world_path.read_text())
-    del record["benchmarks"]["math"]
-    (tmp_path / "w.json").write_text(json.dumps(record))
-    with pytest.raises(UserError, match="not math"):
-        World.load(tmp_path / "w.json", pools)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (None, "make it with `snakemake"),
-        ("{", "not JSON"),
-        ("[]", "not a world of format 1"),
+        ("{", "not a whole world"),
+        ("[]", "not a whole world"),
         ('{"format": 0}', "not a world of format 1"),
-        ('{"format": 1}', "not a complete world"),
+        ('{"format": 1}', "not a whole world"),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, content: str | None, message: str):
+def test_a_damaged_file_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "w.json"
     if content is not None:
         path.write_text(content)
@@ -84,10 +140,119 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: str | None, message:
     assert str(path) in str(caught.value)
 
 
-def test_world_states_everything_it_answers_from(world_path: Path, world: World, settings: Settings):
+def test_other_questions_are_refused(world: World, world_path: Path, pools: dict[str, Any], tmp_path: Path) -> None:
+    changed = [dataclasses.replace(pools["math"].pool[0], gold="other"), *pools["math"].pool[1:]]
+    with pytest.raises(UserError, match="other questions of math"):
+        World.load(world_path, {"math": Questions(changed)})  # type: ignore[dict-item]
     record = json.loads(world_path.read_text())
-    assert record["settings"] == json.loads(json.dumps(settings.document))
-    assert {entry["model"] for entry in record["backbones"]} == {one.model for one in world.backbones}
-    for key, entry in record["benchmarks"].items():
-        assert len(entry["checksum"]) == 64
-        assert set(entry["calibration"]["ability"]) == {one.key for one in world.backbones}, key
+    del record["benchmarks"]["math"]
+    (tmp_path / "w.json").write_text(json.dumps(record))
+    with pytest.raises(UserError, match="not math"):
+        World.load(tmp_path / "w.json", pools)
+
+
+def preset_of(name: str) -> Preset:
+    return dataclasses.replace(config.preset(name), benchmarks=("gsm_hard",))
+
+
+def test_a_preset_that_changes_a_parameter_is_built_from_the_one_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
+    with pytest.raises(UserError, match=r"results/smoke/world\.json cannot be read .*make it with `snakemake"):
+        asyncio.run(build_world_file(preset_of("smoke@slope=4.0")))
+    asyncio.run(build_world_file(preset_of("smoke")))
+    monkeypatch.setattr(build, "Sandbox", None)
+    asyncio.run(build_world_file(preset_of("smoke@slope=4.0")))
+    stated, changed = (json.loads(layout.world(name).read_bytes()) for name in ("smoke", "smoke@slope=4.0"))
+    assert stated["settings"]["parameters"]["slope"]["value"] == 5.0
+    assert changed["settings"]["parameters"]["slope"]["value"] == 4.0
+    assert changed["benchmarks"]["gsm_hard"]["checksum"] == stated["benchmarks"]["gsm_hard"]["checksum"]
+    assert changed["benchmarks"]["gsm_hard"]["calibration"] != stated["benchmarks"]["gsm_hard"]["calibration"]
+
+
+DOUBLE = Item(
+    id="d",
+    benchmark="mbpp",
+    question="Write double(n). Example: assert double(0) == 0",
+    gold='def double(n):\n    """Twice n."""\n    return n * 2\n',
+    code=CodeTask("double", "", "assert double(0) == 0\nassert double(3) == 6", ("assert double(0) == 0",)),
+)
+
+
+async def test_wrong_programs_fail_and_the_deceptive_ones_are_known() -> None:
+    async with Sandbox(Limits(cpu_s=5)) as sandbox:
+        for item in (DOUBLE, *mini("humaneval", 2), *mini("mbpp", 2)):
+            task, found = task_of(item), await programs_for(item, benchmark(item.benchmark), sandbox)
+            assert 1 <= len(found.wrong) <= 4
+            for program in found.wrong:
+                graded = await sandbox.run(Program(program.source, task.setup, task.checks))
+                assert graded.outcome in {Outcome.WRONG_ANSWER, Outcome.EXCEPTION}
+                shown = await sandbox.run(Program(program.source, task.setup, "\n".join(task.visible)))
+                assert program.passes_visible == (shown.outcome is Outcome.PASSED and bool(task.visible))
+            assert (await sandbox.run(Program(found.right, task.setup, task.checks))).outcome is Outcome.PASSED
+        assert '"""' not in (await programs_for(DOUBLE, benchmark("mbpp"), sandbox)).right
+
+
+@pytest.mark.parametrize(
+    ("gold", "checks", "right", "wrong"),
+    [
+        (DOUBLE.gold, "assert double.__doc__", DOUBLE.gold, None),
+        (DOUBLE.gold, "assert True", None, ["def double(*args, **kwargs):\n    return None"]),
+        ("import os\ndef double(n):\n    os._exit(0)\n", "assert double(3) == 4", None, None),
+    ],
+    ids=["its docstring is needed", "nothing fails", "it takes the process down"],
+)
+async def test_odd_programs_have_answers_too(
+    gold: str, checks: str, right: str | None, wrong: list[str] | None
+) -> None:
+    item = dataclasses.replace(DOUBLE, gold=gold, code=CodeTask("double", "", checks, ()))
+    async with Sandbox(Limits(cpu_s=5)) as sandbox:
+        found = await programs_for(item, benchmark("mbpp"), sandbox)
+    assert right in (None, found.right)
+    assert wrong in (None, [program.source for program in found.wrong])
+    assert found.wrong
+
+
+LETTERS = st.text(st.sampled_from("ab .?\n"), max_size=80)
+
+
+@relaxed
+@given(st.lists(LETTERS.filter(str.strip), min_size=1, max_size=8), LETTERS, LETTERS, st.data())
+def test_the_longest_known_question_of_a_text_is_found(
+    questions: list[str], before: str, after: str, data: st.DataObject
+) -> None:
+    text = before + data.draw(st.sampled_from(questions)) + after
+    index = QuestionIndex([Item(str(n), "math", question, "1") for n, question in enumerate(questions)])
+    found = index.find(text)
+    assert found is not None
+    assert found.end - found.start == max(len(one.strip()) for one in questions if one.strip() in text)
+    assert text[found.start : found.end] == found.item.question.strip()
+    assert found.item.id == str([question.strip() for question in questions].index(found.item.question.strip()))
+
+
+@pytest.mark.parametrize("length", [1, 23, 24, 28, 29, 30, 200])
+def test_a_question_of_any_length_is_found_at_any_offset(length: int) -> None:
+    question = "".join(chr(97 + (n * 7) % 26) for n in range(length))
+    for offset in range(9):
+        assert QuestionIndex([Item("i", "math", question, "1")]).find("-" * offset + question + "+" * (8 - offset))
+    assert QuestionIndex([Item("i", "math", question, "1")]).find("-" * 300) is None
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not os.environ.get("GMR_DATA_DIR"), reason="GMR_DATA_DIR is not set")
+def test_every_real_question_is_found_in_a_prompt() -> None:
+    keys = ("math", "gsm_hard", "humaneval", "mbpp", "mmlu_pro")
+    items = [item for key in keys for item in load_items(key, "real").items]
+    index = QuestionIndex(items)
+    for item in items:
+        found = index.find(f"Finish with a last line.\n\nQuestion:\n{item.question.strip()}\n\n[1] Engineer:\nNo.")
+        # A question may hold another one whole, but never be hidden by it.
+        assert found is not None
+        assert found.item.question.strip() == item.question.strip()
+
+
+def test_identical_questions_share_their_latents(endpoint: SimulatedEndpoint) -> None:
+    [one] = choices(1)
+    assert endpoint.chat(request_for(one)) == endpoint.chat(request_for(dataclasses.replace(one, id="twin")))

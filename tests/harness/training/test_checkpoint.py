@@ -58,7 +58,7 @@ def test_equal_content_is_equal_bytes_in_any_order(tmp_path: Path) -> None:
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from tests.harness import test_checkpoint;"
+        "import sys; from pathlib import Path; from tests.harness.training import test_checkpoint;"
         "test_checkpoint.save(Path(sys.argv[1]))"
     )
     path = tmp_path / "other.safetensors"

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from playwright.sync_api import Page
 
+from tests.harness.llm.logged import calls_of
 from tests.site.explorer.odd import (
     show,
 )
@@ -17,15 +16,10 @@ UNDRAWN = {"agents", "short_cut", "ensemble"}
 
 
 def log_of(cell: Path) -> dict[str, list[str]]:
-    """The texts of every call of a sealed log, the reply last; read line by line as the format says."""
-    lines = pa.CompressedInputStream(str(cell / "calls.jsonl.zst"), "zstd").read().splitlines()
-    contents = [json.loads(line) for line in lines]
-    texts = [one for one in contents if isinstance(one, str)]
+    """The texts of every call of a log, the reply last."""
     return {
-        one["key"]: [
-            texts[number] for number in (*(m["content"] for m in one["request"]["messages"]), one["reply"]["text"])
-        ]
-        for one in contents[len(texts) :]
+        key: [*(message["content"] for message in row["request"]["messages"]), row["reply"]]
+        for key, row in calls_of(cell / "calls.sqlite").items()
     }
 
 

@@ -76,7 +76,7 @@ def altered(path: Path, out: Path, change: Callable[[Path], None]) -> Path:
 
 def files_of(method: str) -> list[Path]:
     """What a cell leaves behind that is part of its result."""
-    names = ["run.json", "items.parquet", "calls.parquet", "decisions.parquet", "calls.jsonl.zst", "calls.seal.json"]
+    names = ["run.json", "items.parquet", "calls.parquet", "decisions.parquet", "calls.sqlite"]
     if method != "cot":
         names += ["trained.safetensors", "training.parquet", "training_calls.parquet", "training_decisions.parquet"]
     return [FOLDERS[method] / name for name in names]

@@ -120,8 +120,7 @@ def test_halves_of_characters_do_not_break_a_log() -> None:
 
 
 def test_a_log_that_is_gone_is_said_to_be(run: Path) -> None:
-    for file in layout.cell("embedded", GMR).glob("calls.jsonl*"):
-        file.unlink()
+    layout.call_log("embedded", GMR).unlink()
     export("--out", "logs", "--method", "gmr")
     (info,) = inspect_log.list_eval_logs("logs")
     sample = inspect_log.read_eval_log(info.name).samples[0]

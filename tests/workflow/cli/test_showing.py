@@ -136,8 +136,7 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
 
 
 def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
-    for file in layout.cell("embedded", GMR).glob("calls.jsonl*"):
-        file.unlink()
+    layout.call_log("embedded", GMR).unlink()
     text = gmr("gmr", "gsm_hard", "q0")
     assert "reply      (the log of the calls does not lie here" in text
     assert "write      25.0 %, stored" in text

@@ -1,0 +1,117 @@
+"""The equations of the response model, and what contributions add up to."""
+
+from __future__ import annotations
+
+import dataclasses
+from statistics import correlation, fmean, pstdev
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from harness.agents.roles import role
+from harness.benchmarks import benchmark
+from harness.simulator.contributions import Answers, Contribution, weigh
+from harness.simulator.parameters import load_settings
+from harness.simulator.response_model import Evidence, affinity, difficulty, fit, overload, pull, sigmoid
+
+from .samples import choices, mini, word_problems
+
+# Other work on the machine must not decide whether a property holds.
+relaxed = hypothesis_settings(deadline=None)
+PARAMETERS = load_settings().parameters
+WEIGHTS = st.floats(0.01, 10)
+NUMBER = word_problems(3)[2]
+SUMS = benchmark("gsm_hard")
+ANSWERS = Answers(NUMBER, SUMS, NUMBER.gold, SUMS.wrong_answers(NUMBER)[:4], [False] * 4)
+
+
+def pulled(right: float, wrong: list[float], accuracy: float = 0.5, **how: bool) -> float:
+    evidence = Evidence(right, wrong, feedback=how.get("feedback", False))
+    return pull(evidence, accuracy, how.get("aggregating", False), PARAMETERS)
+
+
+def test_difficulty_is_about_standard_normal_and_known_difficulty_carries_its_weight() -> None:
+    known = [(n + 0.5) / 3000 for n in range(3000)]
+    for shares in ([None] * 3000, known):
+        values = [difficulty(f"question {n}", share, PARAMETERS) for n, share in enumerate(shares)]
+        assert abs(fmean(values)) < 0.06
+        assert abs(pstdev(values) - 1) < 0.06
+    assert abs(correlation(known, values) - PARAMETERS.difficulty_weight) < 0.08
+    assert all(abs(difficulty("q", share, PARAMETERS)) < 10 for share in (0.0, 1.0))
+
+
+def test_affinity_and_fit_have_the_stated_spread() -> None:
+    a, b = ([affinity(f"q{n}", one, PARAMETERS) for n in range(3000)] for one in ("one", "other"))
+    assert abs(pstdev(a) - PARAMETERS.disagreement_sd) < 0.15
+    assert abs(correlation(a, b)) < 0.07
+    still = dataclasses.replace(PARAMETERS, role_jitter_sd=0.0)
+    flat = dataclasses.replace(PARAMETERS, role_fit={})
+    jitter = [fit(role("Math/Engineer"), "math", f"q{n}", flat) for n in range(2000)]
+    assert abs(pstdev(jitter) - PARAMETERS.role_jitter_sd) < 0.05
+    assert fit(None, "mbpp", "q", PARAMETERS) == 0
+    assert fit(role("Code/BugFixer"), "mbpp", "q", still) == PARAMETERS.role_fit["Code"]["mbpp"]
+    assert fit(role("Code/BugFixer"), "a benchmark the table does not know", "q", still) == 0
+
+
+@relaxed
+@given(WEIGHTS, WEIGHTS)
+def test_evidence_pulls_towards_what_it_says(weight: float, more: float) -> None:
+    assert pulled(weight, []) > pulled(0, []) == 0 > pulled(0, [weight])
+    assert pulled(weight + more, [weight]) > pulled(weight, [weight]) - 1e-12
+    assert 0 < pulled(weight, [weight], accuracy=0.2) < pulled(weight, [weight], accuracy=0.9)
+    assert pulled(0, [weight + more]) < pulled(0, [weight, more]), "wrong answers that agree mislead more"
+    assert pulled(weight, [weight], feedback=True) > pulled(weight, [weight])
+    assert pulled(weight, [], aggregating=True) == pytest.approx(PARAMETERS.aggregation_factor * pulled(weight, []))
+    assert overload(Evidence(tokens=2000), PARAMETERS) == pytest.approx(2 * PARAMETERS.overload_per_1000_tokens)
+
+
+@relaxed
+@given(st.floats(-1e4, 1e4))
+def test_sigmoid_is_safe_and_symmetric(logit: float) -> None:
+    assert sigmoid(logit) + sigmoid(-logit) == pytest.approx(1)
+
+
+def weighed(*texts: str, own: bool = False, answers: Answers = ANSWERS) -> Evidence:
+    return weigh(answers, [Contribution(text, own) for text in texts], False, PARAMETERS)
+
+
+def says(number: str, words: str = "I multiplied.") -> str:
+    return f"{words}\n\nThe answer is {number}"
+
+
+def test_right_and_wrong_are_told_apart_by_content_and_equal_answers_are_one() -> None:
+    assert weighed(says(NUMBER.gold))[:2] == (1, [])
+    assert weighed(says("552", "a b c d"), says("552.0", "e f g h"), says("12", "i j k l"))[:2] == (0, [2, 1])
+    assert weighed("No idea, sorry.") == Evidence(0, [], False, 5)
+
+
+def test_near_repetitions_and_own_turns_weigh_less() -> None:
+    right = says(NUMBER.gold)
+    assert weighed(right, right).right == pytest.approx(1 + PARAMETERS.repeat_weight)
+    assert (
+        weighed(right, says(NUMBER.gold, "Quite another way of looking at jars, crates, and their weights")).right == 2
+    )
+    assert weighed(right, own=True).right == pytest.approx(PARAMETERS.repeat_weight)
+
+
+def test_what_is_mentioned_on_the_way_weighs_less_than_an_answer() -> None:
+    item = choices(1)[0]
+    options = Answers(item, benchmark("mmlu_pro"), "A", ["B", "C", "D", "E"], [False] * 4)
+    code = mini("humaneval", 1)[0]
+    assert code.code is not None
+    right, wrong = (f"def {code.code.entry_point}(x):\n    y = x {sign} 1\n    return y" for sign in "+-")
+    programs = Answers(code, benchmark("humaneval"), right, [wrong], [False])
+    number = dataclasses.replace(mini("math", 1)[0], gold="4")
+    numbers = Answers(number, benchmark("math"), "4", ["42", "5"], [False] * 2)
+    for answers in (options, programs, numbers):
+        for answer in (answers.right, answers.wrong[0]):
+            stance = answers.stance(f"This leads to {answers.mention(answer)} in the end.")
+            assert stance == (answer, answer == answers.right, False)
+            final = answers.stance(answers.benchmark.present(answers.item, answer))
+            assert final is not None
+            assert final[1:] == (answer == answers.right, True)
+    assert weighed(f"This leads to {options.mention('C')} in the end.", answers=options).wrong == [
+        PARAMETERS.notes_weight
+    ]
