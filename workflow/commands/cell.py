@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness import recording
 from harness.runner.config import Cell
-from harness.runner.plan import Plan
 from workflow import signals
 from workflow.app import JOB, BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
+
+if TYPE_CHECKING:
+    from harness.runner.plan import Plan
 
 
 @app.command(rich_help_panel=JOB)
