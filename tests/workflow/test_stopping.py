@@ -22,7 +22,8 @@ CELLS = {
     "answering": Cell("cot", "gsm_hard", "qwen-2.5-14B", 0),
     "training": Cell("gmr", "gsm_hard", "pool", 0),
 }
-PASSING = {"timing.json", "attempts.jsonl", "calls.lock"}
+# Of the log the rows are a result, not the pages of the file.
+PASSING = {"timing.json", "attempts.jsonl", "calls.lock", "calls.sqlite"}
 
 
 def words(cell: Cell) -> list[str]:
