@@ -1,16 +1,14 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
 # make docs      set up .venv and write the documentation as a site to site/
-# make evidence  long measurements and batteries (docs/performance.md), hours
+# make nightly   long measurements and batteries (docs/performance.md), hours
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-EVIDENCE := utilisation training_rollouts one_by_one phases faults kills same_bytes memory bad_input docs_commands
-
-.PHONY: table test docs check evidence clean
+.PHONY: table test docs check nightly clean
 table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
@@ -20,8 +18,8 @@ test: $(DEV_READY)
 docs: $(DEV_READY)
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
-evidence: $(DEV_READY)
-	set -e; for one in $(EVIDENCE); do echo "== $$one"; python -m tests.evidence.$$one; done
+nightly: $(DEV_READY)
+	pytest -m nightly --timeout 0 -s
 
 check: $(DEV_READY)
 	ruff check .

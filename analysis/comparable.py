@@ -95,8 +95,7 @@ def _agree(cells: Sequence[Cell], of: Callable[[Cell], str], what: str) -> None:
         if of(other) != of(first):
             raise UserError(
                 f"different {what} in one table: {first.folder} ({of(first)}) and {other.folder} ({of(other)}); "
-                "give only cells that belong together, or make one of them again (`gmr regrade` where only the grading "
-                "differs)"
+                "give only cells that belong together, or make one of them again"
             )
 
 

@@ -176,14 +176,9 @@ def _run(document: Mapping[str, Any]) -> Run:
     known = {field.name: document[field.name] for field in dataclasses.fields(Run)}
     entry = methods().get(document["method"])
     known["method_title"] = entry.title if entry else document["method_title"]
-    known["notes"] = tuple(" ".join(note.split()) for note in (*document["notes"], *_regraded(document)))
+    known["notes"] = tuple(" ".join(note.split()) for note in document["notes"])
     known["data"] = Data(**{field.name: document["data"][field.name] for field in dataclasses.fields(Data)})
     return Run(**known)
-
-
-def _regraded(document: Mapping[str, Any]) -> list[str]:
-    rewarded = document.get("regraded_from")
-    return [f"trained on verdicts of rules {rewarded}, graded by {document['rule_version']}"] if rewarded else []
 
 
 def _read_items(path: Path) -> Items:

@@ -75,7 +75,7 @@ def read(folder: Path) -> Timing:
     try:
         document = orjson.loads(path.read_bytes())
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run `gmr time` for it") from error
+        raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run it") from error
     except orjson.JSONDecodeError as error:
         raise UserError(f"{path}: not JSON ({error}); expected a finished timing job; run it again") from error
     version = document.get("schema") if isinstance(document, dict) else None

@@ -305,24 +305,24 @@ class CellRecords:
                 f"{self._cell} has no item {item_id!r}; it has {len(self.ids)}, among them {', '.join(self.ids[:3])}"
             )
         answered = self._answered[item_id]
-        trajectory = answered.trajectory
-        return Record(
-            trajectory.item,
-            trajectory.answer,
-            answered.verdict,
-            _totals(answered, self._utilities[item_id]),
-            tuple(steps_of(trajectory, self._texts.said, has_gates=self._has_gates)),
-            tuple(self._texts.said(call) for call in trajectory.calls if not call.is_step),
-        )
+        return record_of(answered, self._utilities[item_id], self._texts.said, has_gates=self._has_gates)
 
     def close(self) -> None:
         """Give the log up; closing twice is harmless."""
         self._texts.close()
 
 
-def _totals(answered: Answered, utility: float | None) -> Totals:
+def record_of(answered: Answered, utility: float | None, said: Callable[[Call], Said], *, has_gates: bool) -> Record:
+    """Return an answered question as people read it.
+
+    Args:
+        answered: The trajectory and its verdict.
+        utility: What a learned method maximises, if any.
+        said: Finds the texts of a call.
+        has_gates: Whether the method has gates.
+    """
     trajectory = answered.trajectory
-    return Totals(
+    totals = Totals(
         calls=len(trajectory.calls),
         prompt_tokens=sum(call.prompt_tokens for call in trajectory.calls),
         completion_tokens=sum(call.completion_tokens for call in trajectory.calls),
@@ -330,4 +330,12 @@ def _totals(answered: Answered, utility: float | None) -> Totals:
         cost_steps=trajectory.cost_steps,
         depth=trajectory.depth,
         utility=utility,
+    )
+    return Record(
+        trajectory.item,
+        trajectory.answer,
+        answered.verdict,
+        totals,
+        tuple(steps_of(trajectory, said, has_gates=has_gates)),
+        tuple(said(call) for call in trajectory.calls if not call.is_step),
     )

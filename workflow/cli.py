@@ -5,23 +5,28 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.concurrency import use_one_thread
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.budget import BudgetError
-from workflow import forecast
 from workflow.app import app
-from workflow.commands import endpoints, exports, grading, grim, jobs, reports, sandbox, trajectories
+from workflow.commands import cell, exports, report, sandbox, servers, trajectories, validate
 from workflow.jobs import begin_no_more, die_with_parent
-from workflow.stopping import stop_cleanly
+from workflow.signals import stop_cleanly
 
-COMMANDS = (forecast, endpoints, exports, grading, grim, jobs, reports, sandbox, trajectories)
+COMMANDS = (cell, exports, report, sandbox, servers, trajectories, validate)
 
 
 def main() -> None:
-    """Entry point: one line for a user's mistake, status 2; a traceback only for ours."""
+    """Run the command line."""
+    run(app, stand_here)
+
+
+def run(program: Callable[[], None], first: Callable[[], None] = lambda: None) -> None:
+    """Run a program of commands: one line for a user's mistake, status 2; a traceback only for ours."""
     use_one_thread()
     # On a full disk the log file fails too; its traceback must not bury the line that says so.
     logging.raiseExceptions = False
@@ -31,10 +36,10 @@ def main() -> None:
     # Its retries would be a hundred lines; the one line that counts is ours.
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
-        stand_here()
+        first()
         die_with_parent()
         stop_cleanly()
-        app()
+        program()
     except UserError as error:
         logging.error("error: %s", error)
         if isinstance(error, BudgetError):

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, replace
 
-from analysis.trajectories import CallTexts, Said, Step, steps_of
-from gmr.outlook import Outlook, outlook
+from analysis.trajectories import CallTexts, Record, record_of
+from gmr.outlook import Option, Outlook, outlook
 from harness.agents.grading import grade
-from harness.agents.trajectory import Trajectory
 from harness.benchmarks import benchmark as find_benchmark
-from harness.benchmarks.items import Item, Verdict
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.encoder import SentenceEncoder
+from harness.results import Answered
 from harness.runner import layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.plan import Plan
 from harness.runner.setup import open_runtime
-from workflow.restored import Restored
+from workflow.terminal import Page, count, percent
+from workflow.trained_router import Restored
+from workflow.trajectory_text import MADE_UP, record_lines
+
+_ROLES_SHOWN = 5
+_BAR = 24
+_UNJUDGED = Verdict(False, None, Status.GRADED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +60,6 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
-    """The reference answer of a prepared question, and the verdict on the router's."""
-
-    gold: str
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
 class Walk:
     """A whole trajectory.
 
@@ -69,25 +67,13 @@ class Walk:
         preset: The preset whose backbones were asked.
         simulated: Whether they are simulated.
         decode: ``sample`` or ``greedy``.
-        steps: The steps, with what was said.
-        aggregator: The final call.
-        aggregated: Numbers of the steps whose contributions it read.
-        answer: The final answer.
-        cost_steps: Price without the final call, in the paper's unit.
-        cost_total: Price of all calls.
-        grade: ``None`` for a question of the user's own.
+        record: The trajectory; of a question of the user's own, without a gold answer and a verdict that says anything.
     """
 
     preset: str
     simulated: bool
     decode: str
-    steps: tuple[Step, ...]
-    aggregator: Said
-    aggregated: tuple[int, ...]
-    answer: str
-    cost_steps: float
-    cost_total: float
-    grade: Grade | None
+    record: Record
 
 
 def about(restored: Restored, item: Item) -> About:
@@ -148,46 +134,44 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
         runtime, served = await open_runtime(plan, log, attempts, stack)
         context = runtime.context(item)
         trajectory = context.close(await restored.router.solve(item, context))
-        graded = Grade(item.gold, await grade(plan.benchmark, trajectory, runtime.tools)) if item.gold else None
+        verdict = await grade(plan.benchmark, trajectory, runtime.tools) if item.gold else _UNJUDGED
     simulated = any(one.simulated for one in served.values())
     with closing(CallTexts(path)) as texts:
-        return _walk(restored, trajectory, texts, graded, preset.name, simulated)
+        record = record_of(Answered(trajectory, verdict), None, texts.said, has_gates=True)
+    return Walk(preset.name, simulated, restored.router.config.decode, record)
 
 
-def aggregated(steps: Iterable[Step], empty_memory: str) -> tuple[int, ...]:
-    """Numbers of the steps whose contributions the aggregator read (paper, Algorithm 1; D-GMR-9).
+def to_text(about: About, found: Outlook | Walk, page: Page) -> str:
+    """Return what a router was found to do, for the eyes of a person."""
+    trained = f"trained on {'SIMULATED backbones' if about.simulated else 'models'}"
+    run = f"preset {about.preset}, seed {about.seed}, {count(about.epoch, 'epoch')}"
+    lines = [f"{about.method} for {about.benchmark}, {trained}: {run}", about.checkpoint, ""]
+    if isinstance(found, Outlook):
+        lines += ["Question", *page.indented(about.question, "  "), "", *_outlook_lines(found)]
+        return "\n".join(lines)
+    if found.simulated:
+        unknown = [] if about.item else ["They know the prepared questions alone (--item), nothing of any other text."]
+        lines = [MADE_UP, *unknown, "", *lines]
+    asked = "simulated backbones" if found.simulated else "models"
+    lines += [f"Run with the {asked} of preset {found.preset}, decoding by {found.decode}.", ""]
+    return "\n".join([*lines, *record_lines(found.record, page)])
 
-    Args:
-        steps: All steps.
-        empty_memory: What it gets where nothing was stored; see :class:`~gmr.config.Config`.
-    """
-    numbers = {step.number: step.written is not None and step.written.is_open for step in steps}
-    stored = tuple(number for number, written in numbers.items() if written)
-    return stored or ((max(numbers),) if empty_memory == "last_response" else ())
+
+def _outlook_lines(outlook: Outlook) -> Iterator[str]:
+    top, rest = outlook.roles[:_ROLES_SHOWN], outlook.roles[_ROLES_SHOWN:]
+    yield "Step 1, role"
+    yield from _bars(top)
+    if rest:
+        yield f"  {f'{len(rest)} others':<32}{percent(sum(one.probability for one in rest)):>8}"
+    yield from ("", f"Step 1, backbone of {top[0].key}", *_bars(outlook.backbones), "")
+    yield "No model was asked. Later steps depend on what the models reply: --run asks them."
 
 
-def _walk(
-    restored: Restored,
-    trajectory: Trajectory,
-    texts: CallTexts,
-    graded: Grade | None,
-    preset: str,
-    simulated: bool,
-) -> Walk:
-    settings = restored.router.config
-    steps = tuple(steps_of(trajectory, texts.said, has_gates=True))
-    return Walk(
-        preset=preset,
-        simulated=simulated,
-        decode=settings.decode,
-        steps=steps,
-        aggregator=texts.said(trajectory.calls[-1]),
-        aggregated=aggregated(steps, settings.empty_memory),
-        answer=trajectory.answer,
-        cost_steps=trajectory.cost_steps,
-        cost_total=trajectory.cost_total,
-        grade=graded,
-    )
+def _bars(options: Sequence[Option]) -> Iterator[str]:
+    largest = max(one.probability for one in options)
+    for one in options:
+        bar = "█" * round(_BAR * one.probability / largest)
+        yield f"  {one.key:<32}{percent(one.probability):>8}  {bar}".rstrip()
 
 
 def _plan(restored: Restored, preset: Preset) -> Plan:

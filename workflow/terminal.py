@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
 
 _LINES_SHOWN = 6
 _LABEL = 11
@@ -70,11 +69,6 @@ def visible(text: str) -> str:
 def count(number: int, noun: str) -> str:
     """A number of things."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def numbers(noun: str, of: Sequence[int]) -> str:
-    """Things by their numbers."""
-    return f"{noun}{'s' if len(of) > 1 else ''} {', '.join(map(str, of))}"
 
 
 def percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""The one way a trajectory is printed, whichever method walked it."""
+"""A trajectory as text for a terminal, whichever method walked it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import orjson
 
 from analysis.trajectories import Choice, Gate, Record, Said, Step
 from harness.agents.trajectory import Call
-from harness.benchmarks.items import Verdict
 from workflow.terminal import Page, count, percent, visible
 
 MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."
@@ -23,12 +22,12 @@ def record_lines(record: Record, page: Page) -> list[str]:
     return [
         f"Question {visible(record.item.id)}",
         *page.indented(record.item.question, "  "),
-        *(line for step in record.steps for line in ("", *step_lines(step, page))),
+        *(line for step in record.steps for line in ("", *_step_lines(step, page))),
         *(line for said in record.final for line in ("", f"Last call: {_asked(said)}", *_said(said, page))),
         "",
         "Answer",
         *page.indented(record.answer or failure(_last_calls(record)), "  ", whole=True),
-        *verdict_lines(record.item.gold, record.verdict, page),
+        *(_verdict_lines(record, page) if record.item.gold else []),
         "",
         f"{count(totals.calls, 'call')} in {steps}, {totals.prompt_tokens:,} + {totals.completion_tokens:,} tokens.",
         f"Cost {totals.cost_total:.3g}, of this {totals.cost_steps:.3g} in steps.",
@@ -36,7 +35,7 @@ def record_lines(record: Record, page: Page) -> list[str]:
     ]
 
 
-def step_lines(step: Step, page: Page) -> list[str]:
+def _step_lines(step: Step, page: Page) -> list[str]:
     """One step: who acted, what memory held, what was said, what the gates did."""
     return [
         _head(step),
@@ -49,14 +48,13 @@ def step_lines(step: Step, page: Page) -> list[str]:
     ]
 
 
-def verdict_lines(gold: str, verdict: Verdict, page: Page) -> list[str]:
-    """What was expected, what was found in the answer, and the verdict."""
+def _verdict_lines(record: Record, page: Page) -> list[str]:
+    verdict = record.verdict
     why = ", ".join(part for part in (verdict.status, verdict.detail) if part)
-    extracted = "none" if verdict.answer is None else verdict.answer
     return [
         "",
-        *page.entry("gold", gold),
-        *page.entry("extracted", extracted),
+        *page.entry("gold", record.item.gold),
+        *page.entry("extracted", "none" if verdict.answer is None else verdict.answer),
         *page.entry("verdict", f"{'right' if verdict.correct else 'wrong'} ({why})"),
     ]
 

@@ -92,8 +92,8 @@ def _outcome(cell: Cell, detail: str) -> Outcome:
     word = detail.partition(":")[0]
     if word not in _ENDS:
         raise UserError(
-            f"{cell.folder / 'items.parquet'}: a program ended as {word!r}, expected one of {', '.join(_ENDS)}; grade "
-            "the cell again (`gmr regrade`)"
+            f"{cell.folder / 'items.parquet'}: a program ended as {word!r}, expected one of {', '.join(_ENDS)}; run "
+            "the cell again"
         )
     return Outcome(word)
 

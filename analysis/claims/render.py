@@ -1,8 +1,7 @@
-"""The report as HTML, Markdown and CSV files, and as text for a terminal; the same bytes for the same report."""
+"""The report as HTML, Markdown and CSV files; the same bytes for the same report."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -52,17 +51,6 @@ def markdown(report: Report) -> str:
     return "\n".join([*found, ""])
 
 
-def terminal(report: Report, width: int = 100) -> str:
-    """Plain text: the verdicts of a claim in front, its numbers below it."""
-    found = [report.warning, ""] if report.warning else []
-    found += [report.title, *report.summary]
-    for section, lines in _sections(report):
-        found += ["", section, "-" * len(section)]
-        for one in lines:
-            found += _plain(one, width)
-    return "\n".join([*found, "", *(part for note in report.notes for part in textwrap.wrap(note, width))])
-
-
 def _heads(report: Report) -> list[str]:
     run = ["Measured", *(["Simulation shows"] if report.simulated else []), "In this run"] if report.cells else []
     return ["The paper says", "Its own numbers", "In print", *run]
@@ -85,17 +73,6 @@ def _table(report: Report, lines: Sequence[Line]) -> Iterator[str]:
 
 def _cell(texts: Iterable[str]) -> str:
     return "<br>".join(map(escape, texts))
-
-
-def _plain(one: Line, width: int) -> Iterator[str]:
-    verdicts = [f"in print: {one.in_print}", *([f"run: {one.verdict}"] if one.verdict else [])]
-    shown = f" (simulation: {one.shown})" if one.shown else ""
-    yield ""
-    yield from textwrap.wrap(f"{one.key}: {one.says}", width, subsequent_indent="  ")
-    yield f"  {', '.join(verdicts)}{shown}"
-    for title, texts in (("printed", one.printed), ("measured", one.measured)):
-        for text in texts:
-            yield from textwrap.wrap(f"{title}: {text}", width, initial_indent="    ", subsequent_indent="      ")
 
 
 def _spaced(texts: Iterable[str]) -> Iterator[str]:

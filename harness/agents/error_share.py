@@ -57,7 +57,7 @@ class ErrorShare:
         if self.failed > self.limit * max(self.attempts, MIN_ATTEMPTS):
             raise UserError(
                 f"{self.failed} of {self.attempts} attempts failed (limit {self.limit:.0%}): {self._summary()}. Mend "
-                "the cause, then `gmr retry-errors --preset ...` and the same command again"
+                "the cause, then `gmr cell --retry-errors` asks them again"
             )
 
     def _remember(self, final: Call | None) -> None:

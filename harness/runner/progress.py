@@ -1,9 +1,11 @@
-"""A line now and then on long work: done, accuracy so far, calls, tokens, time left."""
+"""A line now and then on long work: tqdm's meter, with accuracy so far, calls, tokens and cost."""
 
 from __future__ import annotations
 
 import logging
 import time
+
+from tqdm import tqdm
 
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Verdict
@@ -11,6 +13,8 @@ from harness.benchmarks.items import Verdict
 logger = logging.getLogger(__name__)
 
 INTERVAL_S = 5.0
+# Lines of many jobs stand below one another, so there is no bar that moves.
+_LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}{postfix}]"
 
 
 class Progress:
@@ -39,10 +43,6 @@ class Progress:
             logger.info(self._line(now - self._started))
 
     def _line(self, elapsed: float) -> str:
-        left = elapsed / self.done * (self.total - self.done)
-        end = f"{left:.0f} s left" if self.done < self.total else f"done in {elapsed:.0f} s"
-        return (
-            f"{self.label}: {self.done}/{self.total} questions, {100 * self._right / self.done:.1f} % right, "
-            f"{self._calls} calls ({self._calls / max(elapsed, 1e-9):.0f}/s), {self._tokens:,} tokens, "
-            f"cost {self._cost:.4f}, {end}"
-        )
+        calls = f"{self._calls} calls ({self._calls / max(elapsed, 1e-9):.0f}/s)"
+        found = f"{100 * self._right / self.done:.1f} % right, {calls}, {self._tokens:,} tokens, cost {self._cost:.4f}"
+        return tqdm.format_meter(self.done, self.total, elapsed, prefix=self.label, bar_format=_LINE, postfix=found)

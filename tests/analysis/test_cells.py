@@ -177,12 +177,6 @@ def test_other_rules_of_another_benchmark_are_no_conflict(write_cell):
     assert len(read_comparable([write_cell(benchmark="mbpp"), write_cell(benchmark="math", rule_version="2")])) == 2
 
 
-def test_a_training_on_verdicts_of_other_rules_is_a_condition(write_cell):
-    learned = write_cell("gmr", "pool", rule_version="2", regraded_from="1", notes=["limit: 4 epochs"])
-    assert read(learned).run.notes == ("limit: 4 epochs", "trained on verdicts of rules 1, graded by 2")
-    assert "regraded_from" in refusal(lambda: read(write_cell(regraded_from="")))
-
-
 def test_the_same_cell_twice(write_cell):
     folders = [write_cell(), write_cell(note="again")]
     assert "twice" in refusal(lambda: read_comparable(folders))

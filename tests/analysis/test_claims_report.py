@@ -81,10 +81,9 @@ def test_every_format_has_every_claim(print_only: Report) -> None:
     assert page.ids == keys
     assert page.open == []
     assert list(dict.fromkeys(row["claim"] for row in print_only.records)) == keys
-    text, plain = render.markdown(print_only), render.terminal(print_only)
+    text = render.markdown(print_only)
     for key in keys:
         assert key.replace("_", "\\_") in text
-        assert f"\n{key}: " in plain
 
 
 def test_markdown_tables_are_even(some: tuple[list[Path], Path]) -> None:
@@ -93,7 +92,7 @@ def test_markdown_tables_are_even(some: tuple[list[Path], Path]) -> None:
 
 
 def test_no_run_no_warning(print_only: Report) -> None:
-    for text in (render.html(print_only), render.markdown(print_only), render.terminal(print_only)):
+    for text in (render.html(print_only), render.markdown(print_only)):
         assert SIMULATED not in text
         assert "reproduced," not in text.lower()
         assert "No finished cell" in text
@@ -105,7 +104,7 @@ def test_a_simulated_run_says_so_everywhere(some: tuple[list[Path], Path]) -> No
     page = render.html(report)
     assert page.index(SIMULATED) < page.index("<html")
     assert "<title>SIMULATED" in page
-    for text in (page, render.markdown(report), render.terminal(report)):
+    for text in (page, render.markdown(report)):
         assert SIMULATED in text or SIMULATED.replace("_", "\\_") in text
     assert not any(row["verdict"] in ("reproduced", "contradicted") for row in report.records)
     assert {one.claim.key: one.verdict.value for one in report.judged} == {
@@ -174,7 +173,7 @@ def test_cells_without_a_preset_are_refused(some: tuple[list[Path], Path]) -> No
 
 def test_the_order_of_cells_does_not_matter(some: tuple[list[Path], Path]) -> None:
     first, second = build(source(some[0]), some[1]), build(source(some[0][::-1]), some[1])
-    for make in (render.html, render.markdown, render.terminal):
+    for make in (render.html, render.markdown):
         assert make(first) == make(second)
     assert first.records == second.records
 
@@ -223,25 +222,15 @@ def test_the_page_has_the_verdicts_of_the_document() -> None:
             assert f"`{one.claim.key}`" in explained, one.claim.key
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> None:
-    from typer.testing import CliRunner
+def test_it_is_made_of_whatever_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> None:
+    from workflow import reports
 
-    import workflow.commands.reports  # noqa: F401 - adds the command
-    from workflow.app import app
-
-    (tmp_path / "Snakefile").touch()
     cell = write_cell("single", "qwen-2.5-14B", "gsm_hard", preset="smoke")
     place = tmp_path / "results" / "smoke" / "cells" / "single" / "gsm_hard" / "qwen-2.5-14B" / "seed0"
     place.parent.mkdir(parents=True)
     cell.rename(place)
     monkeypatch.chdir(tmp_path)
-    alone = CliRunner().invoke(app, ["claims", "--published"])
-    assert alone.exit_code == 0, alone.output
-    assert "No finished cell" in alone.output
-    assert not (tmp_path / "reports").exists()
-    found = CliRunner().invoke(app, ["claims", "--preset", "smoke"])
-    assert found.exit_code == 0, found.output
-    assert SIMULATED in found.output
+    reports.write("claims", config.preset("smoke"))
     assert sorted(path.name for path in (tmp_path / "reports" / "smoke").iterdir()) == [
         "claims.csv",
         "claims.html",

@@ -84,7 +84,7 @@ def test_programs_are_counted_by_how_they_ended(write_cell: WriteCell) -> None:
 
 def test_an_end_that_no_program_can_have_is_refused(write_cell: WriteCell) -> None:
     folder = write_cell("cot", benchmark="mbpp", correct=[True], details=["timeout"])
-    with pytest.raises(UserError, match=r"ended as 'timeout'.*gmr regrade"):
+    with pytest.raises(UserError, match=r"ended as 'timeout'.*run the cell again"):
         errors.build(Source.of([folder]))
 
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import snakemake.cli
 
 # What the Snakefile imports, loaded once for all children.
-import workflow.shown  # noqa: F401
+import workflow.reports  # noqa: F401
 
 _AT_ONCE = 2
 

@@ -20,9 +20,10 @@ BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.
 _COMMANDS = """
 import json, sys
-from workflow import cli
+from workflow import cli, scripts
 for words in json.loads(sys.argv[1]):
-    cli.app(words, standalone_mode=False)
+    app = scripts.scripts if words[0] in ("data", "world") else cli.app
+    app(words, standalone_mode=False)
 """
 
 
@@ -62,8 +63,7 @@ def test_a_backbone_is_an_entry_and_what_is_assumed_of_it(tmp_path: Path) -> Non
     for path, entry in others:
         additions.add(folder, path, entry)
     cell = f"cell --method single --benchmark gsm_hard --backbone {BACKBONE}"
-    ledger = gmr(folder, "smoke", ["world", cell, "report main_table", "ledger"], backbones=f"[{BACKBONE}]", **few)
-    assert "single" in ledger
+    gmr(folder, "smoke", ["world", cell, "report main_table"], backbones=f"[{BACKBONE}]", **few)
     facts = orjson.loads((folder / f"results/smoke/cells/single/gsm_hard/{BACKBONE}/seed0/run.json").read_bytes())
     assert list(facts["backbones"]) == [BACKBONE]
     rows = [line for line in (folder / "reports/smoke/main_table.md").read_text().splitlines() if BACKBONE in line]

@@ -140,6 +140,6 @@ def test_it_opens_from_the_disk_and_finds_things(site: Path, chromium: object, s
     page.keyboard.press("/")
     page.keyboard.type("granularity check")
     page.wait_for_selector(".md-search-result__link")
-    assert "grim.html" in page.get_attribute(".md-search-result__link", "href")
+    assert "studies.html" in page.get_attribute(".md-search-result__link", "href")
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []

@@ -9,7 +9,7 @@ from harness.runner import cell, config, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.simulator.build import build_world_file
-from workflow.commands import reports
+from workflow import reports
 
 BENCHMARK = "gsm_hard"
 SETTINGS = {
@@ -38,18 +38,9 @@ async def _run() -> None:
         await cell.run(plan(preset(), one))
 
 
-def given() -> list[str]:
-    """Its settings as the command line takes them."""
-    return [f"{key}={value}" for key, value in SETTINGS.items()]
-
-
 def _reports() -> None:
-    for name in REPORTS:
-        reports.report(name, "smoke", given())
-    reports.claims("smoke", given())
-    reports.search_history("smoke", given())
-    reports.inspect_logs("smoke", None, given())
-    reports.page("smoke", given())
+    for name in (*REPORTS, "claims", "search_history", "inspect", "page"):
+        reports.write(name, preset())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import pytest
+from workflow.shown import shown
 
 from analysis import page as pages
 from analysis.page import write
@@ -17,7 +18,6 @@ from analysis.tables import SIMULATED
 from harness.errors import UserError
 from harness.runner import layout
 from tests.page.run import REPORTS, cells, preset
-from workflow.shown import shown
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -47,7 +47,11 @@ PRESET = config.preset("cpu_server")
 
 def gmr(*words: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-m", "workflow", *words], capture_output=True, text=True, timeout=600, check=False
+        [sys.executable, "-m", "workflow.scripts" if words[0] == "data" else "workflow", *words],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

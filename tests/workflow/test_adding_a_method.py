@@ -52,7 +52,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, words: list[str]) -> None:
     path = os.pathsep.join([str(folder / "suite"), str(folder / "own")])
     ended = subprocess.run(
-        [sys.executable, "-m", "workflow", *words],
+        [sys.executable, "-m", "workflow" if words[0] == "cell" else "workflow.scripts", *words],
         cwd=folder / "run",
         env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
         capture_output=True,

@@ -18,6 +18,7 @@ import orjson
 import pytest
 import yaml
 import zstandard
+from workflow.commands.reports import report
 
 from harness.benchmarks.prepare import prepare, read
 from harness.errors import UserError
@@ -31,7 +32,6 @@ from harness.simulator.build import build_world_file
 from tests.fake_encoder import FakeEncoder
 from workflow import bundle, jobs
 from workflow.bundle import pack, unpack
-from workflow.commands.reports import report
 
 BENCHMARK = "humaneval"
 SETTINGS = {

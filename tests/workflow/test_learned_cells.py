@@ -22,14 +22,15 @@ COMMAND = [
     *(sys.executable, "-m", "workflow", "cell", "--preset", "smoke", "--method", "gmr", "--benchmark", "gsm_hard"),
     *("--backbone", "pool", "--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 1, epochs: 2}"),
 ]
-NO_RESULT = {"timing.json", "attempts.jsonl", "calls.lock"}
+# Of the log the rows are a result, not the pages of the file.
+NO_RESULT = {"timing.json", "attempts.jsonl", "calls.lock", "calls.sqlite"}
 
 
 def prepared(folder: Path) -> Path:
     """A folder with the questions and the world of one mini-benchmark."""
     paths = [folder / path for path in (layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))]
     prepare("gsm_hard", "embedded", "official", *paths)
-    world = [*COMMAND[:3], "world", "--preset", "smoke", "--set", "benchmarks=[gsm_hard]"]
+    world = [sys.executable, "-m", "workflow.scripts", "world", "--preset", "smoke", "--set", "benchmarks=[gsm_hard]"]
     subprocess.run(world, cwd=folder, check=True, capture_output=True, timeout=120)
     return folder
 
@@ -67,6 +68,8 @@ def test_a_training_killed_half_way_ends_in_the_same_bytes(tmp_path: Path) -> No
     assert start(place, 2).wait(timeout=120) == 0
     assert start(tmp_path / "undisturbed", 1).wait(timeout=120) == 0
     assert everything(place) == everything(tmp_path / "undisturbed")
+    logs = [folder / FOLDER / "calls.sqlite" for folder in (place, tmp_path / "undisturbed")]
+    assert calls_of(logs[0]).keys() == calls_of(logs[1]).keys()
     calls = orjson.loads((place / FOLDER / "timing.json").read_bytes())["calls"]
     alone = orjson.loads((tmp_path / "undisturbed" / FOLDER / "timing.json").read_bytes())["calls"]
     assert calls["asked"] + kept == alone["asked"]

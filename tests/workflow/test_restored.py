@@ -14,7 +14,7 @@ from harness.training.checkpoint import Checkpoint
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.trained import BACKBONES, VARIANT, setting, write
-from workflow.restored import find, restore
+from workflow.trained_router import find, restore
 
 pytestmark = pytest.mark.usefixtures("endpoint")
 

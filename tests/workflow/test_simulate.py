@@ -15,7 +15,7 @@ from harness.simulator import server
 from harness.simulator.faults import load_faults
 from harness.simulator.server import Manners
 from workflow.app import app
-from workflow.commands import endpoints  # noqa: F401  importing it adds the command
+from workflow.commands import servers  # noqa: F401  importing it adds the command
 
 ENGINE = object()
 

@@ -1,14 +1,17 @@
-"""A finished run as one file that others can replay."""
+"""A finished run for others: one file that can be replayed, and trajectories for the viewer of Inspect."""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from workflow.app import PresetName, app
+from harness.errors import UserError
+from harness.runner import layout
+from workflow.app import Overrides, PresetName, app, preset_of
 
 
 @app.command()
@@ -37,6 +40,40 @@ def bundle(
             logging.warning("left out: %s", line)
         typer.echo(_told(file, manifest))
     typer.echo(f"  {', '.join(manifest['reports']) or 'none: not every cell of any is finished'}")
+
+
+@app.command()
+def export(
+    preset: PresetName = "embedded",
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only cells of this method; may be repeated.", show_default=False)
+    ] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Write the trajectories of every finished cell as a log of Inspect, for `inspect view`: reports/PRESET/inspect.
+
+    Needs the extra `inspect` (pip install -e '.[inspect]').
+    """
+    if importlib.util.find_spec("inspect_ai") is None:
+        raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
+    from analysis.inspect_logs import write_cell
+    from analysis.trajectories import questions
+
+    chosen = preset_of(preset, overrides)
+    runs = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*/run.json"))
+    cells = [cell for run in runs if (cell := layout.cell_of(run.parent)) is not None]
+    lacking = [key for key in method or ["its cells"] if key not in {cell.method for cell in cells}]
+    if lacking and (method or not cells):
+        raise UserError(
+            f"nothing of {lacking[0]} is finished in preset {chosen.name}; run it with "
+            f"`snakemake --cores all {layout.report(chosen.name, 'main_table.md')}`"
+        )
+    folder = layout.REPORTS / preset / "inspect"
+    asked = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in cells)}
+    for cell in cells:
+        if method is None or cell.method in method:
+            logging.info("%s: %s", cell, write_cell(preset, cell, folder, asked[cell.benchmark]))
+    logging.info("inspect view --log-dir %s", folder)
 
 
 def _told(path: Path, manifest: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import typer
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.sandbox.pool import LEVELS, why_not
-from workflow import stopping
+from workflow import signals
 from workflow.app import app
 
 _STANDARD_INPUT = "-"
@@ -46,7 +46,7 @@ def sandbox(
         checks=_statements(tests) if tests else "",
         entry_point=entry_point,
     )
-    execution, used = stopping.run(_executed(program, level))
+    execution, used = signals.run(_executed(program, level))
     lines = {"outcome": execution.outcome, "detail": execution.detail, "level": used}
     typer.echo("\n".join(f"{name:<10}{_visible(text)}" for name, text in lines.items() if text))
     for line in execution.stdout.splitlines():

@@ -12,7 +12,7 @@ import typer
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
-from workflow import stopping
+from workflow import signals
 from workflow.app import Json, Overrides, PresetName, app, preset_of
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ def route(
         raise UserError("--greedy says how --run decides; give both, or neither")
     if checkpoint is not None and (benchmark, method, seed) != (None, None, None):
         raise UserError("--checkpoint names the router already; leave --benchmark, --method and --seed out")
-    from workflow import restored as routers
     from workflow import route as routing
-    from workflow.route_text import Page, to_json
-    from workflow.terminal import terminal_width
+    from workflow import trained_router as routers
+    from workflow.terminal import Page, terminal_width
+    from workflow.trajectory_text import to_json
 
     path = checkpoint or routers.find(preset_of(preset or "embedded", overrides), method or "gmr", benchmark, seed or 0)
     restored = routers.restore(path, greedy=greedy)
@@ -108,9 +108,12 @@ def route(
         asked = routing.prepared_question(restored, chosen, item)
     else:
         asked = routing.own_question(restored, question or "")
-    found = stopping.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
+    found = signals.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
     about = routing.about(restored, asked)
-    typer.echo(to_json(about, found) if as_json else Page(terminal_width(), full=full).show(about, found))
+    if as_json:
+        typer.echo(to_json({"about": about, "walk" if walk else "outlook": found}))
+    else:
+        typer.echo(routing.to_text(about, found, Page(terminal_width(), full=full)))
 
 
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:

@@ -17,8 +17,8 @@ from harness.files import ROOT, code_of, fingerprint
 from analysis import registry
 from analysis.code import code_of_report
 from analysis.sections import section
-from workflow import jobs, searches
-from workflow.shown import is_study, shown
+from workflow import jobs
+from workflow.reports import artefacts_of as shown, is_study, searches_of
 
 
 def or_one_line(read):
@@ -33,6 +33,13 @@ ARTEFACTS = or_one_line(registry.artefacts)
 FOLDERS = registry.folders()
 CLAIMS = [f"claims.{kind}" for kind in ("html", "md", "csv")]
 SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
+LEARNING = [
+    "learning.md",
+    "learning_curves.png",
+    "learning.csv",
+    "learning_contrasts.csv",
+    *(f"learning_curves.{kind}" for kind in ("csv", "pdf")),
+]
 OVERRIDES = yaml_files.typed(
     {key: value for key, value in config.items() if key != "preset"}
 )
@@ -174,14 +181,6 @@ def health_inputs(wildcards):
     return data_of(wildcards.preset, [wildcards.benchmark])
 
 
-def flips_inputs(wildcards):
-    """What asking servers the same again reads: all questions, the world or what servers say."""
-    chosen = PRESETS[wildcards.preset]
-    world = [layout.world(chosen.name)] if chosen.simulated else []
-    health = [file for key in chosen.benchmarks for file in health_of(chosen, key)]
-    return [*data_of(chosen.name, chosen.benchmarks), *world, *health]
-
-
 def world_inputs(wildcards):
     """The questions, and of a changed world the one it changes."""
     chosen = PRESETS[wildcards.preset]
@@ -242,7 +241,7 @@ def everything(chosen):
     """Every report of a preset but the page of them all; of a study, its own and the tables of its cells."""
     files = [file for name in shown(chosen) for file in ARTEFACTS[name].files]
     own = LEARNING if is_study(chosen) else CLAIMS
-    return [*files, *own, *(SEARCHES if searches.folders(chosen) else [])]
+    return [*files, *own, *(SEARCHES if searches_of(chosen) else [])]
 
 
 def all_runs(wildcards):

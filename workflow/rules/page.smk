@@ -18,7 +18,7 @@ rule page:
             ["analysis.page"], "docs/deviations.md", "config/licences.yaml"
         ),
     shell:
-        "gmr --log {log} page --preset {wildcards.preset}"
+        "gmr --log {log} report page --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
 
 
@@ -35,7 +35,7 @@ rule inspect_logs:
     params:
         code=code_of_report(["analysis.inspect_logs"]),
     shell:
-        "gmr --log {log} inspect --preset {wildcards.preset}"
+        "gmr --log {log} export --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
 
 

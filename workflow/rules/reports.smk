@@ -48,8 +48,53 @@ rule claims:
             "analysis/schemas",
         ),
     shell:
-        "gmr --log {log} claims --preset {wildcards.preset}"
-        " --set @results/{wildcards.preset}/config.yaml > /dev/null"
+        "gmr --log {log} report claims --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
+
+
+rule learning:
+    input:
+        all_runs,
+    output:
+        in_report("reports/{preset}/learning_curves.png", "learning_curves", "Training"),
+        in_report("reports/{preset}/learning.md", "learning", "Training"),
+        expand("reports/{{preset}}/{name}", name=LEARNING[2:]),
+    log:
+        "results/{preset}/logs/learning.log",
+    conda:
+        "../../environment.yml"
+    params:
+        backbones=backbones_of,
+        cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
+        code=code_of_report(
+            ["analysis.learning.report", "analysis.learning.files"],
+            "config/studies",
+            "analysis/schemas",
+        ),
+    shell:
+        "gmr --log {log} report learning --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
+
+
+rule search_history:
+    input:
+        lambda wildcards: [
+            folder / "run.json" for folder in searches_of(PRESETS[wildcards.preset])
+        ],
+    output:
+        in_report("reports/{preset}/search_history.md", "search_history", "Training"),
+        "reports/{preset}/search_history.csv",
+    log:
+        "results/{preset}/logs/search_history.log",
+    conda:
+        "../../environment.yml"
+    params:
+        backbones=backbones_of,
+        cells=lambda wildcards: len(searches_of(PRESETS[wildcards.preset])),
+        code=code_of_report(["analysis.search_history"], "analysis/schemas"),
+    shell:
+        "gmr --log {log} report search_history --preset {wildcards.preset}"
+        " --set @results/{wildcards.preset}/config.yaml"
 
 
 rule pdf:
@@ -66,12 +111,13 @@ rule pdf:
     params:
         code=code("analysis/pdf.py"),
     shell:
-        "gmr --log {log} pdf {input} {output}"
+        "python -m workflow.scripts --log {log} pdf {input} {output}"
 
 
 localrules:
     run_name,
     published_copy,
+    front_page,
 
 
 # Copies of another preset go before RUN names a new one, so that RUN is true of every copy beside it. What is copied

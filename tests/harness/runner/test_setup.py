@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import anew
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.served import Served
-from harness.runner import cell, config, layout
+from harness.runner import cell, config, layout, timing
 from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
 from harness.runner.setup import check_confinement
@@ -58,8 +57,8 @@ class Client:
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """A cell whose questions need no program, to be run where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
-    for room in ("opening", "anew"):
-        monkeypatch.setattr(f"harness.{room}.SentenceEncoder", FakeEncoder)
+    for room in ("setup", "timing"):
+        monkeypatch.setattr(f"harness.runner.{room}.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
     preset = config.preset("smoke", {"limit": {"test": QUESTIONS}})
@@ -99,11 +98,11 @@ def test_simulated_ones_go_on_with_one_warning(
 def test_the_same_holds_for_a_cell_that_is_timed(
     owner: str, refused: bool, chosen: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("harness.anew.AskingAlways", lambda *wiring: Client(owner))
+    monkeypatch.setattr("harness.runner.timing.AskingAlways", lambda *wiring: Client(owner))
 
     async def opened() -> str:
         async with AsyncExitStack() as stack:
-            place, _ = await anew.open_anew(chosen, anew.Servers({}, None), tmp_path / "kept", stack)
+            place, _ = await timing.open_anew(chosen, timing.Servers({}, None), tmp_path / "kept", stack)
             return place.tools.sandbox.level
 
     (tmp_path / "kept").mkdir()

@@ -26,7 +26,7 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def said(folder: Path, **environment: str) -> str:
     given = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     ended = subprocess.run(
-        [sys.executable, "-c", FIRST, "ledger", "--preset", "mine"],
+        [sys.executable, "-c", FIRST, "show", "gmr", "gsm_hard", "--preset", "mine"],
         cwd=folder,
         env={**given, **environment},
         capture_output=True,
@@ -39,7 +39,7 @@ def said(folder: Path, **environment: str) -> str:
 
 
 def test_the_checkout_that_one_stands_in_counts(second: Path) -> None:
-    assert said(second).startswith("error: no cell of this run is finished")
+    assert said(second).startswith("error: gmr gsm_hard pool seed 0 of preset mine is not finished")
     (second / "elsewhere" / "results").mkdir(parents=True)
     assert said(second / "elsewhere").startswith("error: unknown preset 'mine'")
 

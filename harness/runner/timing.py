@@ -1,0 +1,265 @@
+"""How long a method takes for a question: the test set of a finished cell answered once more, with nothing remembered.
+
+A cell cannot tell: what its log holds it does not ask, texts and programs that another cell has met it does not look at
+again, and it trains, grades and shares the machine besides. Here the method as the cell trained it answers all test
+questions in one go, a stated number at a time. A pass that is interrupted leaves nothing behind, for half of it,
+continued later, would be another measurement.
+
+Of simulated backbones the servers are modelled (``engine`` of ``config/simulator.yaml``): what is measured is their
+modelled time and the true time of everything around them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import platform
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import orjson
+
+from harness.agents.code_tools import CodeTools
+from harness.agents.error_share import ErrorShare, places_of
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Trajectory
+from harness.benchmarks import Tools
+from harness.benchmarks.items import Item, Status
+from harness.benchmarks.math_verifier import MathVerifier
+from harness.cache import Cache
+from harness.concurrency import gather
+from harness.errors import UserError
+from harness.files import write_atomically
+from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import CallLog
+from harness.llm.client import ChatClient
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import SentenceEncoder
+from harness.llm.endpoints import Endpoint
+from harness.llm.request import Reply, Request
+from harness.llm.served import Served
+from harness.runner import finished, layout
+from harness.runner.method import Method
+from harness.runner.plan import Plan
+from harness.runner.setup import as_served, check_confinement, endpoints_of, simulated_endpoint, spending_of
+from harness.sandbox import Sandbox
+from harness.simulator.parameters import EngineParameters
+
+logger = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 1
+FILE = "timing.json"
+# Questions worked on at the same time, one number for all methods. With far fewer, servers have nothing to batch; with
+# far more, a test set of some hundred questions takes as long as its longest one, whatever the others cost.
+CONCURRENCY = 32
+_LINES = 4
+# Requests at once for each modelled server.
+_EACH = 64
+
+
+async def run(plan: Plan) -> dict[str, Any]:
+    """Time the method of a finished cell, and write ``timing.json`` when the last question is answered.
+
+    Within the measured time is all that happens between the questions and the texts of their answers: the method's own
+    computing, embeddings, the tools of its roles, calls and their repetitions after a failure. Outside are loading the
+    method and the sentence encoder, and the grading of answers. What a server itself caches is as it was started.
+
+    Returns:
+        The content of the file.
+
+    Raises:
+        UserError: The cell is not finished, or was made by other code, of other settings, questions or backbones; an
+            endpoint is gone; too many questions failed.
+    """
+    cell = finished.identity(plan)
+    in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
+        servers = await stack.enter_async_context(servers_of(plan))
+        runtime, served = await open_anew(plan, servers, folder, stack)
+        finished.check_backbones(plan, cell, runtime.backbones)
+        method = finished.trained_method(plan, cell)
+        if plan.method.trained:
+            runtime.embeddings.encoder.encode("The first text loads the model.")
+        logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.test), in_flight)
+        started = time.perf_counter()
+        trajectories = await answer_all(method, plan.test, runtime, in_flight)
+        seconds = time.perf_counter() - started
+    found = {
+        **_identity(plan, cell, runtime, served),
+        **_measures(trajectories, seconds),
+        "concurrency": in_flight,
+        "engine": None if servers.engine is None else dataclasses.asdict(servers.engine),
+        "host": _host(),
+    }
+    path = layout.timing(plan.preset.name, plan.cell) / FILE
+    write_atomically(path, orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+    logger.info("%s: %.1f s, %.2f s a question", plan.cell, seconds, found["seconds_per_query"])
+    return found
+
+
+async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int) -> list[Trajectory]:
+    """Let a method answer every question, ``in_flight`` at a time; answers are not graded.
+
+    Raises:
+        UserError: Too many questions failed, the sandbox is broken, or an endpoint is gone.
+    """
+    slots = asyncio.Semaphore(in_flight)
+    done = 0
+
+    async def one(item: Item) -> Trajectory:
+        nonlocal done
+        async with slots:
+            context = runtime.context(item)
+            trajectory = context.close(await method.solve(item, context))
+        runtime.errors.note(_status(trajectory), trajectory.final_call)
+        done += 1
+        if done % -(-len(items) // _LINES) == 0:
+            logger.info("%d of %d questions answered", done, len(items))
+        return trajectory
+
+    return await gather(one(item) for item in items)
+
+
+def _status(trajectory: Trajectory) -> Status:
+    """An answer that outlived a failed last call counts as one, as in grading."""
+    final = trajectory.final_call
+    failed = final is not None and final.error is not None and not trajectory.answer.strip()
+    return Status.CALL_FAILED if failed else Status.GRADED
+
+
+def _identity(plan: Plan, cell: Mapping[str, Any], runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA_VERSION,
+        "preset": plan.preset.name,
+        **dataclasses.asdict(plan.cell),
+        "simulated": any(one.simulated for one in served.values()),
+        "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
+        "data": cell["data"],
+        "backbones": {
+            key: {"model": one.model, "served_by": one.owned_by, "revision": runtime.backbones[key].revision}
+            for key, one in served.items()
+        },
+        "sandbox": runtime.tools.sandbox.level,
+    }
+
+
+def _measures(trajectories: Sequence[Trajectory], seconds: float) -> dict[str, Any]:
+    calls = [call for trajectory in trajectories for call in trajectory.calls]
+    return {
+        "n": len(trajectories),
+        "seconds": seconds,
+        "seconds_per_query": seconds / len(trajectories),
+        "calls": len(calls),
+        "failed_calls": sum(call.error is not None for call in calls),
+        "prompt_tokens": sum(call.prompt_tokens for call in calls),
+        "completion_tokens": sum(call.completion_tokens for call in calls),
+    }
+
+
+def _host() -> dict[str, Any]:
+    return {
+        "node": platform.node(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+    }
+
+
+class AskingAlways(ChatClient):
+    """A client that asks the server every time, also for what it has asked before or is just asking."""
+
+    async def complete(self, backbone: str, request: Request) -> Reply:
+        """The outcome of a call, from the server.
+
+        Raises:
+            UserError: The endpoint is down or refuses the key.
+        """
+        return await self._ask(backbone, request)
+
+
+class Servers(NamedTuple):
+    """Where backbones answer, and the speed of the servers where it is modelled."""
+
+    endpoints: Mapping[str, Endpoint]
+    engine: EngineParameters | None
+
+
+@asynccontextmanager
+async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
+    """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port of this machine.
+
+    Raises:
+        UserError: There is no world, or no endpoint for a backbone.
+    """
+    if plan.preset.recorded:
+        raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
+    if not plan.preset.simulated:
+        yield Servers(endpoints_of(plan), None)
+        return
+    from aiohttp import web
+
+    from harness.simulator.server import Manners, application
+
+    endpoint = simulated_endpoint(plan.preset)
+    engine = endpoint.world.settings.engine
+    runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield Servers(_at(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", plan), engine)
+    finally:
+        await runner.cleanup()
+
+
+async def open_anew(
+    plan: Plan, servers: Servers, folder: Path, stack: AsyncExitStack
+) -> tuple[Runtime, Mapping[str, Served]]:
+    """Set up all that trajectories need, until the stack is closed.
+
+    Args:
+        plan: Of the cell.
+        servers: Where its backbones answer.
+        folder: An empty one, for what is kept meanwhile.
+        stack: What is opened is closed with it.
+
+    Returns:
+        The runtime, and what each endpoint says of the model it serves.
+
+    Raises:
+        UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
+            cannot confine the programs of real models.
+    """
+    log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
+    attempts = AttemptLog(folder / "attempts.jsonl")
+    stack.callback(attempts.close)
+    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, spending=spending_of(plan)))
+    served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
+    sandbox = await stack.enter_async_context(Sandbox())
+    check_confinement(sandbox.level, served)
+    cache = stack.enter_context(Cache(folder / "cache.sqlite"))
+    verifier = await stack.enter_async_context(MathVerifier())
+    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
+    runtime = Runtime(
+        client=client,
+        backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
+        benchmark=plan.benchmark,
+        tools=Tools(sandbox, verifier),
+        code_tools=CodeTools(sandbox),
+        embeddings=embeddings,
+        seed=plan.seed,
+        errors=ErrorShare(plan.preset.max_error_share, places_of(servers.endpoints)),
+        greedy=plan.preset.greedy,
+    )
+    return runtime, served
+
+
+def _at(url: str, plan: Plan) -> dict[str, Endpoint]:
+    """One address for all backbones, each of which still gets as many requests at once as at a server of its own."""
+    return dict.fromkeys(plan.rows, Endpoint((url,), max_in_flight=_EACH * len(plan.rows)))

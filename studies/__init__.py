@@ -1,0 +1,1 @@
+"""One-off measurements that no report needs: ``python -m studies.NAME``. Nothing imports them."""

@@ -1,0 +1,123 @@
+"""What temperature 0 is worth on a server: how many replies and verdicts differ where the same is asked again.
+
+    python -m studies.flip_rate --preset paper [--requests 200]
+
+The prompts are those of Single LLM on the preset's test questions, the benchmarks taking turns. Each backbone is asked
+all of them one at a time, once more, and then all at once, as far as max_in_flight of its endpoint allows: what differs
+between the first two differs by itself, what differs besides between the first and the third differs with the company
+in a batch. Let nothing else ask the servers meanwhile. Simulated backbones never flip, and have no server to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice, zip_longest
+from typing import Annotated, NamedTuple
+
+import openai
+import typer
+from tqdm import tqdm
+
+from analysis.statistics import wilson
+from harness.agents.prompts import question_prompt
+from harness.benchmarks import Tools, benchmark
+from harness.benchmarks.items import Item
+from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import read
+from harness.errors import UserError
+from harness.files import ROOT, write_atomically
+from harness.llm import endpoints
+from harness.llm.backbones import Backbone, load
+from harness.llm.endpoints import Endpoint
+from harness.llm.request import Request
+from harness.runner import layout
+from harness.runner.config import Preset
+from harness.sandbox import Sandbox
+from workflow.app import Overrides, PresetName, preset_of
+
+HEAD = ("backbone", "compared", "requests", "replies differ", "95% interval", "verdicts differ", "95% interval")
+
+
+class Answer(NamedTuple):
+    """A reply, and whether it is right."""
+
+    text: str
+    correct: bool
+
+
+async def measure(preset: Preset, requests: int) -> list[tuple[str, ...]]:
+    """Return the rows of the table, two a backbone: alone and again, alone and loaded."""
+    declared = load(ROOT / "config" / "backbones.yaml", preset.weights)
+    asked = {key: declared[key] for key in preset.backbones}
+    places = endpoints.load(endpoints.declared_in(), asked)
+    tests = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)).test for key in preset.benchmarks]
+    mixed: Iterable[Item | None] = chain.from_iterable(zip_longest(*tests))
+    items = list(islice((item for item in mixed if item is not None), requests))
+    rows = []
+    async with Sandbox() as sandbox, MathVerifier() as verifier:
+        # One after the other, so that "one at a time" is true of a server that has several backbones.
+        for key, backbone in asked.items():
+            alone, again, loaded = await _passes(backbone, places[key], items, Tools(sandbox, verifier))
+            rows += [_row(key, "alone, again", alone, again), _row(key, "alone, all at once", alone, loaded)]
+    return rows
+
+
+async def _passes(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools: Tools) -> list[list[Answer]]:
+    async with openai.AsyncOpenAI(api_key=place.api_key, base_url=place.urls[0]) as client:
+        return [await _pass(client, backbone, place, items, tools, most) for most in (1, 1, place.max_in_flight)]
+
+
+async def _pass(
+    client: openai.AsyncOpenAI, backbone: Backbone, place: Endpoint, items: Sequence[Item], tools: Tools, most: int
+) -> list[Answer]:
+    slots, done = asyncio.Semaphore(most), tqdm(total=len(items), desc=f"{backbone.key}, {most} at once")
+
+    async def one(item: Item) -> Answer:
+        rules = benchmark(item.benchmark).output_rules
+        request = Request(backbone.model, backbone.revision, question_prompt("", rules, item))
+        async with slots:
+            reply = await client.chat.completions.create(
+                model=place.served_name or backbone.model,
+                messages=[message._asdict() for message in request.messages],  # type: ignore[misc]
+                temperature=0.0,
+                seed=0,
+                max_tokens=request.max_tokens,
+            )
+        text = reply.choices[0].message.content or ""
+        done.update()
+        return Answer(text, (await benchmark(item.benchmark).grade(item, text, tools)).correct)
+
+    return await asyncio.gather(*map(one, items))
+
+
+def _row(key: str, compared: str, first: Sequence[Answer], second: Sequence[Answer]) -> tuple[str, ...]:
+    pairs = list(zip(first, second, strict=True))
+    differ = [sum(one.text != other.text for one, other in pairs), sum(a.correct != b.correct for a, b in pairs)]
+    return key, compared, str(len(pairs)), *(text for number in differ for text in _rate(number, len(pairs)))
+
+
+def _rate(number: int, of: int) -> tuple[str, str]:
+    low, high = wilson(number, of)
+    return f"{number} ({100 * number / of:.1f}%)", f"{100 * low:.1f}% to {100 * high:.1f}%"
+
+
+def main(
+    preset: PresetName,
+    requests: Annotated[int, typer.Option(help="To each backbone; at most all test questions.", min=1)] = 200,
+    overrides: Overrides = None,
+) -> None:
+    """Ask the servers of a preset the same again, and count replies and verdicts that differ."""
+    chosen = preset_of(preset, overrides)
+    if chosen.simulated:
+        raise UserError(f"preset {preset} has simulated backbones, whose replies are functions of the request")
+    rows = [HEAD, ("---",) * len(HEAD), *asyncio.run(measure(chosen, requests))]
+    text = "\n".join(["# Flip rate at temperature 0", "", *(f"| {' | '.join(row)} |" for row in rows), ""])
+    write_atomically(layout.REPORTS / preset / "flip_rate.md", text)
+    typer.echo(text)
+
+
+if __name__ == "__main__":
+    from workflow.cli import run
+
+    run(lambda: typer.run(main))

@@ -1,0 +1,276 @@
+"""Timing a finished cell: what is measured, what is left alone, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from harness.agents.error_share import ErrorShare
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.benchmarks.prepare import prepare
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm.attempts import AttemptLog
+from harness.llm.backbones import load as load_backbones
+from harness.llm.call_log import CallLog, CallLogReader
+from harness.llm.endpoints import load as load_endpoints
+from harness.llm.endpoints import simulated
+from harness.llm.request import Message, Reply, Request
+from harness.runner import cell, config, layout, timing
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
+from harness.runner.timing import AskingAlways
+from harness.simulator.build import build_world_file
+from harness.simulator.parameters import EngineParameters
+from tests.exact import Exact
+from tests.fake_encoder import FakeEncoder
+from tests.scripted import ScriptedClient, backbones
+from tests.workflow.trained import Backbones
+
+ANSWERED = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
+LEARNED = Cell("gmr", "gsm_hard", "pool", 0)
+# A hundred times as fast as the modelled servers are, so that tests need not wait for them.
+FAST = EngineParameters(concurrent_sequences=64, prefill_tokens_per_s_1b=6e6, decode_tokens_per_s_1b=6e4)
+
+
+def smoke(**changes: Any) -> Preset:
+    return config.preset(
+        "smoke", {"benchmarks": ["gsm_hard"], "limit": {"train": 1, "test": 6, "epochs": 1}, **changes}
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two finished cells, one of a method that learns."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+        paths = layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard")
+        prepare("gsm_hard", "embedded", "official", *paths)
+        asyncio.run(build_world_file(smoke()))
+        for one in (ANSWERED, LEARNED):
+            asyncio.run(cell.run(plan(smoke(), one)))
+    return folder
+
+
+@pytest.fixture
+def place(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same cells in the working folder, behind fast servers; temporary files go to ``throw_away``."""
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "throw_away").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "throw_away"))
+    monkeypatch.chdir(tmp_path / "run")
+    monkeypatch.setattr("harness.runner.timing.SentenceEncoder", FakeEncoder)
+    real = timing.simulated_endpoint
+
+    def fast(preset: Preset) -> Any:
+        endpoint = real(preset)
+        endpoint.world.settings = dataclasses.replace(endpoint.world.settings, engine=FAST)
+        return endpoint
+
+    monkeypatch.setattr("harness.runner.timing.simulated_endpoint", fast)
+    return tmp_path
+
+
+def everything(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def document(of: Cell) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads((layout.timing("smoke", of) / timing.FILE).read_bytes())
+    return found
+
+
+@pytest.mark.parametrize("of", [ANSWERED, LEARNED])
+def test_a_pass_makes_the_calls_of_the_cell_again_and_leaves_all_else_alone(place: Path, of: Cell) -> None:
+    before = everything(place)
+    asyncio.run(timing.run(plan(smoke(), of)))
+    after = everything(place)
+    written = Path.cwd() / layout.timing("smoke", of) / timing.FILE
+    assert {path for path in after if before.get(path) != after[path]} == {written}
+    assert set(before) <= set(after)
+    calls = pq.read_table(layout.cell("smoke", of) / "calls.parquet").to_pandas()
+    found = document(of)
+    assert (found["n"], found["calls"], found["failed_calls"]) == (6, len(calls), 0)
+    assert found["prompt_tokens"] == calls["prompt_tokens"].sum()
+    assert found["completion_tokens"] == calls["completion_tokens"].sum()
+    assert found["seconds_per_query"] == pytest.approx(found["seconds"] / 6)
+
+
+def test_the_modelled_servers_take_their_time(place: Path) -> None:
+    """All six questions run at once, each one call of a model of three billion parameters."""
+    asyncio.run(timing.run(plan(smoke(), ANSWERED)))
+    calls = pq.read_table(layout.cell("smoke", ANSWERED) / "calls.parquet").to_pylist()
+    each = [3 * (call["prompt_tokens"] / 6e6 + call["completion_tokens"] / 6e4) for call in calls]
+    together = document(ANSWERED)["seconds"]
+    assert together > max(each)
+    one_by_one = asyncio.run(timing.run(plan(smoke(in_flight=1), ANSWERED)))
+    assert one_by_one["seconds"] > sum(each)
+    assert (document(ANSWERED)["concurrency"], timing.CONCURRENCY) == (1, 32)
+
+
+def test_the_file_says_whose_time_it_is(place: Path) -> None:
+    found = asyncio.run(timing.run(plan(smoke(), LEARNED)))
+    run = orjson.loads((layout.cell("smoke", LEARNED) / "run.json").read_bytes())
+    assert found["cell"] == {name: run[name] for name in ("run_id", "config_hash", "code", "checkpoint")}
+    assert found["preset"] == "smoke"
+    assert {name: found[name] for name in dataclasses.asdict(LEARNED)} == dataclasses.asdict(LEARNED)
+    assert found["simulated"] is True
+    assert found["engine"] == dataclasses.asdict(FAST)
+    assert found["concurrency"] == timing.CONCURRENCY
+    assert {key: one["revision"] for key, one in found["backbones"].items()} == {
+        key: one["revision"] for key, one in run["backbones"].items()
+    }
+
+
+@pytest.mark.parametrize("finished_calls", [0, 2])
+def test_an_interrupted_pass_leaves_nothing_and_starts_over(
+    place: Path, finished_calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = everything(place)
+    monkeypatch.setattr("harness.runner.timing.CONCURRENCY", 1)
+
+    def finished(log: Path) -> int:
+        with CallLogReader(log) as reader:
+            return len(reader)
+
+    def has_come_so_far() -> bool:
+        logs = list((place / "throw_away").rglob(layout.CALL_LOG))
+        return bool(logs) and finished(logs[0]) >= finished_calls
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(timing.run(plan(smoke(), ANSWERED)))
+        while not (task.done() or has_come_so_far()):
+            await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
+    assert everything(place) == before
+    assert not list((place / "throw_away").iterdir())
+    assert asyncio.run(timing.run(plan(smoke(), ANSWERED)))["calls"] == 6
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    content = orjson.loads(path.read_bytes())
+    change(content)
+    path.write_bytes(orjson.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda run: run.update(code="other"), "its code is not that of this suite"),
+        (lambda run: run.update(config_hash="other"), "its config_hash is not that of this suite"),
+        (lambda run: run["data"].update(split_checksum="other"), "its questions is not that"),
+        (lambda run: run["data"].update(n_test=7), "its questions"),
+        (lambda run: run["backbones"]["qwen-2.5-14B"].update(revision="other"), "qwen-2.5-14B is now .* of revision"),
+        (lambda run: run.update(checkpoint="other"), "is not what the cell answered with"),
+        (lambda run: run.pop("data"), "does not tell of a finished cell"),
+    ],
+)
+def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
+    place: Path, change: Callable[[dict[str, Any]], Any], message: str
+) -> None:
+    rewrite(layout.cell("smoke", LEARNED) / "run.json", change)
+    with pytest.raises(UserError, match=message) as caught:
+        asyncio.run(timing.run(plan(smoke(), LEARNED)))
+    assert "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json" in str(caught.value)
+    assert not layout.timing("smoke", LEARNED).exists()
+    assert not list((place / "throw_away").iterdir())
+
+
+def test_a_cell_that_is_not_finished_is_refused(place: Path) -> None:
+    other = dataclasses.replace(ANSWERED, backbone="llama-3.1-8B")
+    with pytest.raises(UserError, match=r"single gsm_hard llama-3\.1-8B seed 0 of smoke is not finished; make"):
+        asyncio.run(timing.run(plan(smoke(), other)))
+
+
+async def test_the_same_call_is_made_as_often_as_it_is_asked(tmp_path: Path) -> None:
+    """Also while it is being made: a client of a cell would share the reply."""
+    model = load_backbones(ROOT / "config" / "backbones.yaml")["llama-3.2-3B"].model
+    request = Request(model, None, (Message("user", "?"),))
+    answering, attempts = Backbones(), AttemptLog(tmp_path / "attempts.jsonl")
+    with CallLog(tmp_path / "calls.sqlite") as log:
+        async with AskingAlways({"llama-3.2-3B": simulated()}, log, attempts, in_process=answering) as client:
+            await client.complete("llama-3.2-3B", request)
+            await asyncio.gather(*(client.complete("llama-3.2-3B", request) for _ in range(2)))
+    attempts.close()
+    assert answering.asked == 3
+
+
+async def test_real_servers_are_asked_where_they_are(place: Path) -> None:
+    async with timing.servers_of(plan(smoke(endpoints="served"), ANSWERED)) as servers:
+        assert servers == (load_endpoints(ROOT / "config" / "endpoints.yaml", ["llama-3.2-3B"]), None)
+
+
+def runtime(*replies: str | Reply, limit: float = 0.05) -> Runtime:
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": None}
+    client: Any = ScriptedClient(*replies)
+    return Runtime(client=client, backbones=backbones(), seed=0, errors=ErrorShare(limit), **parts)
+
+
+ITEMS = [Item(id=str(n), benchmark="toy", question=f"{n}?", gold="") for n in range(30)]
+
+
+class Counting:
+    """A method that notes how many questions it works on at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def solve(self, item: Item, context: Context) -> str:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.001 * (len(ITEMS) - int(item.id)))
+        reply = await context.ask("small", (Message("user", item.question),))
+        self.now -= 1
+        return reply.text
+
+
+@pytest.mark.parametrize("in_flight", [1, 7, 100])
+async def test_a_stated_number_of_questions_is_worked_on_at_a_time(in_flight: int) -> None:
+    method = Counting()
+    trajectories = await timing.answer_all(method, ITEMS, runtime("yes"), in_flight)
+    assert [one.item.id for one in trajectories] == [item.id for item in ITEMS]
+    assert method.most == min(in_flight, len(ITEMS))
+
+
+async def test_a_pass_with_too_many_failed_questions_is_none() -> None:
+    with pytest.raises(UserError, match="attempts failed"):
+        await timing.answer_all(Counting(), ITEMS, runtime(Reply.failed("m", "gone")), 4)
+    assert len(await timing.answer_all(Counting(), ITEMS, runtime(Reply.failed("m", "gone"), limit=1.0), 4)) == 30
+
+
+def test_there_is_a_job(place: Path) -> None:
+    from typer.testing import CliRunner
+
+    from workflow.scripts import scripts
+
+    words = [
+        "timing",
+        "--preset",
+        "smoke",
+        "--method",
+        "single",
+        "--benchmark",
+        "gsm_hard",
+        "--backbone",
+        "llama-3.2-3B",
+    ]
+    limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
+    assert CliRunner().invoke(scripts, [*words, *limits], catch_exceptions=False).exit_code == 0
+    assert document(ANSWERED)["n"] == 6

@@ -1,0 +1,135 @@
+"""The smoke preset in a folder of its own, and what tells two runs of it apart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+
+from harness.files import ROOT
+from harness.llm.call_log import CallLog, copy
+
+TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
+# What cells share and a run finds or does not.
+CACHES = ("embeddings", "verdicts")
+# Clock, host and latency stand in these, or what one process knew for itself.
+_OUTSIDE = ("attempts.jsonl", "timing.json", ".lock", ".log", "-journal")
+
+
+def checkout(folder: Path) -> Path:
+    """A folder that runs as the checkout does, without any results but the shared caches it makes itself."""
+    folder.mkdir(parents=True)
+    for name in ("Snakefile", "workflow", "config", "profiles", "environment.yml"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def command(*words: str) -> list[str]:
+    """The run of all targets on two cores."""
+    return [sys.executable, "-m", "snakemake", *TARGETS, "--cores", "2", "--quiet", "all", *words]
+
+
+def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None) -> None:
+    """Run to the end.
+
+    Raises:
+        RuntimeError: It failed; with what it said last.
+    """
+    ended = subprocess.run(
+        command(*words),
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise RuntimeError(f"{folder}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+
+
+def files(folder: Path, preset: str = "smoke") -> dict[str, str]:
+    """SHA-256 of every file of results and reports that the run's identity covers."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(_content(path)).hexdigest()
+        for room in (f"results/{preset}", "reports")
+        for path in sorted((folder / room).rglob("*"))
+        if path.is_file() and not path.name.endswith(_OUTSIDE)
+    }
+
+
+def _content(path: Path) -> bytes:
+    """A file; of a call log its rows, in an order that does not depend on which call finished first."""
+    if path.name != "calls.sqlite":
+        return path.read_bytes()
+    with tempfile.TemporaryDirectory(prefix="log-") as name:
+        copy(path, Path(name, "log"), prompts=True)
+        return Path(name, "log").read_bytes()
+
+
+def differences(one: Path, other: Path, preset: str = "smoke") -> list[str]:
+    """Names of files that are not the same in both."""
+    found, others = files(one, preset), files(other, preset)
+    return sorted(name for name in found.keys() | others.keys() if found.get(name) != others.get(name))
+
+
+def asked(cell: Path) -> list[str]:
+    """Keys of the calls that a cell has attempted, as often as it has."""
+    path = cell / "attempts.jsonl"
+    content = path.read_bytes() if path.exists() else b""
+    # The last line may be torn: another process was killed while it wrote.
+    return [orjson.loads(line)["key"] for line in content.split(b"\n")[:-1]]
+
+
+def logged(folder: Path) -> dict[Path, set[str]]:
+    """Keys of the calls in the log of every cell, read from a copy: who opens a log mends it."""
+    found = {}
+    for log in folder.rglob("calls.sqlite"):
+        with tempfile.TemporaryDirectory(prefix="log-") as name:
+            for path in log.parent.glob("calls.sqlite*"):
+                shutil.copy(path, name)
+            with CallLog(Path(name, log.name)) as copied:
+                found[log.parent] = {key for key in set(asked(log.parent)) if key in copied}
+    return found
+
+
+@contextmanager
+def simulated(folder: Path, *words: str) -> Iterator[str]:
+    """``gmr simulate`` with the world of a folder while the block runs; its base URL."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "workflow", "simulate", "--preset", "smoke", "--port", str(port), *words],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/health")
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(url: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(url).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return

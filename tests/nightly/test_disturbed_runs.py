@@ -1,0 +1,99 @@
+"""The smoke preset disturbed in every way that must not show: killed, before faulty servers, at other speeds."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.nightly import runs
+
+pytestmark = pytest.mark.nightly
+
+KILLS, RUNS = 25, 20
+# From the start of a run to its kill: less would mostly kill the planning of the DAG.
+SOONEST_S, LATEST_S = 5.0, 20.0
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing disturbed."""
+    folder = runs.checkout(tmp_path_factory.mktemp("calm") / "run")
+    runs.run(folder)
+    return folder
+
+
+@pytest.fixture
+def disturbed(tmp_path: Path) -> Iterator[Path]:
+    yield runs.checkout(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+
+
+def test_kills_lose_nothing_ask_nothing_twice_and_end_in_the_same_bytes(calm: Path, disturbed: Path) -> None:
+    moments, kills, again = random.Random(0), 0, 0
+    with runs.simulated(calm, "--latency", "0.3") as url:
+        while kills < KILLS:
+            kept = runs.logged(disturbed)
+            before = {cell: len(runs.asked(cell)) for cell in kept}
+            if killed(disturbed, url, moments.uniform(SOONEST_S, LATEST_S)):
+                kills += 1
+            else:
+                forget_a_cell(disturbed)
+            again += sum(key in keys for cell, keys in kept.items() for key in runs.asked(cell)[before[cell] :])
+        runs.run(disturbed, environment={"GMR_SIMULATED_URL": url})
+    assert again == 0
+    assert runs.differences(calm, disturbed) == []
+
+
+def killed(folder: Path, url: str, after_s: float) -> bool:
+    """Start a run and kill Snakemake and all its jobs after so many seconds; False where it ended before."""
+    process = subprocess.Popen(
+        runs.command("--rerun-incomplete", "--nolock"),
+        cwd=folder,
+        env={**os.environ, "GMR_SIMULATED_URL": url},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(after_s)
+        return False
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        # Jobs in sessions of their own notice that Snakemake is gone.
+        time.sleep(1)
+        return True
+
+
+def forget_a_cell(folder: Path) -> None:
+    """Take a finished cell back, calls and all, so that there is something left to do."""
+    for path in sorted((folder / "results" / "smoke" / "cells").rglob("run.json"))[0].parent.iterdir():
+        if path.is_file():
+            path.unlink()
+
+
+def test_a_server_that_fails_often_changes_nothing(calm: Path, disturbed: Path) -> None:
+    with runs.simulated(calm, "--faults", str(runs.ROOT / "config" / "faults.yaml")) as url:
+        # Cells that wait for faults to pass need no core of their own.
+        runs.run(disturbed, "--cores", "8", environment={"GMR_SIMULATED_URL": url})
+    assert runs.differences(calm, disturbed) == []
+
+
+@pytest.mark.parametrize("number", range(1, RUNS))
+def test_latency_questions_in_flight_cores_and_caches_change_nothing(calm: Path, disturbed: Path, number: int) -> None:
+    chance = random.Random(number)
+    # One question in flight is no run to wait for on one core.
+    in_flight, cores = (1, 8) if number == 1 else (round(256 ** chance.random()), chance.randint(1, 8))
+    if chance.random() < 0.75:
+        for cache in runs.CACHES:
+            shutil.copytree(calm / "results" / cache, disturbed / "results" / cache)
+    with runs.simulated(calm, "--latency", f"{chance.uniform(0, 0.2):.3f}") as url:
+        words = ("--cores", str(cores), "--config", f"in_flight={in_flight}")
+        runs.run(disturbed, *words, environment={"GMR_SIMULATED_URL": url})
+    assert runs.differences(calm, disturbed) == []

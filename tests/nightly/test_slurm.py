@@ -1,0 +1,120 @@
+"""The smoke preset on a Slurm cluster of one node, a job of which is killed: the bytes of a run without a cluster.
+
+Needs root, Slurm and MUNGE (Debian: slurm-wlm, munge) and snakemake-executor-plugin-slurm, on a machine that is no node
+of a cluster. The daemons, and /etc/slurm/slurm.conf, are there as long as the test runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.nightly import runs
+
+pytestmark = pytest.mark.nightly
+
+_CONF = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+CryptoType=crypto/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+AccountingStorageType=accounting_storage/none
+MpiDefault=none
+ReturnToService=2
+MinJobAge=300
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=16000
+PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+# SLURM_CONF would not do: the executor hides all variables of Slurm from the jobs it submits.
+_ETC = Path("/etc/slurm/slurm.conf")
+_VICTIM = "gmr/humaneval/pool/seed0"
+_CALLS_BEFORE_ITS_DEATH = 100
+_LATENCY_S = "0.2"
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[None]:
+    """A node that is a cluster, while the block runs."""
+    host = socket.gethostname()
+    for name in ("state", "spool"):
+        (folder / name).mkdir(parents=True)
+    _ETC.parent.mkdir(exist_ok=True)
+    _ETC.write_text(_CONF.format(host=host, folder=folder, cores=os.cpu_count()))
+    Path("/run/munge").mkdir(exist_ok=True)
+    shutil.chown("/run/munge", "munge", "munge")
+    with ExitStack() as daemons:
+        daemons.callback(_ETC.unlink)
+        for command in (
+            ["runuser", "-u", "munge", "--", "munged", "--foreground"],
+            ["slurmctld", "-D"],
+            ["slurmd", "-D", "-N", host],
+        ):
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            daemons.callback(process.wait)
+            daemons.callback(process.terminate)
+            time.sleep(1)
+        _until(lambda: "idle" in _said("sinfo", "--noheader", "--format", "%t"), 30)
+        yield
+        _said("scancel", "--user", "root")
+
+
+@pytest.mark.skipif(shutil.which("slurmd") is None or _ETC.exists(), reason="needs Slurm, and no cluster of its own")
+def test_a_job_that_dies_is_submitted_again_and_changes_nothing(tmp_path: Path) -> None:
+    here, there = (runs.checkout(tmp_path / one) for one in ("here", "there"))
+    runs.run(here)
+    with runs.simulated(here, "--latency", _LATENCY_S) as url, cluster(tmp_path / "cluster"):
+        process = subprocess.Popen(
+            runs.command(
+                *("--workflow-profile", "profiles/slurm", "--slurm-no-account", "--slurm-status-command", "squeue"),
+                *("--slurm-init-seconds-before-status-checks", "3", "--default-resources", "mem_mb=1000"),
+            ),
+            cwd=there,
+            env={**os.environ, "GMR_SIMULATED_URL": url},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        cell = there / "results/smoke/cells" / _VICTIM
+        _until(lambda: len(runs.asked(cell)) >= _CALLS_BEFORE_ITS_DEATH or process.poll() is not None, 1800)
+        assert process.returncode is None, "the run ended before its job could be killed"
+        _kill()
+        # Its processes are gone a moment later.
+        time.sleep(2)
+        kept, before = runs.logged(cell.parent)[cell], len(runs.asked(cell))
+        assert process.wait() == 0
+    assert not any(key in kept for key in runs.asked(cell)[before:])
+    assert runs.differences(here, there) == []
+
+
+def _kill() -> None:
+    """Kill the job of the cell, as if its node had gone."""
+    jobs = _said("squeue", "--noheader", "--states", "running", "--format", "%i %k").splitlines()
+    job = next(line.split()[0] for line in jobs if "gmr" in line and "humaneval" in line)
+    subprocess.run(["scancel", "--full", "--signal", "KILL", job], check=True)
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _until(happens: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

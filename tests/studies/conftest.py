@@ -1,0 +1,3 @@
+from tests.harness.benchmarks.conftest import mirror
+
+__all__ = ["mirror"]

@@ -1,0 +1,104 @@
+"""The reports of a preset: which there are, and how each is made from its finished cells."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from analysis import registry
+from harness.files import ROOT
+from harness.runner import config, layout
+from harness.runner.config import Preset
+
+_OF_A_STUDY = ("main_table", "costs", "leak_report")
+_SEARCHES = "baselines.aflow"
+
+
+def artefacts_of(preset: Preset) -> list[str]:
+    """Return the artefacts of a whole run by key: all that the preset can have; of a study those about its cells."""
+    known = registry.artefacts()
+    return [name for name in (_OF_A_STUDY if is_study(preset) else known) if known[name].applies_to(preset)]
+
+
+def is_study(preset: Preset) -> bool:
+    """Return whether a preset is a study, which has a report of its own and no claims."""
+    return (ROOT / "config" / "studies" / f"{preset.name}.yaml").exists()
+
+
+def searches_of(preset: Preset) -> list[Path]:
+    """Return the cells whose checkpoints hold the rounds of a search for a workflow, in the order of the preset."""
+    entries = config.methods()
+    return [layout.cell(preset.name, cell) for cell in config.cells(preset) if entries[cell.method].module == _SEARCHES]
+
+
+def write(name: str, preset: Preset) -> list[Path]:
+    """Make a report of a preset, in every format, and return its files.
+
+    Args:
+        name: A key of :data:`WRITERS` or of ``config/artefacts.yaml``.
+        preset: Whose finished cells it is made from.
+
+    Raises:
+        UserError: There is no such report, the preset cannot have it, or a cell is missing or unreadable.
+    """
+    if name in WRITERS:
+        return WRITERS[name](preset)
+    from analysis import figures, render
+    from analysis.figures import Figure
+
+    made = registry.artefact(name).build(preset)
+    folder = layout.REPORTS / preset.name
+    return figures.write(made, folder, name) if isinstance(made, Figure) else render.write(made, folder, name)
+
+
+def _claims(preset: Preset) -> list[Path]:
+    """Of whatever cells are finished."""
+    from analysis.claims import render
+    from analysis.claims.report import build
+    from analysis.source import Source
+
+    cells = [layout.cell(preset.name, cell) for cell in registry.cells_of(preset)]
+    timed = dict.fromkeys(cell for one in registry.artefacts().values() for cell in one.timings_of(preset))
+    timings = [layout.timing(preset.name, cell) for cell in timed]
+    source = Source(
+        cells=tuple(folder for folder in cells if (folder / "run.json").is_file()),
+        preset=preset,
+        timings=tuple(folder for folder in timings if (folder / "timing.json").is_file()),
+    )
+    return render.write(build(source), layout.REPORTS / preset.name)
+
+
+def _learning(preset: Preset) -> list[Path]:
+    from analysis.learning.files import write
+    from analysis.learning.report import build
+    from analysis.learning.study import path_of
+
+    cells = [layout.cell(preset.name, cell) for cell in config.cells(preset)]
+    return write(build(cells, path_of(preset.name)), layout.REPORTS / preset.name)
+
+
+def _search_history(preset: Preset) -> list[Path]:
+    from analysis.search_history import build, write
+
+    return write(build(searches_of(preset)), layout.REPORTS / preset.name)
+
+
+def _page(preset: Preset) -> list[Path]:
+    """Of whatever is finished; it names what is not."""
+    from analysis.page import write
+
+    artefacts, cells = write(preset, artefacts_of(preset))
+    if cells:
+        logging.info("%d cells are not finished", len(cells))
+    if artefacts:
+        logging.info("not made yet: %s", ", ".join(artefacts))
+    return [layout.report(preset.name, "index.html")]
+
+
+WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {
+    "claims": _claims,
+    "learning": _learning,
+    "search_history": _search_history,
+    "page": _page,
+}
