@@ -100,7 +100,7 @@ def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.
     text = page(
         _TEMPLATE,
         preset=preset.name,
-        banners=_banners(simulated),
+        banner=("simulated", warning(True)) if simulated else ("real", _REAL),
         use=_USE[simulated],
         facts=_facts(preset, cells, missing),
         first=[made[key] for key in _FIRST if key in made],
@@ -118,11 +118,6 @@ def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.
     write_atomically(folder / _CELLS, _identities(cells, warning(simulated)))
     write_atomically(folder / "index.html", text)
     return [one.key for one in lacking], missing
-
-
-def _banners(simulated: bool) -> list[tuple[str, str]]:
-    """Class and words of what a reader must know before any number."""
-    return [("simulated", warning(True)) if simulated else ("real", _REAL)]
 
 
 def _exhibit(artefact: Artefact, folder: Path) -> Exhibit:
