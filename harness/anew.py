@@ -16,6 +16,7 @@ from harness.agents.error_share import ErrorShare, places_of
 from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.cache import Cache
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
@@ -99,15 +100,13 @@ async def open_anew(
     log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
     attempts = AttemptLog(folder / "attempts.jsonl")
     stack.callback(attempts.close)
-    # Other cells may be asking real servers; nobody else knows of modelled ones.
-    slots = layout.slots() if servers.engine is None else None
-    spending = spending_of(plan, layout.timing(plan.preset.name, plan.cell) / layout.CALL_LOG)
-    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, (), None, slots, spending))
+    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, spending=spending_of(plan)))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     sandbox = await stack.enter_async_context(Sandbox())
     check_confinement(sandbox.level, served)
+    cache = stack.enter_context(Cache(folder / "cache.sqlite"))
     verifier = await stack.enter_async_context(MathVerifier())
-    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), folder / "embeddings", "anew"))
+    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
     runtime = Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},

@@ -22,14 +22,14 @@ from harness.agents.grading import grade
 from harness.benchmarks import Tools
 from harness.benchmarks.items import Verdict
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.cache import Cache
 from harness.concurrency import gather
 from harness.files import write_atomically
 from harness.results import Answered, Utility
 from harness.runner import finished, layout
 from harness.runner.method import build
 from harness.runner.plan import Plan
-from harness.runner.setup import name_of
-from harness.verdicts import RememberingSandbox
+from harness.sandbox.cache import CachedSandbox
 
 AT_ONCE = 64
 REGRADED_FROM = "regraded_from"
@@ -109,7 +109,7 @@ async def regrade(plan: Plan) -> Regraded:
     level = run["sandbox"] if any(item.code for item in plan.test) else None
     slots = asyncio.Semaphore(AT_ONCE)
     async with AsyncExitStack() as stack:
-        sandbox = RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan), level=level)
+        sandbox = CachedSandbox(stack.enter_context(Cache(layout.cache())), level=level)
         tools = Tools(
             await stack.enter_async_context(sandbox),
             await stack.enter_async_context(MathVerifier()),

@@ -25,13 +25,14 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.items import Verdict
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.cache import Cache
 from harness.errors import UserError
 from harness.files import code_of
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLog
 from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import Encoded, SentenceEncoder
+from harness.llm.encoder import SentenceEncoder
 from harness.llm.served import Served
 from harness.recording import Recording
 from harness.results import Answered
@@ -40,11 +41,11 @@ from harness.runner import finished, layout
 from harness.runner.evaluation import evaluate
 from harness.runner.plan import Plan
 from harness.runner.progress import Progress
-from harness.runner.setup import check_confinement, name_of
+from harness.runner.setup import check_confinement
 from harness.sandbox import Outcome
+from harness.sandbox.cache import MACHINES_OWN, CachedSandbox
 from harness.tables import rows_of
 from harness.training.loop import CHECKPOINT, TABLES
-from harness.verdicts import MACHINES_OWN, RememberingSandbox
 
 logger = logging.getLogger(__name__)
 
@@ -155,51 +156,22 @@ async def _open(
     attempts = AttemptLog(plan.folder / "attempts.jsonl")
     stack.callback(attempts.close)
     client = await stack.enter_async_context(RecordedClient({}, log, attempts))
-    sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
+    cache = stack.enter_context(Cache(layout.cache()))
+    sandbox = await stack.enter_async_context(CachedSandbox(cache))
     served = {key: Served(one["model"], one.get("served_by")) for key, one in recorded["backbones"].items()}
     check_confinement(sandbox.level, served)
-    encoder = RecordedEncoder(recorded.get("encoder"), str(plan.cell))
-    folder = layout.embeddings(encoder.identity, plan.cell.benchmark)
-    recording.place(path for path in recording.below(folder) if not path.exists())
     return Runtime(
         client=client,
         backbones=_backbones(plan, recorded),
         benchmark=plan.benchmark,
         tools=Tools(sandbox, await stack.enter_async_context(MathVerifier())),
         code_tools=CodeTools(sandbox),
-        embeddings=await stack.enter_async_context(Embeddings(encoder, folder, name_of(plan))),
+        embeddings=await stack.enter_async_context(Embeddings(SentenceEncoder(), cache)),
         seed=plan.seed,
         errors=ErrorShare(1.0),
         greedy=plan.preset.greedy,
         contexts=functools.partial(RecordedContext, walk=walk),
     )
-
-
-class RecordedEncoder:
-    """Stands where the encoder stood; every text it is asked for should have been among the recorded embeddings.
-
-    Args:
-        identity: Of the encoder then; ``None`` for a cell that used none.
-        cell: Names the cell in messages.
-
-    Raises:
-        UserError: The configuration declares other weights.
-    """
-
-    def __init__(self, identity: str | None, cell: str) -> None:
-        declared = SentenceEncoder()
-        self.dimension, self.max_tokens = declared.dimension, declared.max_tokens
-        self.identity = identity or declared.identity
-        self._cell = cell
-
-    def encode(self, text: str) -> Encoded:
-        """Never an embedding.
-
-        Raises:
-            UserError: Always; names the text.
-        """
-        shown = " ".join(text.split())[:60]
-        raise UserError(f"{self._cell}: the embedding of {shown!r} is missing; the bundle was altered or is incomplete")
 
 
 def _compared(plan: Plan, then: Mapping[str, Answered], now: Iterable[Answered]) -> Iterator[Answered]:

@@ -175,8 +175,7 @@ def _client(chosen: Plan, endpoints: Mapping[str, Endpoint], folder: Path, stack
     log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
     attempts = AttemptLog(folder / "attempts.jsonl")
     stack.callback(attempts.close)
-    spending = spending_of(chosen, layout.RESULTS / chosen.preset.name / "flips" / layout.CALL_LOG)
-    return AskingAlways(endpoints, log, attempts, (), in_process(chosen), layout.slots(), spending)
+    return AskingAlways(endpoints, log, attempts, (), in_process(chosen), spending_of(chosen))
 
 
 async def _graded(replies: Replies, items: Sequence[Item], tools: Tools) -> Mapping[str, list[tuple[Answer, ...]]]:

@@ -21,9 +21,8 @@ from harness.llm import endpoints
 from harness.llm.backbones import Backbone, load
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Request
-from harness.llm.served import Served, find_served
-from harness.llm.servers import Server
-from harness.llm.transport import http_client
+from harness.llm.served import Served
+from harness.llm.servers import Server, find_served, http_client
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.setup import as_served
@@ -62,7 +61,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     asked = backbones_of(preset)
     places = endpoints.load(endpoints.declared_in(), asked)
     needed = {key: needs(preset, key) for key in benchmarks}
-    async with http_client(None, sum(len(place.urls) for place in places.values())) as http:
+    async with http_client(sum(len(place.urls) for place in places.values())) as http:
         found = await gather(_hear(backbone, places[key], http) for key, backbone in asked.items())
     problems = [problem for _, unheard in found for problem in unheard]
     heard = dict(zip(asked, (answers for answers, _ in found), strict=True))
@@ -101,7 +100,7 @@ def needs(preset: Preset, benchmark: str) -> int:
 async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> tuple[list[Heard], list[str]]:
     """What the servers of a backbone say, and what is wrong with them."""
     try:
-        servers = [Server(url, place, http, None) for url in place.urls]
+        servers = [Server(url, place, http) for url in place.urls]
     except UserError as error:
         return [], [str(error)]
     answers = await gather(_ask(server, backbone, place.served_name, http) for server in servers)

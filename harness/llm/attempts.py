@@ -2,68 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import mmap
-import os
 import socket
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from harness.files import writing
-from harness.llm.unreachable import with_causes
-
-logger = logging.getLogger(__name__)
-
-FLUSH_S = 1.0
 
 
 class AttemptLog:
-    """Keeps one JSON line an attempt: clock, host, endpoint, latency in seconds, and the error if it failed.
+    """Keeps one JSON line an attempt: key, host, endpoint, start, seconds, and the error if it failed.
 
-    Lines are written once a second, in a thread, and on closing; a process that is killed loses those of its last
-    second, and what it wrote of a line is cut off on opening. No result depends on them.
+    No result depends on it. A retry within the openai package is part of its attempt.
 
     Args:
-        path: The file; made if absent. No other process may be writing it.
+        path: The file; made if absent.
+
+    Attributes:
+        failed: Attempts that failed.
 
     Raises:
-        UserError: The file cannot be written. Of a full disk the next attempt is told, and who closes the log where
-            there is still no room; no part of a line stays, and what is to be written is kept until then.
+        UserError: The file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.failed = 0
+        self._host = socket.gethostname()
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-            self._cut_torn_line()
-        self._host = socket.gethostname()
-        self._records: deque[dict[str, Any]] = deque()
-        self._unwritten = bytearray()
-        self._one_writer = threading.Lock()
-        self._timer: asyncio.TimerHandle | None = None
-        self._written: asyncio.Future[None] | None = None
+            # Without a buffer a line is whole on the disk whenever the process ends.
+            self._file = path.open("ab", buffering=0)
 
     @contextmanager
-    def measure(self, key: str, endpoint: str, attempt: int) -> Iterator[None]:
-        """Time the attempt made inside the block; an exception passes through and is noted."""
-        if self._written is not None and self._written.done():
-            self._written.result()
-        started, clock = time.time(), time.perf_counter()
-        failure: str | None = None
+    def measure(self, key: str, endpoint: str) -> Iterator[None]:
+        """Time the attempt made inside the block; an exception passes through and is noted.
+
+        Args:
+            key: Of the call.
+            endpoint: Where it is asked.
+
+        Raises:
+            UserError: The disk is full.
+        """
+        started, clock, failure = time.time(), time.perf_counter(), None
         try:
             yield
         except BaseException as error:
-            failure = f"{type(error).__name__}: {with_causes(error)}"
+            failure = f"{type(error).__name__}: {error}" + (f" ({error.__cause__})" if error.__cause__ else "")
             self.failed += isinstance(error, Exception)
             raise
         finally:
@@ -71,57 +60,13 @@ class AttemptLog:
                 "key": key,
                 "endpoint": endpoint,
                 "host": self._host,
-                "attempt": attempt,
                 "started": started,
                 "latency_s": time.perf_counter() - clock,
                 "error": failure,
             }
-            self._keep(record)
+            with writing(self.path):
+                self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:
-        """Write what is left and close the file; closing twice is harmless."""
-        if self._timer is not None:
-            self._timer.cancel()
-        try:
-            self._write()
-        finally:
-            with self._one_writer:
-                if self._file >= 0:
-                    os.close(self._file)
-                self._file = -1
-                self._unwritten.clear()
-
-    def _keep(self, record: dict[str, Any]) -> None:
-        self._records.append(record)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
-
-    def _flush(self) -> None:
-        self._timer = None
-        self._written = asyncio.get_running_loop().run_in_executor(None, self._write)
-
-    def _write(self) -> None:
-        with self._one_writer, writing(self.path):
-            while self._records:
-                self._unwritten += orjson.dumps(self._records.popleft(), option=orjson.OPT_APPEND_NEWLINE)
-            if not self._unwritten:
-                return
-            length = os.fstat(self._file).st_size
-            rest = memoryview(bytes(self._unwritten))
-            try:
-                while rest:
-                    rest = rest[os.write(self._file, rest) :]
-            except OSError:
-                os.ftruncate(self._file, length)
-                raise
-            self._unwritten.clear()
-
-    def _cut_torn_line(self) -> None:
-        size = os.fstat(self._file).st_size
-        if not size:
-            return
-        with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as content:
-            whole = content.rfind(b"\n") + 1
-        if whole < size:
-            logger.warning("%s: cut off an unfinished last line (%d bytes)", self.path, size - whole)
-            os.ftruncate(self._file, whole)
+        """Close the file; closing twice is harmless."""
+        self._file.close()

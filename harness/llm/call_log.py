@@ -26,8 +26,8 @@ from harness.database import connect, one_line
 from harness.errors import UserError
 from harness.files import writing
 from harness.llm.request import Message, Reply, Request
-from harness.runner.layout import CALL_LOG
 
+CALL_LOG = "calls.sqlite"
 # Numbers stand before texts, so that adding them up leaves most of the file unread.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (

@@ -11,7 +11,6 @@ from typing import Any
 
 from harness.errors import UserError, unknown
 from harness.files import ROOT
-from harness.llm.pace import LONGEST_S
 from harness.yaml_files import read_yaml
 
 IN_PROCESS = "in-process"
@@ -30,9 +29,8 @@ class Endpoint:
     Attributes:
         urls: Base URLs ending in ``/v1``, or :data:`IN_PROCESS` alone.
         key_env: Environment variable that holds the API key; the key itself stands in no file.
-        max_in_flight: Requests that a server is sent at the same time, by all processes of a run together.
-        timeout_s: Seconds after which an attempt counts as failed, be it silent or only slow; ``None`` where that
-            follows from the server's own pace.
+        max_in_flight: Requests that a cell has under way at a server at the same time.
+        timeout_s: Seconds without a byte after which an attempt counts as failed.
         served_name: What the servers call the model, where that is not its name in ``config/backbones.yaml``.
         extended: Whether they take sampling parameters that OpenAI's interface does not have.
     """
@@ -40,7 +38,7 @@ class Endpoint:
     urls: tuple[str, ...]
     key_env: str | None = None
     max_in_flight: int = 64
-    timeout_s: float | None = None
+    timeout_s: float = 600.0
     served_name: str | None = None
     extended: bool = True
 
@@ -88,8 +86,7 @@ def simulated() -> Endpoint:
         UserError: The environment says something else than a URL.
     """
     url = simulated_url()
-    # What is computed in this process cannot hang, but may wait for other work of it.
-    return Endpoint((IN_PROCESS,), timeout_s=LONGEST_S) if url is None else Endpoint((url,), max_in_flight=_AT_URL)
+    return Endpoint((IN_PROCESS,)) if url is None else Endpoint((url,), max_in_flight=_AT_URL)
 
 
 _SCHEMA = {

@@ -84,15 +84,12 @@ class Request:
         record["messages"] = [message._asdict() for message in self.messages]
         return record
 
-    def body(self, extended: bool = True) -> dict[str, Any]:
-        """What is posted to ``chat/completions``, as JSON.
+    def fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what is asked of ``chat/completions``: OpenAI's own fields, and those that open weights add to them.
 
         Nothing that shapes a reply is left to the server: many take their defaults from the model's repository.
-
-        Args:
-            extended: Whether to send, besides OpenAI's own fields, those by which servers of open weights extend them.
         """
-        body: dict[str, Any] = {
+        own: dict[str, Any] = {
             "model": self.model,
             "messages": [message._asdict() for message in self.messages],
             "temperature": self.temperature,
@@ -103,11 +100,9 @@ class Request:
             "frequency_penalty": 0,
             "presence_penalty": 0,
         }
-        if extended:
-            body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
         if self.response_format is not None:
-            body["response_format"] = orjson.loads(self.response_format)
-        return body
+            own["response_format"] = orjson.loads(self.response_format)
+        return own, {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Request))

@@ -55,7 +55,6 @@ async def run(plan: Plan) -> dict[str, Any]:
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
         trained, seconds = await _train(plan, method, runtime, served, log, in_flight)
-        runtime.embeddings.seen.clear()
         progress = Progress(str(plan.cell), len(plan.test))
         answered = await evaluate(method, plan.test, runtime, progress, in_flight=in_flight)
         identity = {**_identity(plan, served, runtime.tools.sandbox.level), **trained}
@@ -69,7 +68,6 @@ async def run(plan: Plan) -> dict[str, Any]:
             "training_s": seconds,
             "calls": {**asdict(runtime.client.counts), "failed_attempts": attempts.failed},
         }
-    write_atomically(plan.folder / layout.EMBEDDED, b"".join(sorted(runtime.embeddings.seen)))
     result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     return result

@@ -14,6 +14,7 @@ from typing import Any
 from harness.errors import UserError, unknown
 from harness.files import ROOT, source_of
 from harness.llm import backbones as backbone_files
+from harness.llm.budget import Budget
 from harness.yaml_files import changed_at, check, from_text, parse, read_yaml
 
 POOL = "pool"
@@ -45,21 +46,6 @@ class Limit:
         # Of the decimal that was written, not of the float nearest to it: a tenth of 30 is 3.
         part = questions if self.share is None else math.ceil(questions * Fraction(str(self.share)))
         return part if most is None else min(part, most)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The most that all cells of a preset together may take; ``None`` for no bound.
-
-    Attributes:
-        calls: Calls, never exceeded.
-        tokens: Prompt and completion tokens; what is in flight when they are spent is paid in addition.
-        cost: In the paper's unit; likewise.
-    """
-
-    calls: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
+from harness.llm.call_log import CALL_LOG
 from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
-CALL_LOG = "calls.sqlite"
-# In the folder of a cell: SHA-256 of every text that answering the test questions looked at as an embedding.
-EMBEDDED = "embedded.sha256"
 
 
 def base(preset: str) -> str:
@@ -58,19 +58,19 @@ def call_log(preset: str, of: Cell) -> Path:
     return cell(preset, of) / CALL_LOG
 
 
+def seal(preset: str, of: Cell) -> Path:
+    """What the log of a finished cell is known by."""
+    return cell(preset, of) / "calls.seal.json"
+
+
 def timing(preset: str, of: Cell) -> Path:
     """The folder of the timing job of one cell."""
     return RESULTS / preset / "timings" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
 
 
-def embeddings(encoder: str, benchmark: str) -> Path:
-    """The embeddings one encoder made of the texts of one benchmark; a cache shared by all cells."""
-    return RESULTS / "embeddings" / encoder / benchmark
-
-
-def verdicts(benchmark: str) -> Path:
-    """How programs for one benchmark ended in the sandbox; a cache shared by all cells."""
-    return RESULTS / "verdicts" / benchmark
+def cache() -> Path:
+    """What the cells of this machine share: embeddings, and how programs ended."""
+    return Path(os.environ.get("GMR_CACHE_DIR") or RESULTS / "cache") / f"{socket.gethostname()}.sqlite"
 
 
 def cell_of(folder: Path) -> Cell | None:
@@ -79,16 +79,6 @@ def cell_of(folder: Path) -> Cell | None:
         case (_, _, "cells", method, benchmark, backbone, seed) if seed.removeprefix("seed").isdecimal():
             return Cell(method, benchmark, backbone, int(seed.removeprefix("seed")))
     return None
-
-
-def spending(preset: str) -> Path:
-    """Where the processes of a preset share what they have spent."""
-    return RESULTS / preset / "spending"
-
-
-def slots() -> Path:
-    """Where the cells of all presets share the limits of servers."""
-    return RESULTS / "slots"
 
 
 def report(preset: str, name: str) -> Path:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
@@ -16,24 +15,22 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
+from harness.cache import Cache
 from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import Backbone
-from harness.llm.budget import Prices
+from harness.llm.budget import Prices, Spending, spent_in
 from harness.llm.call_log import CallLog, CallLogReader, logs_below
-from harness.llm.client import ChatClient
+from harness.llm.client import ChatClient, InProcess
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
 from harness.llm.served import Served
-from harness.llm.spending import Spending
-from harness.llm.spending_table import SpendingTable
-from harness.llm.transport import ChatEndpoint
 from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
+from harness.sandbox.cache import CachedSandbox
 from harness.sandbox.jail.confinement import FULL
-from harness.verdicts import RememberingSandbox
 
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
@@ -56,13 +53,11 @@ async def open_runtime(
     client = await stack.enter_async_context(_client(plan, log, attempts, stack))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     check_world(plan, served)
-    sandbox = await stack.enter_async_context(RememberingSandbox(layout.verdicts(plan.cell.benchmark), name_of(plan)))
+    cache = stack.enter_context(Cache(layout.cache()))
+    sandbox = await stack.enter_async_context(CachedSandbox(cache))
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier())
-    encoder = SentenceEncoder()
-    embeddings = await stack.enter_async_context(
-        Embeddings(encoder, layout.embeddings(encoder.identity, plan.cell.benchmark), name_of(plan))
-    )
+    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
     runtime = Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
@@ -122,26 +117,21 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 def _client(plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack) -> ChatClient:
     shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
-    spending = spending_of(plan, log.path)
-    return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), layout.slots(), spending)
+    return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), spending_of(plan))
 
 
-def spending_of(plan: Plan, log: Path) -> Spending | None:
-    """What keeps a process within the budget of its preset; ``None`` where it has none.
-
-    Args:
-        plan: Of the cell.
-        log: The call log that the process writes.
+def spending_of(plan: Plan) -> Spending | None:
+    """What keeps a cell within the budget of its preset; ``None`` where it has none.
 
     Raises:
         UserError: A log of the preset is damaged.
     """
-    if plan.preset.budget is None:
+    preset, prices = plan.preset, Prices(plan.backbones.values())
+    if preset.budget is None:
         return None
-    name = plan.preset.name
-    table = SpendingTable(layout.spending(name))
-    others = [other for other in logs_below(layout.RESULTS / name) if other != log]
-    return Spending(name, plan.preset.budget, table, log, others, Prices(plan.backbones.values()))
+    return Spending(
+        preset.name, preset.budget, lambda: spent_in(logs_below(layout.RESULTS / preset.name), prices), prices
+    )
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
@@ -151,7 +141,7 @@ def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
     return endpoints.load(endpoints.declared_in(), plan.rows)
 
 
-def in_process(plan: Plan) -> ChatEndpoint | None:
+def in_process(plan: Plan) -> InProcess | None:
     """What answers in this process; ``None`` where servers do."""
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
 
@@ -186,8 +176,3 @@ def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
 
     pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
     return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
-
-
-def name_of(plan: Plan) -> str:
-    """The plan's folder as the name of a file that no other plan writes."""
-    return "-".join(plan.folder.relative_to(layout.RESULTS).parts)

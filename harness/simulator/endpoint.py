@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from harness.benchmarks import benchmark as find_benchmark
 from harness.files import ROOT, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
+from harness.llm.request import Reply, Request
+from harness.llm.served import Served
 from harness.simulator import tokens
 from harness.simulator.reading import Reader
 from harness.simulator.replies import Writer, find_schema, schema_reply
@@ -42,6 +44,14 @@ def revision_of(world: str, length_scale: float) -> str:
     """
     code = fingerprint([*(ROOT / "harness" / room for room in _CODE), ENCODER])
     return f"{OWNER}-{world[:12]}-{code[:12]}-{length_scale:g}"
+
+
+class _Completion(NamedTuple):
+    key: str
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
 
 
 class SimulatedEndpoint:
@@ -86,9 +96,23 @@ class SimulatedEndpoint:
             in the model's context. Errors have the form OpenAI gives them.
         """
         try:
-            return 200, self._completion(request)
+            return 200, self._body(request["model"], self._completion(request))
         except RefusedError as refusal:
             return refusal.status, refusal.body
+
+    def complete(self, request: Request) -> Reply:
+        """Return what a client makes of what :meth:`chat` answers, without HTTP and JSON in between."""
+        try:
+            done = self._completion(request.fields()[0])
+        except RefusedError as refusal:
+            # The words of the openai package, so that a log is the same whichever way was asked.
+            return Reply.failed(request.model, f"Error code: {refusal.status} - {refusal}")
+        return Reply(done.text, done.prompt_tokens, done.completion_tokens, done.finish_reason, request.model)
+
+    def served(self, model: str) -> Served:
+        """Return what a client makes of what :meth:`models` says of a model."""
+        entries = {entry["id"]: entry for entry in self.models()["data"]}
+        return Served.listed(model, entries[model])
 
     def backbone(self, request: Mapping[str, Any]) -> SimulatedBackbone:
         """The backbone a request asks for, by its key or by its name at the server.
@@ -101,7 +125,7 @@ class SimulatedEndpoint:
             raise RefusedError(404, f"The model `{name}` does not exist.", "model")
         return self._served[name]
 
-    def _completion(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _completion(self, request: Mapping[str, Any]) -> _Completion:
         backbone = self.backbone(request)
         _check(request)
         prompt = self._prompt_tokens(request)
@@ -115,20 +139,11 @@ class SimulatedEndpoint:
         text = self._text(backbone.key, request, key)
         # Like vLLM, a limit that reaches beyond the context is lowered without a word.
         limit = min(request.get("max_tokens") or _DEFAULT_MAX_TOKENS, room)
-        length, finish = tokens.count(text), "stop"
-        if length > limit:
-            text, finish = tokens.cut(text, limit), "length"
-            length = tokens.count(text)
-        choice = {"message": {"role": "assistant", "content": text}, "logprobs": None, "finish_reason": finish}
-        return {
-            "id": f"chatcmpl-{key[:24]}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": request["model"],
-            "system_fingerprint": self.revision,
-            "choices": [{"index": 0, **choice}],
-            "usage": {"prompt_tokens": prompt, "completion_tokens": length, "total_tokens": prompt + length},
-        }
+        length = tokens.count(text)
+        if length <= limit:
+            return _Completion(key, text, "stop", prompt, length)
+        kept = tokens.cut(text, limit)
+        return _Completion(key, kept, "length", prompt, tokens.count(kept))
 
     def _prompt_tokens(self, request: Mapping[str, Any]) -> int:
         values = self.world.settings.parameters
@@ -144,6 +159,22 @@ class SimulatedEndpoint:
             topic = request["messages"][-1]["content"]
             return schema_reply(wanted, topic, self.world.settings.parameters.invalid_schema_share, key)
         return self._writer.write(backbone, self._reader.read(request["messages"]), key)
+
+    def _body(self, model: str, done: _Completion) -> dict[str, Any]:
+        message = {"role": "assistant", "content": done.text}
+        return {
+            "id": f"chatcmpl-{done.key[:24]}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model,
+            "system_fingerprint": self.revision,
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": done.finish_reason}],
+            "usage": {
+                "prompt_tokens": done.prompt_tokens,
+                "completion_tokens": done.completion_tokens,
+                "total_tokens": done.prompt_tokens + done.completion_tokens,
+            },
+        }
 
 
 def _check(request: Mapping[str, Any]) -> None:

@@ -147,7 +147,7 @@ def test_a_failed_call_and_a_lost_log_are_told_apart() -> None:
     chunk = value(path)
     (call,) = chunk["records"][0]["steps"][0]["calls"]
     assert (texts(chunk)[call["error"]], texts(chunk)[call["reply"]]) == ("refused", "")
-    (cell.folder / "calls.jsonl.zst").unlink()
+    (cell.folder / "calls.sqlite").unlink()
     data.write_data(PRESET, [cell], Path("data"))
     (call,) = value(path)["records"][0]["steps"][0]["calls"]
     assert (call["messages"], call["reply"]) == (None, None)

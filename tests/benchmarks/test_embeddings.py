@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from harness.cache import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
 from tests.benchmarks.conftest import FEW, Measure
@@ -43,7 +44,7 @@ def test_embeddings(
         assert {one.tokens for one in found} == {tokens}
 
     with asyncio.Runner() as runner:
-        embeddings = Embeddings(encoder, tmp_path, "one")
+        embeddings = Embeddings(encoder, Cache(tmp_path / "cache.sqlite"))
         runner.run(embed(embeddings, 0))
         measure(benchmark, lambda run: runner.run(embed(embeddings, 0 if cached else 1 + run)), count)
         runner.run(embeddings.close())

@@ -19,6 +19,7 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.cache import Cache
 from harness.files import ROOT
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import load
@@ -63,12 +64,10 @@ async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> Asyn
         attempts = AttemptLog(folder / "attempts.jsonl")
         stack.callback(attempts.close)
         endpoint = Endpoint((url,), max_in_flight=places)
-        client = await stack.enter_async_context(
-            ChatClient(dict.fromkeys(POOL, endpoint), log, attempts, slots=folder / "slots")
-        )
+        client = await stack.enter_async_context(ChatClient(dict.fromkeys(POOL, endpoint), log, attempts))
         sandbox = await stack.enter_async_context(Sandbox())
         verifier = await stack.enter_async_context(MathVerifier())
-        embeddings = await stack.enter_async_context(Embeddings(encoder, folder / "embeddings", "own"))
+        embeddings = await stack.enter_async_context(Embeddings(encoder, Cache(folder / "cache.sqlite")))
         yield Runtime(
             client=client,
             backbones=POOL,

@@ -44,7 +44,7 @@ def _attempts(folder: Path) -> list[dict[str, str | None]]:
 
 
 def _kind(error: str | None) -> str:
-    return (error or "").removeprefix("AttemptError: ")[:40]
+    return (error or "").partition(":")[0]
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import simulated
-from harness.llm.request import Message
+from harness.llm.request import Message, Reply, Request
+from harness.llm.served import Served
 from harness.runner.evaluation import evaluate
 from harness.runner.progress import Progress
 from tests.exact import Exact
@@ -42,15 +43,11 @@ MODEL = "org/canned"
 class Canned:
     """Replies with text that follows from the request and does not repeat itself."""
 
-    def chat(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        text = made_up(request["messages"][-1]["content"], REPLY)
-        message = {"role": "assistant", "content": text}
-        usage = {"prompt_tokens": 400, "completion_tokens": 250, "total_tokens": 650}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return 200, {"object": "chat.completion", "model": MODEL, "choices": [choice], "usage": usage}
+    def complete(self, request: Request) -> Reply:
+        return Reply(made_up(request.messages[-1].content, REPLY), 400, 250, "stop", MODEL)
 
-    def models(self) -> dict[str, Any]:
-        return {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "simulated"}]}
+    def served(self, model: str) -> Served:
+        return Served(model, "simulated")
 
 
 class Chain:

@@ -19,7 +19,7 @@ _MOST_IN_FLIGHT = 256
 _LONGEST_LATENCY_S = 0.2
 _MOST_CORES = 8
 # What cells share and a run finds or does not.
-_CACHES = ("embeddings", "verdicts")
+_CACHES = ("cache",)
 
 
 def _main() -> None:

@@ -79,7 +79,8 @@ def measure(model: Model) -> tuple[Found, Found]:
         cold, cached = Path(name, "cold"), Path(name, "cached")
         with served(model) as url:
             first = asyncio.run(_train(url, model, cold, encoder))
-        shutil.copytree(cold / "embeddings", cached / "embeddings")
+        cached.mkdir()
+        shutil.copy(cold / "cache.sqlite", cached)
         with served(model) as url:
             second = asyncio.run(_train(url, model, cached, encoder))
     return first, second

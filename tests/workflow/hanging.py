@@ -10,25 +10,25 @@ import asyncio
 import sys
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-from harness.llm.transport import InProcessTransport
+from harness.llm.client import _InThisProcess
+from harness.llm.request import Reply, Request
 from workflow.cli import main
 
 HANGS = Path("hangs")
-answering = InProcessTransport.handle_async_request
+answering = _InThisProcess.ask
 
 
 def hang_after(number: int) -> None:
     asked = count()
 
-    async def handle(self: InProcessTransport, request: Any) -> Any:
-        if request.url.path.endswith("/chat/completions") and next(asked) >= number:
+    async def ask(self: _InThisProcess, request: Request) -> Reply:
+        if next(asked) >= number:
             HANGS.touch()
             await asyncio.Event().wait()
         return await answering(self, request)
 
-    InProcessTransport.handle_async_request = handle  # type: ignore[method-assign]
+    _InThisProcess.ask = ask  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from workflow import cli, jobs
 
 COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
 QUESTIONS = 3
-PASSING = {"timing.json", "attempts.jsonl", "calls.lock"}
+PASSING = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
 
 
 def bounded(calls: int | None) -> Preset:

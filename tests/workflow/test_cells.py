@@ -17,13 +17,13 @@ import pytest
 
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply, Request
-from tests.harness.llm.logged import calls_of
+from tests.harness.llm.logged import calls_of, content
 
 CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
 FOLDER = Path("results/smoke/cells/cot/gsm_hard/qwen-2.5-14B/seed0")
 ONE_BENCHMARK = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={test: 100}"]
 TABLES = ("items.parquet", "calls.parquet", "decisions.parquet")
-RESULT = ("run.json", *TABLES)
+RESULT = ("run.json", *TABLES, "calls.sqlite")
 
 
 def command(*words: str) -> list[str]:
@@ -66,10 +66,7 @@ def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def result(place: Path) -> dict[str, bytes]:
-    """The files of a result, and the rows of its log whichever call finished first."""
-    rows = sorted((key, repr(row | {"number": 0})) for key, row in calls_of(place / FOLDER / "calls.sqlite").items())
-    files = {name: (place / FOLDER / name).read_bytes() for name in RESULT}
-    return {**files, "calls.sqlite": repr(rows).encode()}
+    return {name: content(place / FOLDER / name) for name in RESULT}
 
 
 def finished_calls(log: Path) -> int:

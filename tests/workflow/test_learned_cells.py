@@ -14,7 +14,7 @@ from harness.benchmarks.prepare import prepare
 from harness.files import ROOT
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.harness.llm.logged import calls_of
+from tests.harness.llm.logged import calls_of, content
 
 CELL = Cell("gmr", "gsm_hard", "pool", 0)
 FOLDER = layout.cell("smoke", CELL)
@@ -46,7 +46,7 @@ def start(folder: Path, threads: int) -> subprocess.Popen[bytes]:
 
 def everything(folder: Path) -> dict[str, bytes]:
     files = [path for path in (folder / FOLDER).rglob("*") if path.is_file() and path.name not in NO_RESULT]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    return {str(path.relative_to(folder)): content(path) for path in files}
 
 
 def test_a_training_killed_half_way_ends_in_the_same_bytes(tmp_path: Path) -> None:

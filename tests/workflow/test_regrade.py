@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from harness.benchmarks.gsm_hard import GsmHard
 from harness.benchmarks.items import Item, Status
 from harness.benchmarks.prepare import prepare, read
 from harness.errors import UserError
+from harness.llm.request import Reply, Request
 from harness.runner import cell, config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
@@ -38,8 +38,8 @@ class Answering(Backbones):
         super().__init__()
         self._questions = questions
 
-    def chat(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        said = request["messages"][-1]["content"]
+    def complete(self, request: Request) -> Reply:
+        said = request.messages[-1].content
         place, item = next((i, one) for i, one in enumerate(self._questions) if one.question.strip() in said)
         if item.code:
             right = item.gold if place % 2 else f"def {item.code.entry_point}(*given):\n    return {place}\n"
@@ -55,10 +55,8 @@ class Answering(Backbones):
             ]
         text, reason = texts[place % len(texts)]
         if reason == "refused":
-            return 400, {"error": {"message": "too long for me"}}
-        status, reply = super().chat(request)
-        reply["choices"][0] |= {"message": {"role": "assistant", "content": text}, "finish_reason": reason}
-        return status, reply
+            return Reply.failed(request.model, "Error code: 400 - too long for me")
+        return dataclasses.replace(super().complete(request), text=text, finish_reason=reason)
 
 
 @pytest.fixture
@@ -162,7 +160,7 @@ def test_a_learned_cell_says_which_rules_rewarded_it(finished: Plan, monkeypatch
 def test_programs_are_executed_again_at_the_level_of_then(endpoint: Backbones, monkeypatch: pytest.MonkeyPatch) -> None:
     made = run(CODE, monkeypatch)
     before = files(made)
-    shutil.rmtree(layout.verdicts("humaneval"))
+    layout.cache().unlink()
     found = asyncio.run(regrading.regrade(made))
     assert 0 < found.accuracies[0] < 1
     assert found.changes == []

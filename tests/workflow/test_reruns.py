@@ -33,7 +33,7 @@ case "$3" in
     for name in items calls decisions training training_calls training_decisions; do
       make="$make $folder/$name.parquet"
     done
-    make="$make $folder/trained.safetensors $folder/embedded.sha256 $folder/timing.json" ;;
+    make="$make $folder/trained.safetensors $folder/timing.json" ;;
 esac
 for file in $make; do mkdir -p "$(dirname "$file")"; echo made > "$file"; done
 [ "$3" = "$(cat killed_by)" ] && rm killed_by && kill -9 "${GMR_PARENT##*:}"

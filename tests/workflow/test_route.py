@@ -17,6 +17,7 @@ from harness.agents.trajectory import Context, Trajectory
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import read
+from harness.cache import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.embeddings import Embeddings
@@ -96,7 +97,7 @@ def _walked_by_hand(item: Item, **changes: Any) -> Trajectory:
     client, rules = ScriptedClient(Reply(REPLY, 100, 10, "stop", "m")), benchmark("gsm_hard").output_rules
 
     async def walked() -> Trajectory:
-        async with Embeddings(FakeEncoder(), Path("embeddings"), "by-hand") as embeddings:
+        async with Embeddings(FakeEncoder(), Cache(Path("by-hand.sqlite"))) as embeddings:
             equipment: dict[str, Any] = {"code_tools": _Idle(), "embeddings": embeddings, "extract": None}
             context = Context(item, client, setting().pool, rules, **equipment)  # type: ignore[arg-type]
             return context.close(await router.solve(item, context))

@@ -16,6 +16,7 @@ from harness.files import ROOT
 from harness.llm.call_log import CallLog, CallLogReader
 from harness.runner import layout
 from harness.runner.config import Cell
+from tests.harness.llm.logged import content
 
 ONE_BENCHMARK = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 2}"]
 CELLS = {
@@ -38,7 +39,7 @@ def gmr(folder: Path, *command: str) -> None:
 
 def everything(folder: Path) -> dict[str, bytes]:
     files = [path for path in folder.rglob("*") if path.is_file() and path.name not in PASSING]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    return {str(path.relative_to(folder)): content(path) for path in files}
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_b
     cell = CELLS[what]
     alone, folder = (run / layout.cell("smoke", cell) for run in (undisturbed(cell), place))
     if what == "training":
-        shutil.copytree(undisturbed(cell) / "results" / "embeddings", place / "results" / "embeddings")
+        shutil.copytree(undisturbed(cell) / "results" / "cache", place / "results" / "cache")
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.workflow.hanging", str(answered), *words(cell)],
         cwd=place,

@@ -12,6 +12,8 @@ from gmr.pool import pool_of
 from harness.benchmarks import benchmark
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
+from harness.llm.request import Reply, Request
+from harness.llm.served import Served
 from harness.runner import layout
 from harness.runner.config import Cell
 from harness.runner.method import Setting
@@ -33,19 +35,14 @@ class Backbones:
         self.asked = 0
         self.status = 200
 
-    def models(self) -> dict[str, Any]:
-        names = [one.model for one in load_backbones(ROOT / "config" / "backbones.yaml").values()]
-        return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "simulated"} for name in names]}
+    def served(self, model: str) -> Served:
+        return Served(model, "simulated")
 
-    def chat(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def complete(self, request: Request) -> Reply:
         self.asked += 1
         if self.status != 200:
-            return self.status, {"error": {"message": "no room left"}}
-        message = {"role": "assistant", "content": REPLY}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-        model = request["model"]
-        return 200, {"id": "1", "object": "chat.completion", "model": model, "choices": [choice], "usage": usage}
+            return Reply.failed(request.model, f"Error code: {self.status} - no room left")
+        return Reply(REPLY, 100, 10, "stop", request.model)
 
 
 def setting() -> Setting:

@@ -39,7 +39,6 @@ def bundle(preset: Preset, artefacts: Sequence[str], out: Path, *, questions: bo
             *(Member(path.as_posix(), path) for path in files(contents)),
             *derived.questions(contents, folder, whole=questions),
             *derived.logs(contents, folder, whole=questions),
-            *derived.embeddings(contents, folder),
             *_configuration(preset),
         ]
         return archive.write(out, facts(contents, questions=questions), members)

@@ -121,14 +121,14 @@ def _changed(preset: Preset, name: str) -> Preset:
 
 
 def _finished(each: Plan) -> dict[str, Any]:
-    """``run.json`` of a cell whose log is there, and whose embeddings are known.
+    """``run.json`` of a cell whose files are there.
 
     Raises:
         UserError: Says what is missing.
     """
     run = finished.identity(each)
     log = layout.call_log(each.preset.name, each.cell)
-    for file in (log, each.folder / layout.EMBEDDED, *_of_cell(each)):
+    for file in (log, *_of_cell(each)):
         if not file.exists():
             raise UserError(f"{file} is missing; remove {each.folder / 'run.json'} and run its cell again")
     return run

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.benchmarks.prepare import read
-from harness.files import whole_file, write_atomically
+from harness.files import write_atomically
 from harness.llm.call_log import copy
-from harness.llm.embeddings import records
-from harness.llm.encoder import SentenceEncoder
 from harness.runner import layout
 from workflow.bundling import contents as parts
 from workflow.bundling.archive import Member
@@ -18,28 +15,6 @@ from workflow.bundling.contents import Contents
 from workflow.bundling.questions import hashes
 
 _SIZE = 32
-
-
-def embeddings(contents: Contents, folder: Path) -> Iterator[Member]:
-    """The embeddings of the texts that answering the test questions looked at, in the order of the texts' SHA-256.
-
-    Raises:
-        UserError: The cache of embeddings lacks some.
-    """
-    seen: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for each, run in zip(contents.cells, contents.runs, strict=True):
-        looked_at = (each.folder / layout.EMBEDDED).read_bytes()
-        if looked_at:
-            texts = (looked_at[at : at + _SIZE].hex() for at in range(0, len(looked_at), _SIZE))
-            seen[run["encoder"], each.cell.benchmark].update(texts)
-    dimension = SentenceEncoder().dimension
-    for (encoder, benchmark), keys in sorted(seen.items(), key=lambda pair: pair[0]):
-        cache = layout.embeddings(encoder, benchmark)
-        path = folder / cache / "recorded.bin"
-        with whole_file(path) as out:
-            for record in records(cache, sorted(keys), dimension):
-                out.write(record)
-        yield Member((cache / "recorded.bin").as_posix(), path)
 
 
 def questions(contents: Contents, folder: Path, *, whole: bool) -> Iterator[Member]:

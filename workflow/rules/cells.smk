@@ -1,8 +1,8 @@
 CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
 ANSWERED = [
     *("run.json", "items.parquet", "calls.parquet", "decisions.parquet"),
-    # A replay has no texts of its own, and no clock.
-    *([] if IS_REPLAY else [layout.EMBEDDED, "timing.json"]),
+    # A replay has no clock.
+    *([] if IS_REPLAY else ["timing.json"]),
 ]
 LEARNED = [
     *("training.parquet", "training_calls.parquet", "training_decisions.parquet"),
@@ -21,6 +21,9 @@ rule cell:
         method=one_of(key for key, entry in METHODS.items() if not entry.trained),
     conda:
         "../../environment.yml"
+    resources:
+        # Cells that ask real servers at once; the profiles say how many may.
+        asking=lambda wildcards: int(not PRESETS[wildcards.preset].simulated),
     params:
         choice=lambda wildcards: as_text(
             config_hash.of_cell(PRESETS[wildcards.preset], cell_of(wildcards))

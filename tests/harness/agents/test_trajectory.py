@@ -7,6 +7,7 @@ import pytest
 
 from harness.agents.trajectory import Decision, Episode, Trajectory
 from harness.benchmarks.items import Item
+from harness.cache import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
 from tests import scripted
@@ -112,7 +113,7 @@ def test_a_method_may_answer_without_a_call() -> None:
 
 
 async def test_texts_that_the_encoder_cuts_are_counted(tmp_path: Path) -> None:
-    async with Embeddings(FakeEncoder(max_tokens=3), tmp_path, "cell") as embeddings:
+    async with Embeddings(FakeEncoder(max_tokens=3), Cache(tmp_path / "cache.sqlite")) as embeddings:
         context = scripted.context(ITEM, ScriptedClient("x"), embeddings=embeddings)
         for text in ("short", "one two three four five six seven", "short"):
             await context.embed(text)

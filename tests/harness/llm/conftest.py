@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import openai._base_client
 import orjson
 import pytest
 
-from harness.llm import outage, retries
+from harness.llm import asking
 from harness.llm.attempts import AttemptLog
 from harness.llm.client import ChatClient
-from harness.llm.endpoints import Endpoint, simulated
-from tests.harness.llm.serving import Kept, Scripted
+from harness.llm.endpoints import Endpoint
+from tests.harness.llm.serving import Kept, Scripted, served_at
 
-Make = Callable[..., ChatClient]
-Tried = Callable[[], list[tuple[int, str | None]]]
+
+class Make(Protocol):
+    """Makes a client of one backbone, ``m``, at a server or at URLs."""
+
+    async def __call__(self, *servers: Scripted | str, **changes: Any) -> ChatClient: ...
+
+
+Tried = Callable[[], list[str | None]]
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "FIRST_DELAY_S", 0.0)
-    monkeypatch.setattr(outage, "PROBE_EVERY_S", 0.01)
+    monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
 
 
 @pytest.fixture
@@ -41,34 +48,20 @@ async def attempts(tmp_path: Path) -> AsyncIterator[AttemptLog]:
 
 @pytest.fixture
 async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
-    """Makes clients of one backbone, ``m``, in process or at URLs."""
-    opened: list[ChatClient] = []
+    async with AsyncExitStack() as stack:
 
-    def make(
-        answers: Scripted | None = None,
-        *urls: str,
-        timeout_s: float | None = 5,
-        max_in_flight: int = 64,
-        extended: bool = True,
-        **more: Any,
-    ) -> ChatClient:
-        served = Endpoint(urls, None, max_in_flight, timeout_s) if urls else simulated()
-        endpoint = dataclasses.replace(served, extended=extended)
-        wiring: dict[str, Any] = {"log": kept, "attempts": attempts, "in_process": answers, **more}
-        opened.append(ChatClient({"m": endpoint}, **wiring))
-        return opened[-1]
+        async def make(
+            *servers: Scripted | str, timeout_s: float = 5, extended: bool = True, **more: Any
+        ) -> ChatClient:
+            urls = [one if isinstance(one, str) else await stack.enter_async_context(served_at(one)) for one in servers]
+            endpoint = Endpoint(tuple(urls), None, more.pop("max_in_flight", 64), timeout_s, extended=extended)
+            wiring: dict[str, Any] = {"log": kept, "attempts": attempts, **more}
+            return await stack.enter_async_context(ChatClient({"m": endpoint}, **wiring))
 
-    yield make
-    for client in opened:
-        await client.__aexit__()
+        yield make
 
 
 @pytest.fixture
 def tried(attempts: AttemptLog) -> Tried:
-    """Number and error of every attempt noted; nothing can be noted afterwards."""
-
-    def tried() -> list[tuple[int, str | None]]:
-        attempts.close()
-        return [(one["attempt"], one["error"]) for one in map(orjson.loads, attempts.path.read_bytes().splitlines())]
-
-    return tried
+    """Errors of the attempts, ``None`` for one that was answered."""
+    return lambda: [orjson.loads(line)["error"] for line in attempts.path.read_bytes().splitlines()]

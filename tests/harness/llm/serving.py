@@ -58,40 +58,41 @@ class Kept:
 
 
 class Scripted:
-    """Answers in process with the statuses of a script, then always 200; remembers what it was asked."""
+    """A server that answers with the statuses of a script, then always 200; remembers what it was asked.
 
-    def __init__(self, *script: tuple[int, dict[str, Any]]) -> None:
+    Who only asks for one token, to learn whether it is there, is answered.
+    """
+
+    def __init__(self, *script: tuple[int, dict[str, Any]], **entry: Any) -> None:
         self.script = list(script)
+        self.entry = entry
         self.asked: list[dict[str, Any]] = []
 
-    def chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    async def chat(self, http: web.Request) -> web.StreamResponse:
+        body = await http.json()
+        if body["max_tokens"] == 1:
+            return web.json_response(completion(model=body["model"]))
         self.asked.append(body)
         if self.script:
-            return self.script.pop(0)
-        return 200, completion("re: " + body["messages"][-1]["content"])
+            status, answer = self.script.pop(0)
+            return web.json_response(answer, status=status)
+        return web.json_response(completion("re: " + body["messages"][-1]["content"], body["model"]))
 
-    def models(self) -> dict[str, Any]:
-        return models()
-
-
-class Selective(Scripted):
-    """Has its script for calls alone; who only asks whether it is there, is answered."""
-
-    def chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return (200, completion()) if body["max_tokens"] == 1 else super().chat(body)
+    async def models(self, http: web.Request) -> web.Response:
+        return web.json_response(models(**self.entry))
 
 
 @asynccontextmanager
-async def served_at(port: int = 0, **answers: Answer) -> AsyncIterator[str]:
-    """An HTTP server with the given answers to ``models`` and ``chat``; gives its URL.
+async def served_at(server: Any = None, port: int = 0, **answers: Answer) -> AsyncIterator[str]:
+    """An HTTP server with the methods ``models`` and ``chat`` of an object, or these answers; gives its URL.
 
     As at an inference server, what a client has given up is given up.
     """
     app = web.Application()
-    if "models" in answers:
-        app.router.add_get("/v1/models", answers["models"])
-    if "chat" in answers:
-        app.router.add_post("/v1/chat/completions", answers["chat"])
+    if (answer := answers.get("models") or getattr(server, "models", None)) is not None:
+        app.router.add_get("/v1/models", answer)
+    if (answer := answers.get("chat") or getattr(server, "chat", None)) is not None:
+        app.router.add_post("/v1/chat/completions", answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()

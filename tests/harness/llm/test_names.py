@@ -8,10 +8,10 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
+from harness.llm.asking import MAX_FAILURES
 from harness.llm.attempts import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
-from harness.llm.retries import MAX_ATTEMPTS
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import MODEL, Kept, completion, request, served_at
 
@@ -68,17 +68,17 @@ async def test_names_that_nothing_says_are_one_model_are_several(
     server = Named("first/name", MODEL, answers_as="first/name", **entry)
     error = await answered(server, kept, attempts, None)
     assert error == f"a completion of the model 'first/name', while {MODEL!r} was asked"
-    assert len(server.asked) == MAX_ATTEMPTS
+    assert len(server.asked) == MAX_FAILURES
 
 
 async def test_where_the_weights_lie_is_no_part_of_what_is_served(make: Make) -> None:
     here, there = Named(MODEL, answers_as=MODEL, root="/a"), Named(MODEL, answers_as=MODEL, root="/b")
     async with served_at(models=here.models) as one, served_at(models=there.models) as other:
-        found = await make(None, one, other).served("m", MODEL)
+        found = await (await make(one, other)).served("m", MODEL)
     assert found.details == {}
 
 
 async def test_the_weights_of_another_model_under_the_right_name_are_refused(make: Make) -> None:
     async with served_at(models=Named(MODEL, answers_as=MODEL, root="some/model-AWQ").models) as url:
         with pytest.raises(UserError, match="serves the weights of some/model-AWQ under the name some/model; start it"):
-            await make(None, url).served("m", MODEL)
+            await (await make(url)).served("m", MODEL)

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,11 +34,8 @@ class Owned(Backbones):
         super().__init__()
         self._owner = owner
 
-    def models(self) -> dict[str, Any]:
-        models = super().models()
-        for one in models["data"]:
-            one["owned_by"] = self._owner
-        return models
+    def served(self, model: str) -> Served:
+        return Served(model, self._owner)
 
 
 class Client:

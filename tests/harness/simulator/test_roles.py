@@ -47,7 +47,7 @@ class Asked:
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         self.readings.append(self.reader.read([message._asdict() for message in request.messages]))
-        status, body = self.endpoint.chat(request.body())
+        status, body = self.endpoint.chat(request.fields()[0])
         assert status == 200, body
         usage, [choice] = body["usage"], body["choices"]
         self.replies.append(choice["message"]["content"])

@@ -9,7 +9,7 @@ import pytest
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.bundling import runs
 
-ENCODERS = ("harness.runner.setup", "harness.replay", "workflow.bundling.derived")
+ENCODERS = ("harness.runner.setup", "harness.replay")
 
 
 @pytest.fixture(scope="session")

@@ -141,14 +141,6 @@ def test_another_checkpoint_is_refused(place: Path, bundle: Path) -> None:
     assert "is not what the cell answered with" in refused(place, bundle, "gmr", change)
 
 
-def test_a_missing_embedding_is_named_by_its_text(place: Path, bundle: Path) -> None:
-    def change(folder: Path) -> None:
-        (path,) = (folder / "results" / "embeddings").rglob("*.bin")
-        path.write_bytes(b"")
-
-    assert "the embedding of '" in refused(place, bundle, "gmr", change)
-
-
 def test_other_questions_than_those_bundled_are_named(place: Path, without_questions: Path) -> None:
     def change(folder: Path) -> None:
         path = folder / layout.hashes("smoke", BENCHMARK)

@@ -18,7 +18,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import layout
 from harness.sandbox import Execution, Outcome, Program
-from harness.verdicts import RememberingSandbox
+from harness.sandbox.cache import CachedSandbox
 from tests.harness.llm.logged import calls_of
 from tests.workflow.bundling import runs
 from tests.workflow.bundling.runs import BENCHMARK, CELLS, FOLDERS, TABLE, bundled, files_of, replay
@@ -48,31 +48,19 @@ def test_nothing_is_taken_from_the_record_that_the_walk_makes(
     place: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were results copied, the replay would not notice that programs end otherwise here."""
-    execute = RememberingSandbox.run
+    execute = CachedSandbox.run
 
-    async def failing(self: RememberingSandbox, program: Program) -> Execution:
+    async def failing(self: CachedSandbox, program: Program) -> Execution:
         ended = await execute(self, program)
         return dataclasses.replace(ended, outcome=Outcome.EXCEPTION, detail="ValueError: other")
 
-    monkeypatch.setattr(RememberingSandbox, "run", failing)
+    monkeypatch.setattr(CachedSandbox, "run", failing)
     with pytest.raises(UserError, match=r"cot humaneval qwen-2.5-14B seed 0, item \S+: another verdict: right"):
         replay(bundle, "cot")
 
 
 def test_the_same_run_makes_the_same_bundle(recorded: Path, bundle: Path) -> None:
     assert bundled(recorded, "again.tar").read_bytes() == bundle.read_bytes()
-
-
-def test_what_is_in_a_bundle_does_not_depend_on_who_else_used_the_cache_of_embeddings(
-    tmp_path: Path, recorded: Path, bundle: Path
-) -> None:
-    shutil.copytree(recorded / "results", tmp_path / "results")
-    (cache,) = (tmp_path / "results" / "embeddings").glob(f"*/{BENCHMARK}")
-    files = sorted(cache.glob("*.bin"))
-    (cache / "another-preset.bin").write_bytes(b"".join(file.read_bytes() for file in reversed(files)))
-    for file in files:
-        file.unlink()
-    assert bundled(tmp_path, "b.tar").read_bytes() == bundle.read_bytes()
 
 
 def test_a_bundle_is_unpacked_once(place: Path, bundle: Path) -> None:

@@ -1,0 +1,95 @@
+"""What the cells of a machine would otherwise compute again: sentence embeddings, and how programs end.
+
+One SQLite file a machine, which any number of processes read and write at the same time (WAL mode, so it has to lie on
+a disk of the machine itself). It is a cache: deleting it costs time and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from harness.database import connect, one_line
+from harness.files import writing
+
+Table = Literal["embeddings", "verdicts"]
+
+# That many processes begin with the same new file is over in less.
+_PATIENCE_S = 60.0
+
+
+class Cache:
+    """Bytes by key in two tables. Nothing is opened before the first key is looked for.
+
+    Args:
+        path: The file; made if absent.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._opened: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def get(self, table: Table, key: bytes) -> bytes | None:
+        """Return what is stored under a key, or None.
+
+        Raises:
+            UserError: The file cannot be opened, or is damaged.
+        """
+        with self._one_line():
+            row = self._database.execute(f"SELECT value FROM {table} WHERE key = ?", (key,)).fetchone()  # noqa: S608
+        return None if row is None else row[0]
+
+    def put(self, table: Table, key: bytes, value: bytes) -> None:
+        """Store bytes under a key; any thread may, once a key was looked for.
+
+        Raises:
+            UserError: The disk is full, or the file is damaged.
+        """
+        with self._one_line():
+            self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, value))  # noqa: S608
+
+    def close(self) -> None:
+        """Give the file up; the next key opens it again."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        if self._opened is None:
+            with writing(self.path):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._opened = connect(self.path, writes=True)
+            _use_wal(self._opened)
+            self._opened.execute("PRAGMA synchronous = NORMAL")
+            for table in ("embeddings", "verdicts"):
+                self._opened.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        return self._opened
+
+    def _one_line(self) -> AbstractContextManager[None]:
+        return one_line(self.path, "it is a cache: delete it, which costs time and nothing else")
+
+
+def _use_wal(database: sqlite3.Connection) -> None:
+    """Processes that begin with one new file refuse each other this at once, however patient they are otherwise."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

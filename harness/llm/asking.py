@@ -1,0 +1,212 @@
+"""Calls to backbones behind servers: their attempts, and what tells a failed call from a server that is gone.
+
+The openai package retries by itself what may pass at once, after as long as the server asks for. Around it tenacity
+retries that for longer, and answers that are no completion. A failed attempt counts against its call where the backbone
+answers others; where it does not, calls wait, and after ten minutes the cell stops with nothing recorded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import aiohttp
+import httpx2
+import openai
+from tenacity import AsyncRetrying, retry_if_exception, wait_exponential_jitter
+
+from harness.concurrency import InFlight
+from harness.errors import UserError
+from harness.llm.attempts import AttemptLog
+from harness.llm.completion import MalformedReplyError, reply_of
+from harness.llm.endpoints import Endpoint
+from harness.llm.request import Message, Reply, Request
+from harness.llm.served import Served
+from harness.llm.servers import Server, find_served, http_client, unreachable, with_cause
+
+logger = logging.getLogger(__name__)
+
+MAX_FAILURES = 12
+# Failed or lost to outages: a call that brings its server down each time is recorded as failed in the end.
+_MAX_ATTEMPTS = 4 * MAX_FAILURES
+FIRST_WAIT_S = 0.5
+MAX_WAIT_S = 30.0
+# After so long without any answer the cell gives up, and goes on from its log when it is started again.
+OUTAGE_S = 600.0
+# For one token; long enough for a server with much to do.
+_PROBE_S = 30.0
+_REFUSES_ALL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
+# Time-out at a proxy, conflict, too early, too much to do: nothing the request could do about it.
+_TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
+
+
+def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog) -> dict[str, ServedBackbone]:
+    """Return what each backbone is asked through; those that name the same URL share its server.
+
+    Args:
+        endpoints: Of each backbone.
+        attempts: Where attempts are noted.
+
+    Raises:
+        UserError: An API key is not set, or the system does not allow so many connections.
+    """
+    entries = {url: endpoint for endpoint in endpoints.values() for url in endpoint.urls}
+    http = http_client(sum(endpoint.max_in_flight for endpoint in entries.values()))
+    servers = {url: Server(url, endpoint, http) for url, endpoint in entries.items()}
+    return {
+        key: ServedBackbone(key, endpoint, [servers[url] for url in endpoint.urls], attempts)
+        for key, endpoint in endpoints.items()
+    }
+
+
+class ServedBackbone:
+    """A backbone behind one or more servers that take turns.
+
+    Args:
+        key: Its key.
+        endpoint: How it is to be asked.
+        servers: Where.
+        attempts: Where attempts are noted.
+    """
+
+    def __init__(self, key: str, endpoint: Endpoint, servers: list[Server], attempts: AttemptLog) -> None:
+        self._key = key
+        self._endpoint = endpoint
+        self._servers = servers
+        self._turns = itertools.cycle(servers)
+        self._attempts = attempts
+        self._answers = 0
+        self._heard = float("-inf")
+        self._is_out = False
+        self._probes: InFlight[bool] = InFlight()
+
+    async def served(self, model: str) -> Served:
+        """Return what the servers agree to serve; those that are down now are not asked again.
+
+        Raises:
+            UserError: None answers; one refuses the key or does not serve the model; or they are not alike.
+        """
+        found, self._servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
+        self._turns = itertools.cycle(self._servers)
+        return found
+
+    async def ask(self, request: Request) -> Reply:
+        """Return the reply to a request, or that it failed for good.
+
+        Raises:
+            UserError: The servers refuse whatever they are asked, or have been gone for too long.
+        """
+        began, failures = time.monotonic(), 0
+
+        async def attempt() -> Reply:
+            nonlocal failures
+            before = self._answers
+            try:
+                return await self._attempt(request)
+            except (openai.APIError, MalformedReplyError) as error:
+                if _may_pass(error):
+                    failures += await self._is_its_own(error, request, before)
+                    if time.monotonic() - max(began, self._heard) >= OUTAGE_S:
+                        raise self._unreachable(error) from error
+                raise
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(_may_pass),
+            wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=MAX_WAIT_S, jitter=FIRST_WAIT_S),
+            stop=lambda state: failures >= MAX_FAILURES or state.attempt_number >= _MAX_ATTEMPTS,
+            reraise=True,
+        )
+        try:
+            return await retrying(attempt)
+        except _REFUSES_ALL as error:
+            raise self._unreachable(error) from error
+        except (openai.APIError, MalformedReplyError) as error:
+            return Reply.failed(request.model, str(error))
+
+    async def close(self) -> None:
+        """Give up all connections."""
+        await self._probes.close()
+        for server in self._servers:
+            await server.client.close()
+
+    async def _attempt(self, request: Request) -> Reply:
+        server = next(self._turns)
+        # Who waits for another attempt is out of here, and keeps nobody from the server.
+        async with server.places:
+            with self._attempts.measure(request.key, server.url):
+                reply = await self._completed(server.client, request, server.names.get(request.model))
+        self._answered()
+        return reply
+
+    async def _completed(self, client: openai.AsyncOpenAI, request: Request, names: Sequence[str] | None) -> Reply:
+        names = names or (request.model,)
+        own, extended = request.fields()
+        try:
+            completion = await client.chat.completions.create(
+                **{**own, "model": names[0]}, extra_body=extended if self._endpoint.extended else None
+            )
+            return reply_of(completion, request, names)
+        except (ValueError, RecursionError) as error:
+            raise MalformedReplyError(f"not JSON: {error}") from error
+        except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+            # What comes through both libraries as it is, such as an answer that is no HTTP.
+            raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
+
+    async def _is_its_own(self, error: BaseException, request: Request, before: int) -> bool:
+        """Whether a failed attempt is the fault of the call; where nobody is answered, it is not.
+
+        Args:
+            error: What it ended in.
+            request: The call.
+            before: Answers of the backbone when the attempt began.
+        """
+        if isinstance(error, MalformedReplyError):
+            return True
+        if isinstance(error, openai.RateLimitError):
+            return False
+        if self._answers > before or await self._probes.share(b"", lambda: self._lives(request)):
+            return True
+        if not self._is_out:
+            self._is_out = True
+            logger.warning(
+                "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
+                *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
+            )
+        return False
+
+    async def _lives(self, request: Request) -> bool:
+        """Whether any server gives one token when it is asked now."""
+        asked = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
+        for server in self._servers:
+            try:
+                client = server.client.with_options(max_retries=0, timeout=_PROBE_S)
+                await self._completed(client, asked, server.names.get(request.model))
+            except (openai.APIError, MalformedReplyError) as error:
+                if _may_pass(error):
+                    continue
+            self._answered()
+            return True
+        return False
+
+    def _answered(self) -> None:
+        self._answers += 1
+        self._heard = time.monotonic()
+        if self._is_out:
+            self._is_out = False
+            logger.warning("%s answers again", self._key)
+
+    def _unreachable(self, error: BaseException) -> UserError:
+        return unreachable(self._key, self._urls, error)
+
+    @property
+    def _urls(self) -> str:
+        return ", ".join(server.url for server in self._servers)
+
+
+def _may_pass(error: BaseException) -> bool:
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code >= 500 or error.status_code in _TRANSIENT_STATUS
+    return isinstance(error, (openai.APIConnectionError, MalformedReplyError))

@@ -1,0 +1,34 @@
+"""Backbones simulated in the process of a cell: no HTTP client is loaded, and replies are those over HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CELL = """
+import sys
+from workflow import cli
+sys.argv = ["gmr", *{words!r}]
+try:
+    cli.main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(sorted({{"openai", "aiohttp", "httpx2", "tenacity"}} & set(sys.modules)))
+"""
+
+
+def test_a_simulated_cell_loads_no_client(tmp_path: Path) -> None:
+    chosen = ["--preset", "smoke", "--set", "benchmarks=[gsm_hard]", "--set", "limit={test: 4}"]
+    cell = ["--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B", "--seed", "0"]
+    (tmp_path / "results").mkdir()
+
+    def gmr(*words: str) -> str:
+        script = CELL.format(words=list(words))
+        run = [sys.executable, "-c", script]
+        return subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True, env=None).stdout
+
+    gmr("data", "--benchmark", "gsm_hard", *chosen)
+    gmr("world", *chosen)
+    assert gmr("cell", *chosen, *cell).splitlines()[-1] == "[]"
+    assert list((tmp_path / "results" / "smoke").rglob("run.json"))

@@ -1,0 +1,118 @@
+"""One cache file a machine: shared by many processes at once, kept through kills, told of when damaged or full."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cache import Cache
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.runner import layout
+
+PROCESS = """
+import hashlib, sys
+from pathlib import Path
+from harness.cache import Cache
+
+path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+with Cache(path) as cache:
+    for number in range(count):
+        for text in (f"{name} {number}", f"all {number}"):
+            key = hashlib.sha256(text.encode()).digest()
+            cache.get("embeddings", key)
+            cache.put("embeddings", key, text.encode() * 100)
+            assert cache.get("embeddings", key) == text.encode() * 100
+            print(key.hex(), flush=True)
+"""
+
+
+def start(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROCESS, str(path), name, str(count)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_what_is_put_is_found_after_reopening_in_its_table_alone(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "cache.sqlite"
+    with Cache(path) as cache:
+        assert not path.parent.exists()
+        assert cache.get("verdicts", b"key") is None
+        cache.put("verdicts", b"key", b"one")
+        cache.put("verdicts", b"key", b"other")
+    with Cache(path) as cache:
+        assert cache.get("verdicts", b"key") == b"other"
+        assert cache.get("embeddings", b"key") is None
+    assert [file.name for file in path.parent.iterdir()] == ["cache.sqlite"]
+
+
+@pytest.mark.parametrize("processes", [8, pytest.param(100, marks=pytest.mark.nightly)])
+def test_many_processes_share_a_new_file_without_an_error(tmp_path: Path, processes: int) -> None:
+    path = tmp_path / "cache.sqlite"
+    started = [start(path, str(number), 25) for number in range(processes)]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    ended = [(process.communicate(), process.returncode) for process in started]
+    assert [said for (_, said), status in ended if status] == []
+    with Cache(path) as cache:
+        assert all(cache.get("embeddings", bytes.fromhex(key)) for (out, _), _ in ended for key in out.split())
+
+
+def test_a_killed_process_loses_nothing_it_had_put(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    process = start(path, "killed", 10**6)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "ready\n"
+    keys = [process.stdout.readline().strip() for _ in range(50)]
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with Cache(path) as cache:
+        assert all(cache.get("embeddings", bytes.fromhex(key)) for key in keys)
+
+
+def test_a_damaged_file_is_one_line_with_the_cure(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    path.write_bytes(b"no database" * 1000)
+    with Cache(path) as cache, pytest.raises(UserError, match=r"cache\.sqlite is damaged .*delete it"):
+        cache.get("embeddings", b"key")
+
+
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path: Path) -> None:
+    with Cache(tmp_path / "cache.sqlite") as cache:
+        assert cache.get("embeddings", b"before") is None
+        cache.put("embeddings", b"before", b"1")
+        (pages,) = cache._database.execute("PRAGMA page_count").fetchone()
+        cache._database.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(UserError, match=r"cannot write .*cache\.sqlite: database or disk is full; free space"):
+            cache.put("embeddings", b"during", b"x" * 100_000)
+        assert cache.get("embeddings", b"before") == b"1"
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with Cache(tmp_path / "file" / "cache.sqlite") as cache, pytest.raises(UserError, match="cannot write"):
+        cache.get("embeddings", b"key")
+
+
+def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "node7")
+    assert layout.cache() == Path("results/cache/node7.sqlite")
+    monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
+    assert layout.cache() == tmp_path / "node7.sqlite"
