@@ -32,7 +32,7 @@ from harness.runner.plan import plan
 from harness.training.loop import CHECKPOINT
 from harness.training.loop import TABLES as TRAINING_TABLES
 from harness.yaml_files import parse
-from workflow.shown import shown
+from workflow.reports import artefacts_of
 
 _MANIFEST = "manifest.json"
 _ANSWERED = ("run.json", *(f"{table}.parquet" for table in TABLES), call_log.CALL_LOG, recorded.FILE)
@@ -63,7 +63,7 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
     files, runs, unfinished = _finished(preset)
-    reports = [one.key for one in map(registry.artefact, shown(preset)) if set(one.inputs(preset)) <= files]
+    reports = [one.key for one in map(registry.artefact, artefacts_of(preset)) if set(one.inputs(preset)) <= files]
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as made:
         # What Snakemake reads in the folder that it is unpacked to.
         chosen, head = Path(made) / "config.yaml", Path(made) / _MANIFEST

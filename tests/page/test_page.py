@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import pytest
-from workflow.shown import shown
+from workflow.reports import artefacts_of
 
 from analysis import page as pages
 from analysis.page import write
@@ -123,7 +123,7 @@ def test_deviations_are_those_of_the_run(text: str) -> None:
 def test_equal_results_make_the_same_bytes(run_folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(run_folder)
     before = [(reports / name).read_bytes() for name in ("index.html", "cells.csv")]
-    write(preset(), shown(preset()))
+    write(preset(), artefacts_of(preset()))
     assert [(reports / name).read_bytes() for name in ("index.html", "cells.csv")] == before
 
 
