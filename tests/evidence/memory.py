@@ -24,7 +24,6 @@ from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
 from harness.llm.attempts import AttemptLog
-from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import simulated
@@ -33,6 +32,7 @@ from harness.llm.served import Served
 from harness.runner.evaluation import evaluate
 from harness.runner.progress import Progress
 from tests.exact import Exact
+from tests.scripted import backbone
 
 QUESTION, REPLY = 500, 1_000
 STEPS = 3
@@ -78,7 +78,7 @@ async def cell(number: int, folder: Path) -> None:
             nothing: dict[str, Any] = {"tools": None, "code_tools": None, "embeddings": None}
             runtime = Runtime(
                 client=client,
-                backbones={"canned": Backbone("canned", MODEL, None, 1, 4096, "Canned.")},
+                backbones={"canned": backbone("canned", 1, MODEL)},
                 benchmark=Exact(),  # type: ignore[arg-type]
                 seed=0,
                 errors=ErrorShare(0.05),

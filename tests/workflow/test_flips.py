@@ -154,12 +154,12 @@ async def test_a_wrong_endpoint_is_one_line_before_any_call(monkeypatch: pytest.
 async def test_a_replay_asks_nobody(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     async with serving(monkeypatch, place, lambda *_: "4", KEYS[0]) as loads:
         with pytest.raises(UserError, match="a recorded run asks no server"):
-            await measure(dataclasses.replace(served_preset(KEYS[0]), recorded=True), REQUESTS)
+            await measure(served_preset(KEYS[0]).model_copy(update={"recorded": True}), REQUESTS)
     assert loads == []
 
 
 async def test_its_calls_are_paid_from_the_budget_of_the_run(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    preset = dataclasses.replace(served_preset(KEYS[0]), budget=config.Budget(calls=7))
+    preset = served_preset(KEYS[0]).model_copy(update={"budget": config.Budget(calls=7)})
     async with serving(monkeypatch, place, lambda *_: "4", KEYS[0]) as loads:
         with pytest.raises(BudgetError, match="7 of 7 calls"):
             await measure(preset, REQUESTS)

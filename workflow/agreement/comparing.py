@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from harness.benchmarks.base import Tools
 from harness.benchmarks.items import Status, Verdict
 from harness.benchmarks.registry import benchmark
+from harness.declarations import Declaration, Text, read
 from harness.errors import UserError
-from harness.yaml_files import read_yaml
 from workflow.agreement.differences import STRING_PAIRS, Class, Difference, Rule, difference
 from workflow.agreement.questions import BENCHMARKS, Questions
 from workflow.agreement.records import Record
@@ -25,19 +26,15 @@ _RULES = {
     "humaneval": (Rule.TESTS,),
     "mbpp": (Rule.TESTS,),
 }
-_ENTRY = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["right", "reason"],
-    "properties": {"right": {"enum": ["ours", "upstream", "neither"]}, "reason": {"type": "string", "minLength": 1}},
-}
-_SCHEMA = {
-    "type": "object",
-    "additionalProperties": {
-        "type": "object",
-        "additionalProperties": {"type": "object", "additionalProperties": _ENTRY},
-    },
-}
+
+
+class Reviewed(Declaration):
+    """Who is right where the rules differ, and why."""
+
+    right: Literal["ours", "upstream", "neither"]
+    reason: Text
+
+
 _RIGHT = {"ours": Class.OURS, "upstream": Class.UPSTREAM, "neither": Class.AMBIGUOUS}
 
 
@@ -71,7 +68,7 @@ class Comparison:
         """Who is right where the verdicts disagree, and why: by the reviewed records, else by the difference."""
         known = _reviewed().get(self.record.file, {}).get(self.rule, {}).get(self.record.key)
         if known:
-            return _RIGHT[known["right"]], known["reason"]
+            return _RIGHT[known.right], known.reason
         if self.difference:
             return self.difference.right, f"upstream {self.difference.words}"
         return Class.AMBIGUOUS, "not reviewed"
@@ -107,6 +104,6 @@ def _verdict(rule: Rule, verdict: Verdict) -> bool | None:
 
 
 @functools.cache
-def _reviewed() -> dict[str, dict[str, dict[str, dict[str, str]]]]:
-    reviewed: dict[str, dict[str, dict[str, dict[str, str]]]] = read_yaml(REVIEWED, _SCHEMA)
+def _reviewed() -> dict[str, dict[str, dict[str, Reviewed]]]:
+    reviewed: dict[str, dict[str, dict[str, Reviewed]]] = read(REVIEWED, dict[str, dict[str, dict[str, Reviewed]]])
     return reviewed

@@ -14,7 +14,7 @@ rule search_history:
     params:
         backbones=backbones_of,
         cells=lambda wildcards: len(searches.folders(PRESETS[wildcards.preset])),
-        code=code_of_report(["analysis.search_history"], "analysis/schemas"),
+        code=code_of_report(["analysis.search_history"]),
     shell:
         "gmr --log {log} search-history --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

@@ -23,7 +23,6 @@ rule learning:
         code=code_of_report(
             ["analysis.learning.report", "analysis.learning.files"],
             "config/studies",
-            "analysis/schemas",
         ),
     shell:
         "gmr --log {log} learning --preset {wildcards.preset}"

@@ -58,7 +58,7 @@ class Client:
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """A cell whose questions need no program, to be run where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
-    for room in ("opening", "anew"):
+    for room in ("runner.setup", "anew"):
         monkeypatch.setattr(f"harness.{room}.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
