@@ -95,11 +95,9 @@ def _outcome(world: World, watched: Sequence[Conclusion]) -> Outcome:
             f"{cells[0].folder} is of preset {cells[0].run.preset!r}, expected {world.preset!r}; run the cell again"
         )
     measured = measure(cells)
-    pairs = {(one.first, one.second) for one in watched}
+    pairs = {one.keys for one in watched}
     compared = {pair: compare(measured[pair[0]], measured[pair[1]]) for pair in sorted(pairs)}
-    findings = [
-        Finding(one, measured[one.first], measured[one.second], compared[one.first, one.second]) for one in watched
-    ]
+    findings = [Finding(one, measured[one.keys[0]], measured[one.keys[1]], compared[one.keys]) for one in watched]
     return Outcome(world, cells, tuple(findings))
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
-import yaml
+from annotated_types import MinLen
+from pydantic import AfterValidator, Field, PlainValidator, PositiveFloat, Strict, model_validator
 
-from analysis.schema import check
-from harness.errors import UserError
+from harness.declarations import Declaration, Many, Percentage, Text, read
 from harness.files import ROOT
 
 PATH = ROOT / "config" / "published.yaml"
@@ -33,8 +33,31 @@ class Fit(enum.StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedAccuracy:
+def _count(text: object) -> Count:
+    found = re.fullmatch(r"([0-9]+)/([1-9][0-9]*)", text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError(f"{text!r} should be correct answers out of all, such as 43/50")
+    return Count(int(found[1]), int(found[2]))
+
+
+def _of_known_measures(values: Mapping[str, float]) -> Mapping[str, float]:
+    for measure, value in values.items():
+        if measure not in (*_PERCENTAGES, *_AMOUNTS):
+            raise ValueError(f"unknown measure {measure!r}; known: {', '.join((*_PERCENTAGES, *_AMOUNTS))}")
+        if not (0 <= value <= 100 if measure in _PERCENTAGES else value > 0):
+            raise ValueError(
+                f"{measure}: {value} should be {'from 0 to 100' if measure in _PERCENTAGES else 'above 0'}"
+            )
+    return values
+
+
+_PERCENTAGES = ("accuracy", "mean", "highest", "lowest", "write_rate", *(f"retrieved_{n}" for n in range(1, 6)))
+_AMOUNTS = ("cost", "pflops", "seconds", "sd", "depth", "steps")
+_Count = Annotated[Count, PlainValidator(_count)]
+_Measures = Annotated[Mapping[str, float], MinLen(1), AfterValidator(_of_known_measures)]
+
+
+class PublishedAccuracy(Declaration):
     """One accuracy of the main table.
 
     Attributes:
@@ -44,14 +67,19 @@ class PublishedAccuracy:
         near: The closest plausible ``k/n`` where none fits.
     """
 
-    percent: float
-    fit: Fit
-    counts: tuple[Count, ...]
-    near: Count | None
+    percent: Percentage = Field(alias="accuracy")
+    fit: Annotated[Fit, Strict(False)]
+    counts: Many[_Count] = ()
+    near: _Count | None = None
+
+    @model_validator(mode="after")
+    def _explained(self) -> Self:
+        if (self.fit is Fit.NONE, self.fit is Fit.NONE) != (self.near is not None, not self.counts):
+            raise ValueError(f"fit {self.fit} goes with {'`near` alone' if self.fit is Fit.NONE else '`counts` alone'}")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedMethod:
+class PublishedMethod(Declaration):
     """What the paper says of a method.
 
     Attributes:
@@ -61,43 +89,39 @@ class PublishedMethod:
         routing: Whether it routes over the pool of backbones (column "Rout.").
     """
 
-    title: str
-    family: str
+    title: Text
+    family: Text
     multi_agent: bool
     routing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRow:
+class PublishedRow(Declaration):
     """One row of the main table: accuracies by benchmark key and their average, all in percent."""
 
     method: str
     backbone: str
     accuracies: Mapping[str, PublishedAccuracy]
-    average: float
+    average: Percentage
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedCost:
+class PublishedCost(Declaration):
     """One row of a cost table: accuracy in percent, cost as the total over the test set."""
 
     method: str
     backbone: str
-    accuracy: float
-    cost: float
+    accuracy: Percentage
+    cost: PositiveFloat
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Declaration):
     """Size of a backbone in billions of parameters, and its prices for a million tokens in the paper's unit."""
 
-    size: float
-    input: float
-    output: float
+    size: PositiveFloat
+    input: PositiveFloat
+    output: PositiveFloat
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Declaration):
     """Everything this project takes from the paper's result tables.
 
     Attributes:
@@ -110,12 +134,12 @@ class Published:
         prices: The price table, by backbone.
     """
 
-    benchmarks: Mapping[str, str]
-    backbones: Mapping[str, str]
+    benchmarks: Mapping[str, Text]
+    backbones: Mapping[str, Text]
     methods: Mapping[str, PublishedMethod]
-    rows: tuple[PublishedRow, ...]
-    costs: Mapping[str, tuple[PublishedCost, ...]]
-    further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+    rows: Annotated[Many[PublishedRow], MinLen(1)] = Field(alias="main")
+    costs: Mapping[str, Many[PublishedCost]]
+    further: Mapping[str, Mapping[str, Mapping[str, _Measures]]]
     prices: Mapping[str, Price]
 
     def at(self, table: str, method: str, benchmark: str, measure: str) -> float | None:
@@ -126,68 +150,41 @@ class Published:
         """
         return self.further[table].get(method, {}).get(benchmark, {}).get(measure)
 
+    @model_validator(mode="after")
+    def _names_and_rows(self) -> Self:
+        """Every name is declared, every row stands once and has every column."""
+        for row in self.rows:
+            if row.accuracies.keys() != self.benchmarks.keys():
+                raise ValueError(
+                    f"{row.method} with {row.backbone} has accuracies for {', '.join(row.accuracies)}; expected one "
+                    f"for each of {', '.join(self.benchmarks)}; add or remove the difference"
+                )
+        self._check_rows("main", self.rows)
+        for benchmark, rows in self.costs.items():
+            if benchmark not in self.benchmarks:
+                raise ValueError(f"costs of {benchmark!r}, which benchmarks does not list; add it there")
+            self._check_rows(f"costs of {benchmark}", rows)
+        return self
 
+    def _check_rows(self, table: str, rows: Iterable[PublishedRow | PublishedCost]) -> None:
+        seen: set[tuple[str, str]] = set()
+        for row in rows:
+            if row.method not in self.methods or row.backbone not in self.backbones:
+                raise ValueError(
+                    f"{table}: {row.method} with {row.backbone} names a method or backbone that is not declared; "
+                    "declare it at the top of the file"
+                )
+            if (row.method, row.backbone) in seen:
+                raise ValueError(f"{table}: {row.method} with {row.backbone} stands twice; keep one of them")
+            seen.add((row.method, row.backbone))
+
+
+@cache
 def load(path: Path = PATH) -> Published:
     """Read the published numbers.
 
     Raises:
         UserError: On any slip of the file: an unknown key, a missing column, a name declared nowhere, a row twice.
     """
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    check(document, "published", path)
-    published = Published(
-        benchmarks=document["benchmarks"],
-        backbones=document["backbones"],
-        methods={key: PublishedMethod(**method) for key, method in document["methods"].items()},
-        rows=tuple(_row(row) for row in document["main"]),
-        costs={key: tuple(PublishedCost(**row) for row in rows) for key, rows in document["costs"].items()},
-        further=document["further"],
-        prices={key: Price(**price) for key, price in document["prices"].items()},
-    )
-    _check_names(published, path)
+    published: Published = read(path, Published)
     return published
-
-
-def _row(row: Mapping[str, Any]) -> PublishedRow:
-    accuracies = {key: _accuracy(cell) for key, cell in row["accuracies"].items()}
-    return PublishedRow(row["method"], row["backbone"], accuracies, row["average"])
-
-
-def _accuracy(cell: Mapping[str, Any]) -> PublishedAccuracy:
-    counts = tuple(_count(text) for text in cell.get("counts", ()))
-    near = _count(cell["near"]) if "near" in cell else None
-    return PublishedAccuracy(cell["accuracy"], Fit(cell["fit"]), counts, near)
-
-
-def _count(text: str) -> Count:
-    k, n = text.split("/")
-    return Count(int(k), int(n))
-
-
-def _check_names(published: Published, path: Path) -> None:
-    """What a schema cannot say: every name is declared, every row stands once and has every column."""
-    benchmarks = list(published.benchmarks)
-    for row in published.rows:
-        if sorted(row.accuracies) != sorted(benchmarks):
-            raise UserError(
-                f"{path}: {row.method} with {row.backbone} has accuracies for {', '.join(row.accuracies)}; "
-                f"expected one for each of {', '.join(benchmarks)}; add or remove the difference"
-            )
-    _check_rows(published, path, "main", published.rows)
-    for benchmark, rows in published.costs.items():
-        if benchmark not in published.benchmarks:
-            raise UserError(f"{path}: costs of {benchmark!r}, which benchmarks does not list; add it there")
-        _check_rows(published, path, f"costs of {benchmark}", rows)
-
-
-def _check_rows(published: Published, path: Path, table: str, rows: Iterable[PublishedRow | PublishedCost]) -> None:
-    keys = [(row.method, row.backbone) for row in rows]
-    for method, backbone in keys:
-        if method not in published.methods or backbone not in published.backbones:
-            raise UserError(
-                f"{path}: {table}: {method} with {backbone} names a method or backbone that is not declared; "
-                "declare it at the top of the file"
-            )
-    twice = [key for key, times in Counter(keys).items() if times > 1]
-    if twice:
-        raise UserError(f"{path}: {table}: {twice[0][0]} with {twice[0][1]} stands twice; keep one of them")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import MinLen
+from pydantic import Field, NonNegativeInt
 
 from analysis.code import code_of_report
 from analysis.sensitivity import plan
 from analysis.source import Source
+from harness.declarations import Declaration, Distinct, Many, read_entries
 from harness.errors import UserError, unknown
-from harness.files import ROOT, source_of
+from harness.files import source_of
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
-from harness.yaml_files import parse, read_yaml
 
 if TYPE_CHECKING:
     from analysis.figures import Figure
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md", "html"), "figure": ("pdf", "png", "svg", "csv")}
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Declaration):
     """Some cells of a preset; what is not named is what the preset has.
 
     Attributes:
@@ -36,14 +37,14 @@ class Selection:
         seeds: Training seeds; ``None`` for those of the preset.
     """
 
-    methods: tuple[str, ...] | None = None
-    benchmarks: tuple[str, ...] | None = None
-    backbones: tuple[str, ...] | None = None
-    seeds: tuple[int, ...] | None = None
+    methods: Distinct[str] | None = None
+    benchmarks: Distinct[str] | None = None
+    backbones: Distinct[str] | None = None
+    seeds: Distinct[NonNegativeInt] | None = None
 
-    def cells(self, preset: Preset, root: Path = ROOT) -> list[Cell]:
+    def cells(self, preset: Preset) -> list[Cell]:
         """The cells, in the order of methods, rows, benchmarks, seeds."""
-        entries = config.methods(root)
+        entries = config.methods()
         seeds = preset.seeds if self.seeds is None else self.seeds
         return [
             Cell(method, benchmark, row, seed)
@@ -56,8 +57,7 @@ class Selection:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Artefact:
+class Artefact(Declaration):
     """One entry of ``config/artefacts.yaml``.
 
     Attributes:
@@ -71,27 +71,27 @@ class Artefact:
         options: What its module is told.
     """
 
-    key: str
+    key: Annotated[str, Field(pattern="^([a-z0-9_]+/)?[a-z0-9_]+$")]
     module: str
-    kind: str
-    cells: tuple[Selection, ...] = ()
-    timings: tuple[Selection, ...] = ()
+    kind: Literal["table", "figure"]
+    cells: Annotated[Many[Selection], MinLen(1)] = ()
+    timings: Annotated[Many[Selection], MinLen(1)] = ()
     data: bool = False
     worlds: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
 
     @property
     def files(self) -> list[str]:
         """Names of its files below the folder of a preset."""
         return [f"{self.key}.{ending}" for ending in ENDINGS[self.kind]]
 
-    def cells_of(self, preset: Preset, root: Path = ROOT) -> list[Cell]:
+    def cells_of(self, preset: Preset) -> list[Cell]:
         """Its cells within a preset; none where the preset has none of its benchmarks."""
-        return _distinct(cell for selection in self.cells for cell in selection.cells(preset, root))
+        return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
-    def timings_of(self, preset: Preset, root: Path = ROOT) -> list[Cell]:
+    def timings_of(self, preset: Preset) -> list[Cell]:
         """The cells that are timed for it, one seed each."""
-        found = _distinct(cell for selection in self.timings for cell in selection.cells(preset, root))
+        found = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
         return [cell for cell in found if cell.seed == min(one.seed for one in found)]
 
     def applies_to(self, preset: Preset) -> bool:
@@ -143,7 +143,7 @@ class Artefact:
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
         writer = {"table": "analysis.render", "figure": "analysis.figures"}[self.kind]
-        return code_of_report([self.module, writer], "config/published.yaml", "analysis/schemas", *self._reads())
+        return code_of_report([self.module, writer], "config/published.yaml", *self._reads())
 
     def _reads(self) -> list[str]:
         """What it reads of the configuration beside its cells."""
@@ -169,16 +169,22 @@ class Artefact:
 
 
 @cache
-def artefacts(root: Path = ROOT) -> dict[str, Artefact]:
+def artefacts() -> Mapping[str, Artefact]:
     """Every artefact, by key.
 
     Raises:
         UserError: The file has a slip, or names a method or module that does not exist.
     """
-    schema = parse(ROOT / "workflow" / "schemas" / "artefacts.schema.yaml")
-    return {
-        key: _artefact(key, entry, root) for key, entry in read_yaml(root / "config" / "artefacts.yaml", schema).items()
-    }
+    path = config.FOLDER / "artefacts.yaml"
+    entries = read_entries(path, Artefact)
+    known = config.methods()
+    for one in entries.values():
+        for method in [name for selection in (*one.cells, *one.timings) for name in selection.methods or ()]:
+            if method not in known:
+                raise unknown("method", method, known, f"config/methods.yaml; named by artefact {one.key}")
+        if source_of(one.module) is None:
+            raise UserError(f"config/artefacts.yaml names the module {one.module!r}, which cannot be found")
+    return entries
 
 
 def artefact(key: str) -> Artefact:
@@ -201,22 +207,6 @@ def folders() -> list[str]:
 def cells_of(preset: Preset) -> list[Cell]:
     """Every cell that any artefact of a preset is made from."""
     return _distinct(cell for one in artefacts().values() for cell in one.cells_of(preset))
-
-
-def _artefact(key: str, entry: Mapping[str, Any], root: Path) -> Artefact:
-    selections = {name: tuple(map(_selection, entry.get(name, ()))) for name in ("cells", "timings")}
-    known = config.methods(root)
-    for selection in (*selections["cells"], *selections["timings"]):
-        for method in selection.methods or ():
-            if method not in known:
-                raise unknown("method", method, list(known), f"config/methods.yaml; named by artefact {key}")
-    if source_of(entry["module"]) is None:
-        raise UserError(f"config/artefacts.yaml names the module {entry['module']!r}, which cannot be found")
-    return Artefact(key, **{**entry, **selections})
-
-
-def _selection(entry: Mapping[str, Any]) -> Selection:
-    return Selection(**{name: tuple(values) for name, values in entry.items()})
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Required
 
 import orjson
+from pydantic import ConfigDict, PositiveInt
+from typing_extensions import TypedDict
 
-from analysis.schema import check
 from harness.benchmarks.items import Status
+from harness.declarations import Declaration, Many, Text, check
 from harness.errors import UserError
 from harness.runner.config import methods
 
@@ -49,45 +50,55 @@ def outcome(status: Status, correct: bool) -> str:
     return "right" if correct else "wrong"
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(Declaration, extra="ignore"):
     """The questions a cell was measured on: where they came from and what identifies them."""
 
     source: str
     splits: str
-    checksum: str
-    split_checksum: str
-    n_test: int
+    checksum: Text
+    split_checksum: Text
+    n_test: PositiveInt
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What ``run.json`` says of a cell; see ``schemas/run.schema.yaml``.
+class Identity(TypedDict, total=False):
+    """What a cell knows of a backbone it asked; what the server did not say of itself is ``None``."""
+
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    model: Required[str]
+    served_by: str | None
+    revision: str | None
+    revision_confirmed: bool
+    world: str
+    weights: Text
+
+
+class Run(Declaration, extra="ignore"):
+    """What ``run.json`` says of a cell, as far as a report needs it.
 
     Attributes:
         method_title: As ``config/methods.yaml`` has it now; that of ``run.json`` for a method that is not in there.
         calibrated: The accuracy of this cell was fitted to the paper, so agreeing with the paper is no finding.
         notes: What a reader of a table must know, such as a reduced number of questions, or a training that was
             rewarded by other rules than those that graded the test.
-        backbones: Identity of each backbone: ``"model"``, and where known ``"served_by"``, ``"revision"`` with
-            ``"revision_confirmed"``, of a simulated one ``"world"``, of other weights than the original ``"weights"``.
+        backbones: Identity of each backbone.
     """
 
-    preset: str
-    method: str
-    method_title: str
-    benchmark: str
-    benchmark_title: str
-    backbone: str
+    preset: Text
+    method: Text
+    method_title: Text
+    benchmark: Text
+    benchmark_title: Text
+    backbone: Text
     seed: int
     simulated: bool
     calibrated: bool
-    notes: tuple[str, ...]
+    notes: Many[str]
     data: Data
-    config_hash: str
-    code: str
-    run_id: str
-    backbones: Mapping[str, Mapping[str, Any]]
+    config_hash: Text
+    code: Text
+    run_id: Text
+    backbones: Mapping[str, Identity]
     sandbox: str
     rule_version: str
 
@@ -162,23 +173,16 @@ def _read_run(path: Path) -> Run:
     except orjson.JSONDecodeError as error:
         raise UserError(f"{path}: not JSON ({error}); expected a finished cell; run it again") from error
     version = document.get("schema") if isinstance(document, dict) else None
-    if version != SCHEMA:
+    if version != SCHEMA or version is True:
         raise UserError(
             f"{path}: result schema {version!r}, expected {SCHEMA}; "
             "make the cell again with this version of the suite, or use the version that made it"
         )
-    check(document, "run", path)
-    return _run(document)
-
-
-def _run(document: Mapping[str, Any]) -> Run:
-    """Unknown keys are dropped, and white space in the notes cannot break a line of a table."""
-    known = {field.name: document[field.name] for field in dataclasses.fields(Run)}
-    entry = methods().get(document["method"])
-    known["method_title"] = entry.title if entry else document["method_title"]
-    known["notes"] = tuple(" ".join(note.split()) for note in document["notes"])
-    known["data"] = Data(**{field.name: document["data"][field.name] for field in dataclasses.fields(Data)})
-    return Run(**known)
+    run: Run = check(document, Run, path)
+    entry = methods().get(run.method)
+    # White space in the notes cannot break a line of a table.
+    notes = [" ".join(note.split()) for note in run.notes]
+    return run.model_copy(update={"method_title": entry.title if entry else run.method_title, "notes": tuple(notes)})
 
 
 def _read_items(path: Path) -> Items:

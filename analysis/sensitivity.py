@@ -6,39 +6,42 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from analysis.measures import Key
+from harness.benchmarks import keys
+from harness.declarations import Declaration, Distinct, Text, read
 from harness.errors import unknown
 from harness.files import ROOT
+from harness.llm.backbones import load as load_backbones
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 from harness.simulator.parameters import DEFAULT_FILE, Settings, load_settings
-from harness.yaml_files import parse, read_yaml
 
 PATH = ROOT / "config" / "sensitivity.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusion:
-    """A statement about two rows: the first is more accurate than the second, or costs less.
+class Row(Declaration):
+    """A row of the main table."""
 
-    Attributes:
-        title: Heading of its column.
-        measure: ``accuracy`` or ``cost``.
-        first: What it is about.
-        second: What that is compared with, on the same benchmark.
-    """
+    method: str
+    backbone: str
 
-    title: str
-    measure: str
-    first: Key
-    second: Key
+
+class Conclusion(Declaration):
+    """A statement about two rows on a benchmark: the first is more accurate than the second, or costs less."""
+
+    title: Text
+    measure: Literal["accuracy", "cost"]
+    benchmark: str
+    first: Row
+    second: Row
 
     @property
-    def benchmark(self) -> str:
-        """The benchmark of both rows."""
-        return self.first.benchmark
+    def keys(self) -> tuple[Key, Key]:
+        """Both rows on the benchmark."""
+        first, second = (Key(row.method, row.backbone, self.benchmark) for row in (self.first, self.second))
+        return first, second
 
     def applies_to(self, preset: Preset) -> bool:
         """Whether a preset has the benchmark and the backbones."""
@@ -86,12 +89,12 @@ def plan(preset: Preset, path: Path = PATH) -> list[World]:
     found = conclusions(preset, path)
     if not preset.simulated or preset.simulator or not found:
         return []
-    keys = sorted({key for conclusion in found for key in (conclusion.first, conclusion.second)})
-    cells = tuple(Cell(key.method, key.benchmark, key.backbone, preset.seeds[0]) for key in keys)
+    rows = sorted({key for conclusion in found for key in conclusion.keys})
+    cells = tuple(Cell(key.method, key.benchmark, key.backbone, preset.seeds[0]) for key in rows)
     settings = load_settings()
     changed = [
         World(parameter, _stated(parameter, settings), end, f"{preset.name}@{parameter}={end}", cells)
-        for parameter in _document(path)["parameters"]
+        for parameter in _file(path).parameters
         for end in _ends(parameter, settings, path)
     ]
     return [World("", 0.0, 0.0, preset.name, cells), *changed]
@@ -99,20 +102,23 @@ def plan(preset: Preset, path: Path = PATH) -> list[World]:
 
 def conclusions(preset: Preset, path: Path = PATH) -> list[Conclusion]:
     """The conclusions about rows that a preset has, in the order of the file."""
-    found = [_conclusion(entry) for entry in _document(path)["conclusions"]]
-    return [conclusion for conclusion in found if conclusion.applies_to(preset)]
+    return [conclusion for conclusion in _file(path).conclusions if conclusion.applies_to(preset)]
+
+
+class _File(Declaration):
+    parameters: Distinct[str]
+    conclusions: Distinct[Conclusion]
 
 
 @cache
-def _document(path: Path) -> Any:
-    document = read_yaml(path, parse(ROOT / "workflow" / "schemas" / "sensitivity.schema.yaml"))
-    for entry in document["conclusions"]:
-        rows = [entry["first"], entry["second"]]
-        _check_names("benchmark", [entry["benchmark"]], parse(ROOT / "config" / "benchmarks.yaml"), path)
-        _check_names("method", [row["method"] for row in rows], config.methods(), path)
-        backbones = [*parse(ROOT / "config" / "backbones.yaml"), POOL]
-        _check_names("backbone", [row["backbone"] for row in rows], backbones, path)
-    return document
+def _file(path: Path) -> _File:
+    file: _File = read(path, _File)
+    backbones = [*load_backbones(ROOT / "config" / "backbones.yaml"), POOL]
+    for one in file.conclusions:
+        _check_names("benchmark", [one.benchmark], keys(), path)
+        _check_names("method", [row.method for row in (one.first, one.second)], config.methods(), path)
+        _check_names("backbone", [row.backbone for row in (one.first, one.second)], backbones, path)
+    return file
 
 
 def _check_names(kind: str, names: Iterable[str], known: Iterable[str], path: Path) -> None:
@@ -121,11 +127,6 @@ def _check_names(kind: str, names: Iterable[str], known: Iterable[str], path: Pa
     for name in names:
         if name not in choices:
             raise unknown(kind, name, choices, f"config/{kind}s.yaml; named in {path.name}")
-
-
-def _conclusion(entry: Mapping[str, Any]) -> Conclusion:
-    first, second = (Key(benchmark=entry["benchmark"], **entry[side]) for side in ("first", "second"))
-    return Conclusion(entry["title"], entry["measure"], first, second)
 
 
 def _stated(parameter: str, settings: Settings) -> float:

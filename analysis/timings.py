@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import orjson
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from analysis.measures import Key
 from analysis.provenance import short
 from analysis.results import Cell
-from analysis.schema import check
+from harness.declarations import AsWritten, Declaration, Text, check
 from harness.errors import UserError
 
 SCHEMA = 1
 FILE = "timing.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """What ``timing.json`` says; see ``schemas/timing.schema.yaml``.
+class Timed(Declaration, extra="ignore"):
+    """The cell whose method was timed."""
+
+    run_id: Text
+
+
+class Host(Declaration, extra="ignore"):
+    """Where a timing job ran."""
+
+    platform: Text
+    processors: PositiveInt
+
+
+class Timing(Declaration, extra="ignore"):
+    """What ``timing.json`` says, as far as a report needs it.
 
     Attributes:
         simulated: Whether the servers were modelled, so that their time is, too.
@@ -32,27 +43,33 @@ class Timing:
         calls: Of models, every use of one.
         failed_calls: Those of them that got no reply.
         engine: Settings of the modelled servers; ``None`` where they were real.
-        cell: ``run_id`` of the cell whose method was timed, and what else identifies it.
+        cell: The cell whose method was timed.
         host: Where this ran; not where the backbones were served.
     """
 
     folder: Path
-    preset: str
-    method: str
-    benchmark: str
-    backbone: str
+    preset: Text
+    method: Text
+    benchmark: Text
+    backbone: Text
     seed: int
     simulated: bool
-    n: int
-    seconds: float
-    concurrency: int
-    calls: int
-    failed_calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    engine: Mapping[str, float] | None
-    cell: Mapping[str, Any]
-    host: Mapping[str, Any]
+    n: PositiveInt
+    seconds: PositiveFloat
+    concurrency: PositiveInt
+    calls: NonNegativeInt
+    failed_calls: NonNegativeInt
+    prompt_tokens: NonNegativeInt
+    completion_tokens: NonNegativeInt
+    engine: Mapping[str, Annotated[float, AsWritten]] | None
+    cell: Timed
+    host: Host
+
+    @model_validator(mode="after")
+    def _modelled_where_simulated(self) -> Self:
+        if self.simulated != (self.engine is not None):
+            raise ValueError("the speed is modelled (engine) where, and only where, the backbones are simulated")
+        return self
 
     @property
     def per_query(self) -> float:
@@ -62,7 +79,7 @@ class Timing:
     @property
     def machine(self) -> str:
         """Kind of the machine the method ran on."""
-        return f"{self.host['processors']} processors, {self.host['platform']}"
+        return f"{self.host.processors} processors, {self.host.platform}"
 
 
 def read(folder: Path) -> Timing:
@@ -83,9 +100,8 @@ def read(folder: Path) -> Timing:
         raise UserError(
             f"{path}: timing schema {version!r}, expected {SCHEMA}; run the job again with this version of the suite"
         )
-    check(document, "timing", path)
-    known = {field.name: document[field.name] for field in dataclasses.fields(Timing) if field.name != "folder"}
-    return Timing(folder=folder, **known)
+    timing: Timing = check({**document, "folder": folder}, Timing, path)
+    return timing
 
 
 def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Timing]:
@@ -101,9 +117,9 @@ def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Ti
     timings = sorted(map(read, folders), key=lambda one: (one.benchmark, one.method, one.backbone, one.seed))
     run_ids = {_job(cell.run): cell.run.run_id for cell in cells}
     for timing in timings:
-        if run_ids.get(_job(timing)) != timing.cell["run_id"]:
+        if run_ids.get(_job(timing)) != timing.cell.run_id:
             raise UserError(
-                f"{timing.folder}: the timing of run {short(timing.cell['run_id'])}, which is none of the cells shown "
+                f"{timing.folder}: the timing of run {short(timing.cell.run_id)}, which is none of the cells shown "
                 "with it; time the cell again"
             )
     _check_comparable(timings)

@@ -7,11 +7,12 @@ published costs leave no room for either (docs/deviations.md, D-BASE-1).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
+from harness.declarations import Declaration
 from harness.runner.method import Setting
 
 Style = Literal["step_by_step", "complex"]
@@ -25,8 +26,7 @@ INSTRUCTIONS: dict[Style, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Declaration):
     """What distinguishes the two methods.
 
     Attributes:
@@ -34,10 +34,6 @@ class Config:
     """
 
     style: Style
-
-    def __post_init__(self) -> None:
-        if self.style not in get_args(Style):
-            raise ValueError(f"style is {self.style!r}; choose one of {', '.join(get_args(Style))}")
 
 
 @dataclass(frozen=True)

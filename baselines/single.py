@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
+from harness.declarations import Declaration
 from harness.runner.method import Setting
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Declaration):
     """Single LLM has nothing to set."""
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from harness.checks import check_choice, check_epochs, check_flag, check_number, check_whole, is_whole
+from annotated_types import MinLen
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+
+from harness.declarations import Declaration
+from harness.runner.method import ByBenchmark
 
 Score = Literal["dot", "cosine"]
 Decode = Literal["sample", "greedy"]
@@ -15,18 +18,8 @@ RewardCost = Literal["steps", "all"]
 RolePool = Literal["all", "domain"]
 VaeKL = Literal["sum", "mean"]
 
-_CHOICES: Mapping[str, Any] = {
-    "score": Score,
-    "decode": Decode,
-    "empty_memory": EmptyMemory,
-    "reward_cost": RewardCost,
-    "role_pool": RolePool,
-    "vae_kl": VaeKL,
-}
 
-
-@dataclass(frozen=True)
-class Config:
+class Config(Declaration):
     """The settings of Gated-Memory Routing, with the paper's values where it gives them (Implementation Details).
 
     The five switches named after modules are the ablations: a module that is off draws nothing and adds neither
@@ -57,15 +50,15 @@ class Config:
         reward_cost: Which calls the utility charges: those of the ``steps``, or ``all`` with the aggregation (D-GMR-7).
     """
 
-    epochs: Mapping[str, int]
-    batch: int = 16
-    group: int = 6
-    max_depth: int = 6
-    lambda_c: float = 20.0
-    lr: float = 0.01
-    vae_weight: float = 0.001
+    epochs: ByBenchmark[NonNegativeInt]
+    batch: PositiveInt = 16
+    group: PositiveInt = 6
+    max_depth: PositiveInt = 6
+    lambda_c: NonNegativeFloat = 20.0
+    lr: NonNegativeFloat = 0.01
+    vae_weight: NonNegativeFloat = 0.001
     vae_kl: VaeKL = "sum"
-    entropy_weight: float = 0.01
+    entropy_weight: NonNegativeFloat = 0.01
     halting_bias: float = -1.1
     score: Score = "dot"
     role_allocator: bool = True
@@ -74,28 +67,13 @@ class Config:
     write_gate: bool = True
     halting: bool = True
     role_pool: RolePool = "all"
-    role_subset: Mapping[str, int] | None = None
+    role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
     decode: Decode = "sample"
     empty_memory: EmptyMemory = "note"
     reward_cost: RewardCost = "steps"
 
-    def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            check_choice(name, getattr(self, name), choices)
-        for name in ("batch", "group", "max_depth"):
-            check_whole(name, getattr(self, name), 1)
-        for name in ("lambda_c", "lr", "vae_weight", "entropy_weight"):
-            check_number(name, getattr(self, name), 0)
-        check_number("halting_bias", self.halting_bias)
-        for name in ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting"):
-            check_flag(name, getattr(self, name))
-        self._check_roles()
-        check_epochs(self.epochs)
-
-    def _check_roles(self) -> None:
-        if self.role_subset is None:
-            return
-        if not self.role_subset or not all(map(is_whole, self.role_subset.values())):
-            raise ValueError(f"role_subset is {self.role_subset!r}; expected a whole number for each domain to keep")
-        if self.role_pool != "all":
+    @model_validator(mode="after")
+    def _role_subset_is_of_all(self) -> Config:
+        if self.role_subset is not None and self.role_pool != "all":
             raise ValueError(f"role_subset draws from all roles, so role_pool cannot be {self.role_pool!r} beside it")
+        return self

@@ -13,25 +13,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from annotated_types import Len
+from pydantic import PositiveFloat
 
 from analysis import registry
+from harness import declarations
 from harness.benchmarks.prepare import Prepared, read
+from harness.declarations import Declaration, Many
 from harness.errors import UserError, unknown
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
-from harness.yaml_files import read_yaml
 from workflow.app import Overrides, preset_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 THROUGHPUT = ROOT / "config" / "throughput.yaml"
-_RANGE = {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}, "minItems": 2, "maxItems": 2}
-_RATES = {"properties": {"prefill": _RANGE, "decode": _RANGE}, "required": ["prefill", "decode"]}
-_SCHEMA = {"additionalProperties": {"additionalProperties": {"type": "object", **_RATES}}}
 _USED, _ASKED = ["used", "used_prompt", "used_completion"], ["asked", "prompt", "completion"]
+
+
+class Rates(Declaration):
+    """Tokens a second of one GPU, least and most: ``prefill`` of those read, ``decode`` of those written."""
+
+    prefill: Annotated[Many[PositiveFloat], Len(2, 2)]
+    decode: Annotated[Many[PositiveFloat], Len(2, 2)]
 
 
 def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.DataFrame, list[Cell]]:
@@ -75,7 +82,7 @@ def hours(
     Raises:
         UserError: The table has a slip, or no such GPU or backbone.
     """
-    table: dict[str, dict[str, dict[str, list[float]]]] = read_yaml(path, _SCHEMA)
+    table: dict[str, dict[str, Rates]] = declarations.read(path, dict[str, dict[str, Rates]])
     gpu = gpu or next(iter(table))
     if gpu not in table:
         raise unknown("GPU", gpu, table, str(path))
@@ -83,7 +90,8 @@ def hours(
     for backbone, row in amounts.groupby(level="backbone", sort=False).sum().iterrows():
         if backbone not in table[gpu]:
             raise unknown("backbone", str(backbone), table[gpu], f"{path}, below {gpu}")
-        slow, fast = zip(*(table[gpu][str(backbone)][kind] for kind in ("prefill", "decode")), strict=True)
+        rates = table[gpu][str(backbone)]
+        slow, fast = zip(rates.prefill, rates.decode, strict=True)
         least, most = (row["prompt"] / rate[0] + row["completion"] / rate[1] for rate in (fast, slow))
         found[str(backbone)] = (float(least) / 3600, float(most) / 3600)
     return gpu, found

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.llm.backbones import Backbone
+from harness.llm.backbones import Backbone, Generation
 from harness.llm.request import Reply, Request, Sampling
 from harness.runner.method import Setting
 
@@ -29,11 +29,24 @@ def sampling(request: Request) -> Sampling:
     return Sampling(*(getattr(request, name) for name in Sampling._fields))
 
 
+def backbone(key: str, parameters_b: int = 1, model: str = "", **generation: float) -> Backbone:
+    """A backbone of no consequence."""
+    return Backbone(
+        key=key,
+        model=model or f"org/{key}",
+        revision=None,
+        parameters_b=parameters_b,
+        context_length=4096,
+        description=f"A {key} one.",
+        generation=Generation.model_validate({"temperature": 1.0, **generation}),
+    )
+
+
 def backbones() -> dict[str, Backbone]:
     """Two backbones, one dear and one cheap."""
     return {
-        "small": Backbone("small", "org/small", None, 1, 4096, "A small one.", Sampling(0.6, 0.9)),
-        "large": Backbone("large", "org/large", None, 10, 4096, "A large one.", Sampling(0.7, 0.8, 20, 1.05)),
+        "small": backbone("small", 1, temperature=0.6, top_p=0.9),
+        "large": backbone("large", 10, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.05),
     }
 
 

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from analysis.trajectories import CallTexts, Record, record_of
 from gmr.outlook import Option, Outlook, outlook
@@ -179,9 +179,16 @@ def _plan(restored: Restored, preset: Preset) -> Plan:
     key = setting.benchmark
     cell = Cell(facts["method"], key, setting.backbone, setting.seed)
     return Plan(
-        preset=replace(preset, backbones=tuple(setting.pool)),
+        preset=preset.model_copy(update={"backbones": tuple(setting.pool)}),
         cell=cell,
-        method=MethodEntry(cell.method, facts["module"], cell.method, (cell.backbone,), True, config=facts["config"]),
+        method=MethodEntry(
+            key=cell.method,
+            module=facts["module"],
+            title=cell.method,
+            rows=(cell.backbone,),
+            trained=True,
+            config=facts["config"],
+        ),
         backbones=setting.pool,
         benchmark=find_benchmark(key),
         data=read(layout.manifest(preset.name, key), layout.items(preset.name, key)),

@@ -9,11 +9,11 @@ from analysis import tables
 from analysis.costs import published_cost
 from analysis.flips import Decision, Finding, Outcome, outcomes
 from analysis.grid import Grid, build_grid
-from analysis.measures import Key
 from analysis.notes import conditions
 from analysis.provenance import provenance
 from analysis.published import load
 from analysis.sensitivity import Conclusion
+from analysis.sensitivity import Row as Side
 from analysis.source import Source
 from analysis.tables import Entry, Group, Row, Table
 from analysis.tidy import exact, identity
@@ -101,7 +101,7 @@ def _end(conclusion: Conclusion, value: float) -> str:
 def _published(grid: Grid, conclusion: Conclusion) -> float | None:
     """The same of the printed values: a difference as a fraction, a ratio of costs by question."""
     lines = {(line.method, line.backbone): line for line in grid.lines}
-    pair = [lines[key.method, key.backbone] for key in (conclusion.first, conclusion.second)]
+    pair = [lines[row.method, row.backbone] for row in (conclusion.first, conclusion.second)]
     if conclusion.measure == "cost":
         costs = [published_cost(grid.published, line, conclusion.benchmark) for line in pair]
         return None if costs[0] is None or costs[1] is None else costs[0] / costs[1]
@@ -200,8 +200,8 @@ def _finding(finding: Finding, base: Finding, printed: float | None) -> dict[str
     }
 
 
-def _row_names(side: str, key: Key) -> dict[str, str]:
-    return {f"{side}_method": key.method, f"{side}_backbone": key.backbone}
+def _row_names(side: str, row: Side) -> dict[str, str]:
+    return {f"{side}_method": row.method, f"{side}_backbone": row.backbone}
 
 
 def _identities(finding: Finding) -> dict[str, str]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from annotated_types import Len, MinLen
+from pydantic import Field, PlainValidator, model_validator
 
 from analysis.claims.language import check as check_expression
 from analysis.claims.vocabulary import FUNCTIONS
-from analysis.schema import check
+from harness.declarations import Declaration, Many, read_entries
 from harness.errors import UserError
-from harness.yaml_files import parse
 
 PATH = Path(__file__).parents[1] / "claims.yaml"
 ROUNDING = "rounding"
@@ -29,8 +31,45 @@ class Bounds:
     closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+def _number(given: Any) -> Number:
+    """A number as it was written, or an expression for one."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        raise ValueError(f"{given!r} should be a number or an expression")
+    return given
+
+
+def _tolerance(given: Any) -> Number:
+    if given != ROUNDING and (isinstance(given, str) or _number(given) < 0):  # type: ignore[operator]
+        raise ValueError(f"{given!r} should be a number of at least 0, or {ROUNDING}")
+    return _number(given)
+
+
+def _value(given: Any) -> Any:
+    """Of a variable, or of several."""
+    if isinstance(given, Mapping) and given:
+        return {name: _number(value) for name, value in given.items()}
+    return _number(given)
+
+
+_Number = Annotated[Number, PlainValidator(_number)]
+_Words = Annotated[str, Field(pattern=r"\S")]
+
+
+class _Holds(Declaration):
+    above: _Number | None = None
+    below: _Number | None = None
+    between: Annotated[Many[_Number], Len(2, 2)] | None = None
+
+
+def _bounds(given: Any) -> Bounds:
+    holds = _Holds.model_validate(given)
+    if len(holds.model_fields_set) != 1:
+        raise ValueError(f"{given!r} should be one of above, below, between")
+    low, high = holds.between or (holds.above, holds.below)
+    return Bounds(low, high, closed=holds.between is not None)
+
+
+class Claim(Declaration):
     """One statement; every expression is in the language of :mod:`analysis.claims.language`.
 
     Attributes:
@@ -50,19 +89,32 @@ class Claim:
         note: What a reader of a verdict must know.
     """
 
-    key: str
-    section: str
-    place: str
-    says: str
-    quantity: str
-    published: str
-    unit: str
-    stated: Number | None = None
-    tolerance: Number = 0.0
-    holds: Bounds | None = None
+    key: Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
+    section: _Words
+    place: _Words
+    says: _Words
+    quantity: _Words
+    published: _Words = Field(default_factory=lambda data: data["quantity"])
+    unit: Literal["points", "%", "ratio", "margin", "price", "steps", "nats", "roles", "correlation"]
+    stated: _Number | None = None
+    tolerance: Annotated[Number, PlainValidator(_tolerance)] = 0.0
+    holds: Annotated[Bounds, PlainValidator(_bounds)] | None = None
     exact: bool = False
-    over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    note: str = ""
+    over: Mapping[
+        Annotated[str, Field(pattern="^[a-z][a-z_]*$")],
+        Annotated[Many[Annotated[Any, PlainValidator(_value)]], MinLen(1)],
+    ] = {}
+    note: _Words = ""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.stated is None and self.holds is None:
+            raise ValueError("neither `stated` nor `holds`; say what must be true of it")
+        if "tolerance" in self.model_fields_set and self.stated is None:
+            raise ValueError("`tolerance` is of `stated`, which is missing; add it")
+        if "exact" in self.model_fields_set and not (self.exact and self.holds):
+            raise ValueError("`exact` can only be true, and only beside `holds`; leave it out")
+        return self
 
     def parts(self) -> Iterator[Variables]:
         """The variables of each part; one part without any where there is no ``over``."""
@@ -74,28 +126,13 @@ def load(path: Path = PATH) -> tuple[Claim, ...]:
     """Read every claim, in the order of the file.
 
     Raises:
-        UserError: The file breaks its schema, names a claim twice, or has an expression that cannot be evaluated.
+        UserError: The file has a slip, names a claim twice, or has an expression that cannot be evaluated.
     """
-    document = parse(path)
-    check(document, "claims", path)
-    claims = tuple(_claim(key, entry) for key, entry in document.items())
+    claims = tuple(read_entries(path, Claim).values())
     for claim in claims:
         for variables in claim.parts():
             _check(claim, variables, path)
     return claims
-
-
-def _claim(key: str, entry: Mapping[str, Any]) -> Claim:
-    rest = {name: value for name, value in entry.items() if name != "holds"}
-    bounds = _bounds(entry["holds"]) if "holds" in entry else None
-    return Claim(key=key, holds=bounds, **{"published": entry["quantity"], **rest})
-
-
-def _bounds(entry: Mapping[str, Any]) -> Bounds:
-    if "between" in entry:
-        low, high = entry["between"]
-        return Bounds(low, high, closed=True)
-    return Bounds(low=entry.get("above"), high=entry.get("below"))
 
 
 def _bound(variables: Variables) -> Variables:
@@ -107,8 +144,6 @@ def _bound(variables: Variables) -> Variables:
 
 
 def _check(claim: Claim, variables: Variables, path: Path) -> None:
-    if claim.stated is None and claim.holds is None:
-        raise UserError(f"{path}: claim {claim.key} has neither `stated` nor `holds`; say what must be true of it")
     ends = (claim.holds.low, claim.holds.high) if claim.holds else ()
     for text in (claim.quantity, claim.published, claim.stated, *ends):
         if isinstance(text, str):

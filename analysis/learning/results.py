@@ -11,7 +11,7 @@ from analysis.learning.study import Study
 from analysis.results import Cell
 from analysis.traces import read_table, updates
 from harness.errors import UserError
-from harness.runner.config import POOL
+from harness.runner.config import POOL, methods
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def _benchmarks(cells: Sequence[Cell]) -> list[str]:
 
 def _column(cells: Sequence[Cell], study: Study) -> Column:
     learned: dict[Row, dict[int, Learned]] = {}
-    place = {method: number for number, method in enumerate(study.methods)}
+    place = {method: number for number, method in enumerate(methods())}
     for cell in sorted(cells, key=lambda cell: (place.get(cell.run.method, len(place)), _row(cell), cell.run.seed)):
         if (cell.folder / _TRAINING).is_file():
             learned.setdefault(_row(cell), {})[cell.run.seed] = _learned(cell, study)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from analysis.learning.measures import MEASURES
-from analysis.schema import check
+from harness.declarations import Declaration, Distinct, Many, Text, read
 from harness.errors import UserError, unknown
 from harness.files import ROOT
 from harness.runner import config
-from harness.yaml_files import parse
 
 FOLDER = ROOT / "config" / "studies"
 PATH = FOLDER / "learning.yaml"
@@ -21,8 +20,7 @@ BEST_SINGLE = "best_single"
 RANDOM = "random_same_depth"
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
+class Contrast(Declaration):
     """One question of the study: method ``a`` minus ``b``, by each of some measures on each of some benchmarks.
 
     Attributes:
@@ -30,20 +28,18 @@ class Contrast:
         b: Key of a method, :data:`BEST_SINGLE` or :data:`RANDOM`.
     """
 
-    name: str
-    asks: str
+    name: Annotated[str, Field(pattern="^[a-z0-9_]+$")]
+    asks: Text
     a: str
     b: str
-    measures: tuple[str, ...]
-    benchmarks: tuple[str, ...]
+    measures: Distinct[str]
+    benchmarks: Distinct[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+class Study(Declaration):
     """The whole declaration.
 
     Attributes:
-        methods: Keys of the methods there are, in the order in which a report lists them.
         cost_weight: λ_c of the utility in every row, so that rows can be compared.
         contrasts: The questions.
         own_utility: What the methods maximise, in words; a reader of their own utilities needs them.
@@ -54,15 +50,14 @@ class Study:
         random: Routers that choose uniformly, each with a fixed depth; may be none.
     """
 
-    methods: tuple[str, ...]
-    cost_weight: float
-    contrasts: tuple[Contrast, ...]
-    own_utility: str = ""
-    collapsed_entropy: float | None = None
+    cost_weight: NonNegativeFloat
+    contrasts: Many[Contrast]
+    own_utility: Text = ""
+    collapsed_entropy: PositiveFloat | None = None
     single: str | None = None
     trained: str | None = None
     untrained: str | None = None
-    random: tuple[str, ...] = ()
+    random: Distinct[str] = ()
 
 
 def path_of(preset: str) -> Path:
@@ -78,30 +73,22 @@ def load(path: Path = PATH) -> Study:
         UserError: It breaks its schema, names a method or a measure that does not exist, or a contrast twice, or a
             contrast needs what the declaration leaves out.
     """
-    document = parse(path)
-    check(document, "learning", path)
-    contrasts = tuple(_contrast(entry) for entry in document.pop("contrasts"))
-    fields = {**document, "random": tuple(document.get("random", ()))}
-    study = Study(methods=tuple(config.methods()), contrasts=contrasts, **fields)
+    study: Study = read(path, Study)
     _check_names(study, path)
     for one in study.contrasts:
         _check_given(one, study, path)
     return study
 
 
-def _contrast(entry: Mapping[str, Any]) -> Contrast:
-    lists = {key: tuple(entry[key]) for key in ("measures", "benchmarks")}
-    return Contrast(**{**entry, **lists})
-
-
 def _check_names(study: Study, path: Path) -> None:
     own = [method for method in (study.single, study.trained, study.untrained, *study.random) if method is not None]
+    methods = config.methods()
     for method in [*own, *(one.a for one in study.contrasts)]:
-        if method not in study.methods:
-            raise unknown("method", method, study.methods, f"config/methods.yaml; named in {path}")
+        if method not in methods:
+            raise unknown("method", method, methods, f"config/methods.yaml; named in {path}")
     for one in study.contrasts:
-        if one.b not in (*study.methods, BEST_SINGLE, RANDOM):
-            raise unknown("method", one.b, (*study.methods, BEST_SINGLE, RANDOM), f"config/methods.yaml or {path}")
+        if one.b not in (*methods, BEST_SINGLE, RANDOM):
+            raise unknown("method", one.b, (*methods, BEST_SINGLE, RANDOM), f"config/methods.yaml or {path}")
         for measure in one.measures:
             if measure not in MEASURES:
                 raise unknown("measure", measure, MEASURES, f"analysis/learning/measures.py; named in {path}")

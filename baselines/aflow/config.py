@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from harness.checks import check_number, check_whole
+from harness.declarations import Declaration, Share
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Declaration):
     """The settings of AFlow, with the values of its authors' code.
 
     Attributes:
@@ -21,19 +20,8 @@ class Config:
     """
 
     optimizer: str | None = None
-    max_rounds: int = 20
-    sample: int = 4
-    uniform_share: float = 0.3
-    sharpness: float = 0.2
-    patience: int = 5
-
-    def __post_init__(self) -> None:
-        if not (self.optimizer is None or isinstance(self.optimizer, str)):
-            raise ValueError(f"optimizer is {self.optimizer!r}; expected the key of a backbone, or null")
-        check_whole("max_rounds", self.max_rounds, 0)
-        for name in ("sample", "patience"):
-            check_whole(name, getattr(self, name), 1)
-        for name in ("uniform_share", "sharpness"):
-            check_number(name, getattr(self, name), 0)
-        if self.uniform_share > 1:
-            raise ValueError(f"uniform_share is {self.uniform_share!r}; expected a share between 0 and 1")
+    max_rounds: NonNegativeInt = 20
+    sample: PositiveInt = 4
+    uniform_share: Share = 0.3
+    sharpness: NonNegativeFloat = 0.2
+    patience: PositiveInt = 5

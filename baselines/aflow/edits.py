@@ -23,7 +23,6 @@ from baselines.aflow.workflow import (
     check,
     node_of,
 )
-from harness.checks import is_whole
 
 Kind = Literal["add", "replace", "remove"]
 _FIELDS: Mapping[str, frozenset[str]] = {
@@ -62,9 +61,9 @@ def edit_of(document: Any) -> Edit:
     if set(document) != _FIELDS[kind]:
         raise InvalidWorkflowError(f"an edit of kind {kind} has the fields {', '.join(sorted(_FIELDS[kind]))}")
     if kind == "add":
-        if not is_whole(document["at"]):
+        if type(document["at"]) is not int:
             raise InvalidWorkflowError("at is a whole number")
-        return Edit(kind, at=int(document["at"]), node=node_of(document["node"]))
+        return Edit(kind, at=document["at"], node=node_of(document["node"]))
     if not isinstance(document["id"], str):
         raise InvalidWorkflowError("id is the name of a node")
     return Edit(kind, id=document["id"], node=node_of(document["node"]) if kind == "replace" else None)

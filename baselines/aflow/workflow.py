@@ -14,7 +14,6 @@ from typing import Any, Literal, get_args
 import orjson
 
 from baselines.aflow.catalogue import START, offered
-from harness.checks import is_whole
 
 Status = Literal["failed", "passed"]
 
@@ -170,9 +169,9 @@ def _text(document: Mapping[str, Any], name: str, default: str | None = None) ->
 
 
 def _repeat(value: Any) -> int:
-    if not is_whole(value) or not 1 <= value <= MOST_REPEATS:
+    if type(value) is not int or not 1 <= value <= MOST_REPEATS:
         raise InvalidWorkflowError(f"repeat is a whole number from 1 to {MOST_REPEATS}")
-    return int(value)
+    return value
 
 
 def _condition_of(document: Any) -> Condition | None:

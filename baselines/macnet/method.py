@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import PositiveInt
+
 from baselines.macnet.exchange import Exchange
 from baselines.macnet.official import official
 from baselines.macnet.prompts import CHECKS
@@ -13,7 +15,7 @@ from baselines.macnet.textbook import textbook
 from baselines.macnet.topology import Graph, Topology, between_terminals, graph_of
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.checks import check_choice, check_whole
+from harness.declarations import Declaration
 from harness.errors import unknown
 from harness.runner.method import Setting
 
@@ -22,8 +24,7 @@ Schedule = Literal["textbook", "official"]
 _SCHEDULES: Mapping[Schedule, Callable[[Exchange], Awaitable[str]]] = {"textbook": textbook, "official": official}
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Declaration):
     """What distinguishes the rows.
 
     Attributes:
@@ -34,13 +35,8 @@ class Config:
     """
 
     topology: Topology
-    agents: int = 6
+    agents: PositiveInt = 6
     schedule: Schedule = "textbook"
-
-    def __post_init__(self) -> None:
-        check_choice("topology", self.topology, Topology)
-        check_whole("agents", self.agents, 1)
-        check_choice("schedule", self.schedule, Schedule)
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from harness.checks import check_choice, check_epochs, check_number, check_weights, check_whole
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from harness.declarations import Declaration
+from harness.runner.method import ByBenchmark
 
 VisibleTests = Literal["first", "all"]
 # Agents are told apart by letters.
 MOST_AGENTS = len(string.ascii_uppercase)
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Declaration):
     """The settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9).
 
     Attributes:
@@ -30,21 +30,10 @@ class Config:
             tests where they are plain asserts (D-MR-2).
     """
 
-    epochs: Mapping[str, int]
-    kappa: Mapping[str, float]
-    batch: int = 16
-    max_agents: int = 6
-    lr: float = 0.01
-    vae_weight: float = 0.001
+    epochs: ByBenchmark[NonNegativeInt]
+    kappa: ByBenchmark[NonNegativeFloat]
+    batch: PositiveInt = 16
+    max_agents: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 6
+    lr: NonNegativeFloat = 0.01
+    vae_weight: NonNegativeFloat = 0.001
     visible_tests: VisibleTests = "first"
-
-    def __post_init__(self) -> None:
-        check_epochs(self.epochs)
-        check_weights("kappa", self.kappa)
-        for name in ("batch", "max_agents"):
-            check_whole(name, getattr(self, name), 1)
-        if self.max_agents > MOST_AGENTS:
-            raise ValueError(f"max_agents is {self.max_agents}; expected at most {MOST_AGENTS}")
-        for name in ("lr", "vae_weight"):
-            check_number(name, getattr(self, name), 0)
-        check_choice("visible_tests", self.visible_tests, VisibleTests)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from harness.checks import check_choice, check_epochs, check_number, check_whole
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from harness.declarations import Declaration
+from harness.runner.method import ByBenchmark
 
 UpdateMode = Literal["batched", "per_question"]
 Selection = Literal["sample", "greedy"]
 
-_CHOICES: Mapping[str, Any] = {"update": UpdateMode, "selection": Selection}
 
-
-@dataclass(frozen=True)
-class Config:
+class Config(Declaration):
     """How the policy is trained and how it decides.
 
     Attributes:
@@ -33,22 +31,13 @@ class Config:
         selection: How actions are chosen at test time. Training always samples, since it has to explore (D-PUP-4).
     """
 
-    epochs: Mapping[str, int]
-    batch: int = 16
-    max_steps: int = 6
-    lr: float = 1e-4
-    gamma: float = 0.99
-    entropy_weight: float = 1.0
-    step_weight: float = 1.0
+    epochs: ByBenchmark[NonNegativeInt]
+    batch: PositiveInt = 16
+    max_steps: PositiveInt = 6
+    lr: NonNegativeFloat = 1e-4
+    gamma: NonNegativeFloat = 0.99
+    entropy_weight: NonNegativeFloat = 1.0
+    step_weight: NonNegativeFloat = 1.0
     update: UpdateMode = "batched"
-    paths: int = 1
+    paths: PositiveInt = 1
     selection: Selection = "sample"
-
-    def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            check_choice(name, getattr(self, name), choices)
-        for name in ("batch", "max_steps", "paths"):
-            check_whole(name, getattr(self, name), 1)
-        for name in ("lr", "gamma", "entropy_weight", "step_weight"):
-            check_number(name, getattr(self, name), 0)
-        check_epochs(self.epochs)

@@ -8,12 +8,13 @@ published implementation of the catalogue, because the paper adopts it without d
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from harness.declarations import Declaration, Line, read_entries
 from harness.errors import unknown
-from harness.yaml_files import read_yaml
 
 CATALOGUE = Path(__file__).with_name("roles.yaml")
 
@@ -24,14 +25,11 @@ Tool = Literal["none", "run_examples", "execute_answer", "execute_code", "lookup
 DOMAINS = ("Code", "Commonsense", "Math")
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Declaration):
     """One role profile.
 
     Attributes:
         key: ``domain/name``; names alone repeat across domains.
-        domain: One of :data:`DOMAINS`.
-        name: Name of the role within its domain; the heading of its records in a prompt.
         description: One line on who the agent is; opens the system prompt.
         instruction: How the agent should reason; follows the description in the system prompt.
         sees: How records of earlier agents are shown to it. ``plain``: as they are. ``test_feedback``: a
@@ -47,42 +45,28 @@ class Role:
             which says what it wants back; ``None`` for a role that is called once.
     """
 
-    key: str
-    domain: str
-    name: str
-    description: str
-    instruction: str
+    key: Annotated[str, Field(pattern=rf"^({'|'.join(DOMAINS)})/[A-Z][A-Za-z]*$")]
+    description: Line
+    instruction: Line
     sees: Sees
     output: Output
     tool: Tool
-    second_call: str | None
+    second_call: Line | None
+
+    @property
+    def domain(self) -> str:
+        """One of :data:`DOMAINS`."""
+        return self.key.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Name of the role within its domain; the heading of its records in a prompt."""
+        return self.key.partition("/")[2]
 
     @property
     def profile(self) -> str:
         """The text that stands for the role in an embedding: ``domain/name: description``."""
         return f"{self.key}: {self.description}"
-
-
-_LINE = {"type": "string", "pattern": r"\A\S[^\n]*\S\Z"}
-_FIELDS: dict[str, Any] = {
-    "description": _LINE,
-    "instruction": _LINE,
-    "sees": {"enum": list(get_args(Sees))},
-    "output": {"enum": list(get_args(Output))},
-    "tool": {"enum": list(get_args(Tool))},
-    "second_call": {"anyOf": [{"type": "null"}, _LINE]},
-}
-_SCHEMA = {
-    "type": "object",
-    "minProperties": 1,
-    "propertyNames": {"type": "string", "pattern": rf"\A({'|'.join(DOMAINS)})/[A-Z][A-Za-z]*\Z"},
-    "additionalProperties": {
-        "type": "object",
-        "properties": _FIELDS,
-        "required": list(_FIELDS),
-        "additionalProperties": False,
-    },
-}
 
 
 def load(path: Path) -> tuple[Role, ...]:
@@ -91,13 +75,8 @@ def load(path: Path) -> tuple[Role, ...]:
     Raises:
         UserError: The file is unreadable or repeats a key, or a field is missing, unknown or invalid.
     """
-    entries = read_yaml(path, _SCHEMA)
-    return tuple(_role(key, entries[key]) for key in sorted(entries))
-
-
-def _role(key: str, fields: dict[str, Any]) -> Role:
-    domain, name = key.split("/")
-    return Role(key=key, domain=domain, name=name, **fields)
+    entries = read_entries(path, Role)
+    return tuple(entries[key] for key in sorted(entries))
 
 
 @functools.cache

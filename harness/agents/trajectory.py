@@ -195,7 +195,7 @@ class Context:
         episode, step, purpose and slot.
         """
         model = self._backbones[backbone]
-        sampling = model.generation if temperature is None else Sampling(temperature)
+        sampling = model.sampling if temperature is None else Sampling(temperature)
         if self._greedy:
             sampling, draw = GREEDY, 0
         if draw is None:

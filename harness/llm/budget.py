@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import PositiveFloat, PositiveInt
+
+from harness.declarations import Declaration
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLogReader
@@ -21,8 +23,7 @@ from harness.llm.request import Reply, Request
 CHECK_EVERY = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Declaration):
     """The most that all cells of a preset together may take; ``None`` for no bound.
 
     Attributes:
@@ -31,9 +32,9 @@ class Budget:
         cost: In the paper's unit; likewise.
     """
 
-    calls: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
+    calls: PositiveInt | None = None
+    tokens: PositiveInt | None = None
+    cost: PositiveFloat | None = None
 
     def reached(self, spent: Spent, in_flight: int = 0) -> str | None:
         """Return which bound is reached, in words; ``None`` if none is."""

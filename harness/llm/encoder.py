@@ -16,14 +16,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
 
+from harness.declarations import Declaration, Sha256, read
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -37,18 +38,24 @@ _TOKENIZER = "tokenizer.json"
 # Without modules.json the library would leave out the normalisation without an error.
 _FILES = (_WEIGHTS, "config.json", _TOKENIZER, "modules.json")
 
-_SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["name", "source", "sha256", "dimension", "max_tokens"],
-    "properties": {
-        "name": {"type": "string", "pattern": r"\A[A-Za-z0-9][A-Za-z0-9._-]*\Z"},
-        "source": {"type": "string", "pattern": r"\A([A-Za-z_][A-Za-z0-9_.]*|.*/.*)\Z"},
-        "sha256": {"type": "string", "pattern": r"\A[0-9a-f]{64}\Z"},
-        "dimension": {"type": "integer", "minimum": 1},
-        "max_tokens": {"type": "integer", "minimum": 3},
-    },
-}
+
+class Declared(Declaration):
+    """What ``config/encoder.yaml`` says of the encoder.
+
+    Attributes:
+        name: On the hub.
+        source: A Python package whose ``get_model_path()`` names the folder of the files; or the folder, written with a
+            slash.
+        sha256: Of ``model.safetensors``.
+        dimension: Length of a vector.
+        max_tokens: Word pieces it reads, the two special ones included.
+    """
+
+    name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    source: Annotated[str, Field(pattern="^([A-Za-z_][A-Za-z0-9_.]*|.*/.*)$")]
+    sha256: Sha256
+    dimension: PositiveInt
+    max_tokens: Annotated[int, Field(ge=3)]
 
 
 class Encoded(NamedTuple):
@@ -97,13 +104,13 @@ class SentenceEncoder:
     """
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
-        entry = read_yaml(declaration, _SCHEMA)
-        self.name: str = entry["name"]
-        self.dimension: int = entry["dimension"]
-        self.max_tokens: int = entry["max_tokens"]
+        entry: Declared = read(declaration, Declared)
+        self.name = entry.name
+        self.dimension = entry.dimension
+        self.max_tokens = entry.max_tokens
         self._declaration = declaration
-        self._source: str = entry["source"]
-        self._sha256: str = entry["sha256"]
+        self._source = entry.source
+        self._sha256 = entry.sha256
         self._loading = threading.Lock()
         self._tokenising = threading.Lock()
         self._model: SentenceTransformer | None = None
@@ -169,8 +176,8 @@ def tokenizer_file(declaration: Path = DECLARATION) -> Path:
     Raises:
         UserError: The declaration is invalid, or files of the model are missing.
     """
-    entry = read_yaml(declaration, _SCHEMA)
-    return _folder(entry["source"], entry["name"], declaration) / _TOKENIZER
+    entry: Declared = read(declaration, Declared)
+    return _folder(entry.source, entry.name, declaration) / _TOKENIZER
 
 
 def _folder(source: str, name: str, declaration: Path) -> Path:

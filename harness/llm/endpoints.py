@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from harness.declarations import Declaration, Distinct, Word, read
 from harness.errors import UserError, unknown
 from harness.files import ROOT
-from harness.yaml_files import read_yaml
 
 IN_PROCESS = "in-process"
 SIMULATED_URL = "GMR_SIMULATED_URL"
@@ -19,7 +21,9 @@ ENDPOINTS = "GMR_ENDPOINTS"
 _FILE = "config/endpoints.yaml"
 # As many as five servers of the size in config/endpoints.yaml: behind this one URL are all backbones.
 _AT_URL = 1280
-_URL = {"type": "string", "pattern": r"\Ahttps?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?\Z"}
+_URL = r"^https?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?$"
+
+Url = Annotated[str, Field(pattern=_URL)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def simulated_url() -> str | None:
         UserError: The variable holds no URL.
     """
     url = os.environ.get(SIMULATED_URL) or None
-    if url is not None and not re.search(_URL["pattern"], url):
+    if url is not None and not re.search(_URL, url):
         raise UserError(f"{SIMULATED_URL} is {url!r}; expected the URL of a server, such as http://127.0.0.1:8000/v1")
     return url
 
@@ -89,22 +93,16 @@ def simulated() -> Endpoint:
     return Endpoint((IN_PROCESS,)) if url is None else Endpoint((url,), max_in_flight=_AT_URL)
 
 
-_SCHEMA = {
-    "type": "object",
-    "additionalProperties": {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "url": _URL,
-            "urls": {"type": "array", "items": _URL, "minItems": 1, "uniqueItems": True},
-            "key_env": {"type": "string"},
-            "max_in_flight": {"type": "integer", "minimum": 1},
-            "timeout_s": {"type": "number", "exclusiveMinimum": 0},
-            "served_name": {"type": "string", "pattern": r"\A\S+\Z"},
-            "extended": {"type": "boolean"},
-        },
-    },
-}
+class Entry(Declaration):
+    """One entry of ``config/endpoints.yaml``; fields as in :class:`Endpoint`, with one ``url`` or several ``urls``."""
+
+    url: Url | None = None
+    urls: Distinct[Url] = ()
+    key_env: str | None = None
+    max_in_flight: PositiveInt = 64
+    timeout_s: PositiveFloat = 600.0
+    served_name: Word | None = None
+    extended: bool = True
 
 
 def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
@@ -114,7 +112,7 @@ def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
         UserError: A backbone without endpoint, an entry with an unknown or ill-typed field or without its one ``url``
             or ``urls``, or one server with two different limits or keys.
     """
-    entries = read_yaml(path, _SCHEMA)
+    entries: dict[str, Entry] = read(path, dict[str, Entry])
     endpoints: dict[str, Endpoint] = {}
     first: dict[str, str] = {}
     for backbone in backbones:
@@ -129,8 +127,8 @@ def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
     return endpoints
 
 
-def _endpoint(entry: dict[str, Any], where: str) -> Endpoint:
-    if ("url" in entry) == ("urls" in entry):
+def _endpoint(entry: Entry, where: str) -> Endpoint:
+    if (entry.url is None) == (not entry.urls):
         raise UserError(f"{where} needs either url, for one server, or urls, for several of the same model")
-    fields = {name: value for name, value in entry.items() if name not in ("url", "urls")}
-    return Endpoint(urls=tuple(entry.get("urls") or [entry["url"]]), **fields)
+    stated = {name: value for name, value in entry if name in entry.model_fields_set and name not in ("url", "urls")}
+    return Endpoint(urls=entry.urls or (str(entry.url),), **stated)

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from harness.benchmarks import registry
+from harness.declarations import Declaration, Distinct, Many, Share, check, check_entries
 from harness.errors import UserError, unknown
 from harness.files import ROOT, source_of
 from harness.llm import backbones as backbone_files
 from harness.llm.budget import Budget
-from harness.yaml_files import changed_at, check, from_text, parse, read_yaml
+from harness.yaml_files import from_text, parse
 
 POOL = "pool"
+FOLDER = ROOT / "config"
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Declaration):
     """How many questions of each split are used, and how often those of the training; ``None`` for all.
 
     Attributes:
         train: Most training questions.
         test: Most test questions.
-        epochs: Most passes over the training questions.
+        epochs: Most passes of a learning method over the training questions; 0 leaves it as initialised.
         share: Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
     """
 
-    train: int | None = None
-    test: int | None = None
-    epochs: int | None = None
-    share: float | None = None
+    train: PositiveInt | None = None
+    test: PositiveInt | None = None
+    epochs: NonNegativeInt | None = None
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def count(self, questions: int, most: int | None) -> int:
         """How many of the questions of a split are used.
@@ -48,29 +50,51 @@ class Limit:
         return part if most is None else min(part, most)
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """One run: data, methods, backbones, seeds, budgets. Fields as in ``workflow/schemas/preset.schema.yaml``."""
+class Keys(Declaration):
+    """The keys of a preset, as a file of ``config/presets`` and ``--set`` have them.
 
-    name: str
+    Attributes:
+        data: The ``embedded`` mini-benchmarks, or the ``real`` ones.
+        splits: As the paper ``published`` them, or the ``official`` ones.
+        endpoints: ``simulated``, or ``served`` by what ``config/endpoints.yaml`` names.
+        weights: Other weights than the original, declared in ``config/weights.yaml``.
+        length_scale: Factor on the length of simulated replies.
+        share_logs: Whether logs of finished cells may answer other cells where ``config/methods.yaml`` declares it.
+        decoding: Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0 for every call.
+        max_error_share: Share of failed attempts above which a cell stops.
+        in_flight: Questions a cell works on at the same time; without it, as many as keep all its servers full.
+        recorded: Whether backbones answer from the call log of each cell alone, and no server is asked.
+    """
+
     description: str
-    data: str
-    splits: str
-    benchmarks: tuple[str, ...]
-    methods: tuple[str, ...]
-    backbones: tuple[str, ...]
-    endpoints: str
-    seeds: tuple[int, ...]
+    data: Literal["embedded", "real"]
+    splits: Literal["published", "official"]
+    benchmarks: Distinct[str]
+    methods: Distinct[str]
+    backbones: Distinct[str]
+    endpoints: Literal["simulated", "served"]
+    seeds: Distinct[NonNegativeInt]
     weights: str | None = None
-    length_scale: float = 1.0
-    limit: Limit = field(default_factory=Limit)
+    length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0
+    limit: Limit = Limit()
     share_logs: bool = True
-    decoding: str = "released"
-    max_error_share: float = 0.05
-    in_flight: int | None = None
+    decoding: Literal["released", "greedy"] = "released"
+    max_error_share: Share = 0.05
+    in_flight: PositiveInt | None = None
     recorded: bool = False
     budget: Budget | None = None
-    simulator: Mapping[str, float] = field(default_factory=dict)
+
+
+class Preset(Keys):
+    """One run: data, methods, backbones, seeds, budgets.
+
+    Attributes:
+        name: Of the file, with the change of the simulated world behind it, if there is one.
+        simulator: That change: a parameter of ``config/simulator.yaml`` and its value.
+    """
+
+    name: str
+    simulator: Mapping[str, float] = {}
 
     @property
     def simulated(self) -> bool:
@@ -83,20 +107,39 @@ class Preset:
         return self.decoding == "greedy"
 
 
-@dataclass(frozen=True, slots=True)
-class MethodEntry:
-    """One entry of ``config/methods.yaml``."""
+class MethodEntry(Declaration):
+    """One entry of ``config/methods.yaml``; one that ``extends`` another has its fields, and of ``config`` its keys.
+
+    Attributes:
+        module: Where ``Config`` and ``build`` stand.
+        rows: One row of a table each: a backbone, or ``pool``.
+        trained: Learns from the training split, so every seed of the preset is run.
+        calibrated: The simulated backbones are fitted to this method's published accuracies, so that a simulated cell
+            is no finding.
+        seed_offset: Added to the seeds of a preset, so that two entries of one configuration are two trainings.
+        answers_from: Methods whose call logs answer this one's calls (same benchmark, row and seed) where
+            ``share_logs`` is on.
+        also_asks: Backbones the method may ask beside that of its row.
+        config: Its settings, of which the module's ``Config`` knows more.
+    """
 
     key: str
     module: str
     title: str
-    rows: tuple[str, ...]
+    rows: Distinct[str]
     trained: bool = False
     calibrated: bool = False
-    seed_offset: int = 0
-    answers_from: tuple[str, ...] = ()
-    also_asks: tuple[str, ...] = ()
-    config: Mapping[str, Any] = field(default_factory=dict)
+    seed_offset: NonNegativeInt = 0
+    answers_from: Many[str] = ()
+    also_asks: Many[str] = ()
+    config: Mapping[str, Any] = {}
+
+
+class _Stated(Declaration, extra="allow"):
+    """An entry of ``config/methods.yaml`` as it stands there."""
+
+    extends: str = ""
+    config: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -112,83 +155,78 @@ class Cell:
         return f"{self.method} {self.benchmark} {self.backbone} seed {self.seed}"
 
 
-def methods(root: Path = ROOT) -> dict[str, MethodEntry]:
-    """Every method, by key."""
-    return dict(_methods(root, *(changed_at(root / "config" / name) for name in ("methods.yaml", "backbones.yaml"))))
+@cache
+def methods() -> Mapping[str, MethodEntry]:
+    """Every method, by key.
 
-
-@lru_cache
-def _methods(root: Path, *_changed_at: int) -> dict[str, MethodEntry]:
-    """Read once for every state of the files: a DAG asks thousands of times."""
-    entries = _extended(read_yaml(root / "config" / "methods.yaml", _schema("methods")))
-    rows = [*parse(root / "config" / "backbones.yaml"), POOL]
-    for entry in entries.values():
-        _check_names("row", entry["rows"], rows, "config/backbones.yaml, besides pool")
-        _check_names("method", entry.get("answers_from", []), entries, "config/methods.yaml")
-        _check_names("backbone", entry.get("also_asks", []), rows[:-1], "config/backbones.yaml")
-        if source_of(entry["module"]) is None:
-            raise UserError(f"config/methods.yaml names the module {entry['module']!r}, which cannot be found")
-    return {key: MethodEntry(key=key, **_tuples(entry)) for key, entry in entries.items()}
-
-
-def _extended(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries with what they take over from the one they extend; of ``config``, key by key."""
-    whole = {key: entry for key, entry in entries.items() if "extends" not in entry}
+    Raises:
+        UserError: The file has a slip, or names a method, backbone or module that does not exist.
+    """
+    path = FOLDER / "methods.yaml"
+    entries = check_entries(_extended(check(parse(path), dict[str, _Stated], path)), MethodEntry, path)
     for key, entry in entries.items():
-        if "extends" in entry:
+        _check_names("row", entry.rows, [*_backbones(), POOL], f"config/backbones.yaml, besides pool; named by {key}")
+        _check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
+        _check_names("backbone", entry.also_asks, _backbones(), f"config/backbones.yaml; named by {key}")
+        if source_of(entry.module) is None:
+            raise UserError(f"config/methods.yaml names the module {entry.module!r}, which cannot be found")
+    return entries
+
+
+def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
+    """The entries with what they take over from the one they extend, all but the title."""
+    whole: dict[str, Any] = {}
+    for key, entry in sorted(stated.items(), key=lambda one: "extends" in one[1].model_fields_set):
+        base: dict[str, Any] = {}
+        if "extends" in entry.model_fields_set:
             where = "config/methods.yaml; one that extends another has to stand above"
-            _check_names("base method", [entry["extends"]], whole, where)
-            base = whole[entry["extends"]]
-            own = {name: value for name, value in entry.items() if name != "extends"}
-            whole[key] = {**base, **own, "config": {**base.get("config", {}), **entry.get("config", {})}}
-    return {key: whole[key] for key in entries}
+            _check_names("base method", [entry.extends], whole, where)
+            base = {name: value for name, value in whole[entry.extends].items() if name != "title"}
+        whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
+    return {key: whole[key] for key in stated}
 
 
-def preset_names(root: Path = ROOT) -> list[str]:
+def _backbones() -> Mapping[str, backbone_files.Backbone]:
+    return backbone_files.load(FOLDER / "backbones.yaml")
+
+
+def preset_names() -> list[str]:
     """The presets there are."""
-    return sorted(path.stem for path in (root / "config" / "presets").glob("*.yaml"))
+    return sorted(path.stem for path in (FOLDER / "presets").glob("*.yaml"))
 
 
-def check_presets(names: Iterable[str], root: Path = ROOT) -> None:
+def check_presets(names: Iterable[str]) -> None:
     """Refuse the name of a preset that does not exist.
 
     Raises:
         UserError: Names the first unknown one and the nearest that is known.
     """
-    _check_names("preset", [name.partition("@")[0] for name in names], preset_names(root), "config/presets/")
+    _check_names("preset", [name.partition("@")[0] for name in names], preset_names(), "config/presets/")
 
 
-def preset(name: str, overrides: Mapping[str, Any] | None = None, root: Path = ROOT) -> Preset:
+def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     """Read a preset, apply overrides, and check every name it uses.
 
     Args:
         name: A file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same in a simulated world with one parameter
             changed, such as ``embedded@slope=4.0``.
         overrides: Keys that hold instead of the preset's own values.
-        root: The checkout.
 
     Raises:
         UserError: Unknown preset, key, benchmark, method or backbone.
     """
     base, _, change = name.partition("@")
-    check_presets([base], root)
-    path = root / "config" / "presets" / f"{base}.yaml"
+    check_presets([base])
+    path = FOLDER / "presets" / f"{base}.yaml"
     changed = overrides or {}
-    entry = {**(parse(path) or {}), **changed}
-    check(entry, _schema("preset"), f"{path}{' with ' + ', '.join(changed) + ' overridden' if changed else ''}")
-    known = {
-        "benchmarks": ("benchmark", parse(root / "config" / "benchmarks.yaml"), "config/benchmarks.yaml"),
-        "methods": ("method", methods(root), "config/methods.yaml"),
-        "backbones": ("backbone", parse(root / "config" / "backbones.yaml"), "config/backbones.yaml"),
-    }
-    for key, (kind, choices, file) in known.items():
-        named = "given for this run" if key in changed else f"named in {path.relative_to(root)}"
-        _check_names(kind, entry[key], choices, f"{file}; {named}")
-    _check_weights(entry, path.name, root)
-    limit = Limit(**(entry.pop("limit", None) or {}))
-    budget = Budget(**bounds) if (bounds := entry.pop("budget", None)) else None
-    found = Preset(name=name, limit=limit, budget=budget, **_tuples(entry))
-    return dataclasses.replace(found, simulator=_changed_world(found, change)) if change else found
+    where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
+    keys: Keys = check({**check(parse(path), dict[str, Any], path), **changed}, Keys, where)
+    for kind, choices in (("benchmark", registry.keys()), ("method", methods()), ("backbone", _backbones())):
+        named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
+        _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
+    _check_weights(keys, path.name)
+    found = Preset(name=name, **dict(keys))
+    return found.model_copy(update={"simulator": _changed_world(found, change)}) if change else found
 
 
 def settings(chosen: Preset) -> dict[str, Any]:
@@ -196,19 +234,18 @@ def settings(chosen: Preset) -> dict[str, Any]:
 
     The name, and the change of a simulated world that stands in the name, are no keys.
     """
-    found = {key: value for key, value in dataclasses.asdict(chosen).items() if key not in ("name", "simulator")}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+    return chosen.model_dump(mode="json", include=set(Keys.model_fields))
 
 
-def _check_weights(entry: Mapping[str, Any], name: str, root: Path) -> None:
+def _check_weights(chosen: Keys, name: str) -> None:
     """Refuse weights that are not declared of every backbone, or that nobody would load."""
-    if entry.get("weights") is None:
+    if chosen.weights is None:
         return
-    if entry["endpoints"] == "simulated":
-        raise UserError(f"{name} has weights {entry['weights']!r}, but simulated backbones have none; leave out one")
-    chosen = backbone_files.load_weights(root / "config" / "weights.yaml", entry["weights"])
-    for backbone in entry["backbones"]:
-        chosen.of(backbone)
+    if chosen.endpoints == "simulated":
+        raise UserError(f"{name} has weights {chosen.weights!r}, but simulated backbones have none; leave out one")
+    weights = backbone_files.load_weights(FOLDER / "weights.yaml", chosen.weights)
+    for backbone in chosen.backbones:
+        weights.of(backbone)
 
 
 def _changed_world(chosen: Preset, change: str) -> dict[str, float]:
@@ -223,9 +260,9 @@ def _changed_world(chosen: Preset, change: str) -> dict[str, float]:
     return {parameter: float(number)}
 
 
-def cells(chosen: Preset, root: Path = ROOT) -> list[Cell]:
+def cells(chosen: Preset) -> list[Cell]:
     """Every cell of a preset, in the order of methods, rows, benchmarks, seeds."""
-    entries = methods(root)
+    entries = methods()
     return [
         Cell(method, benchmark, row, seed)
         for method in chosen.methods
@@ -252,17 +289,17 @@ def check_benchmark(chosen: Preset, benchmark: str) -> None:
     _check_names("benchmark", [benchmark], chosen.benchmarks, f"preset {chosen.name}")
 
 
-def check_cell(chosen: Preset, cell: Cell, root: Path = ROOT) -> None:
+def check_cell(chosen: Preset, cell: Cell) -> None:
     """Refuse a cell that cannot be run under a preset: any method may, on the benchmarks and backbones it has.
 
     Raises:
         UserError: Names the first part that is unknown.
     """
-    entries = methods(root)
+    entries = methods()
     _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)
     entry = entries[cell.method]
-    if cell.backbone not in (*parse(root / "config" / "backbones.yaml"), POOL):
+    if cell.backbone not in (*_backbones(), POOL):
         raise unknown("backbone", cell.backbone, _rows(chosen, entry), "config/backbones.yaml")
     if cell.backbone not in entry.rows:
         raise UserError(
@@ -273,17 +310,17 @@ def check_cell(chosen: Preset, cell: Cell, root: Path = ROOT) -> None:
         raise UserError(f"preset {chosen.name} has no backbone {cell.backbone}; add it to the preset's backbones")
 
 
-def backbones_of(chosen: Preset, cell: Cell, root: Path = ROOT) -> tuple[str, ...]:
+def backbones_of(chosen: Preset, cell: Cell) -> tuple[str, ...]:
     """The backbones a cell may ask."""
     rows = chosen.backbones if cell.backbone == POOL else (cell.backbone,)
-    return tuple(dict.fromkeys((*rows, *methods(root)[cell.method].also_asks)))
+    return tuple(dict.fromkeys((*rows, *methods()[cell.method].also_asks)))
 
 
-def sharing(chosen: Preset, cell: Cell, root: Path = ROOT) -> list[Cell]:
+def sharing(chosen: Preset, cell: Cell) -> list[Cell]:
     """The finished cells whose logs may answer this one, where preset and method allow it."""
     if not chosen.share_logs:
         return []
-    entries = methods(root)
+    entries = methods()
     return sorted(
         Cell(other, cell.benchmark, cell.backbone, cell.seed)
         for other in set(entries[cell.method].answers_from) & set(chosen.methods)
@@ -293,17 +330,8 @@ def sharing(chosen: Preset, cell: Cell, root: Path = ROOT) -> list[Cell]:
     )
 
 
-@cache
-def _schema(name: str) -> Any:
-    return parse(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
-
-
 def _check_names(kind: str, names: Iterable[str], known: Iterable[str], where: str) -> None:
     choices = list(known)
     for name in names:
         if name not in choices:
             raise unknown(kind, name, choices, where)
-
-
-def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-from harness.files import ROOT
 from harness.llm import backbones
 from harness.runner import config
 from harness.yaml_files import parse
@@ -17,14 +16,13 @@ def of_data(chosen: config.Preset) -> dict[str, Any]:
     return {"data": chosen.data, "splits": chosen.splits}
 
 
-def of_cell(chosen: config.Preset, cell: config.Cell, root: Path = ROOT) -> dict[str, Any]:
+def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
     """The part of the configuration that can change the results of one cell, and no other part."""
-    entry = config.methods(root)[cell.method]
-    declared = backbones.declared(root / "config" / "backbones.yaml", chosen.weights)
-    limit = dataclasses.asdict(chosen.limit)
-    if not entry.trained:
-        limit = {name: limit[name] for name in ("test", "share")}
-    encoder = {"encoder": parse(root / "config" / "encoder.yaml")} if entry.trained else {}
+    entry = config.methods()[cell.method]
+    declared = backbones.load(config.FOLDER / "backbones.yaml", chosen.weights)
+    pool = config.backbones_of(chosen, cell)
+    limit = chosen.limit.model_dump(include=None if entry.trained else {"test", "share"})
+    learning = {"encoder": _encoder()} if entry.trained else {}
     served = {
         "endpoints": chosen.endpoints,
         **({"length_scale": chosen.length_scale} if chosen.simulated else {}),
@@ -36,9 +34,15 @@ def of_cell(chosen: config.Preset, cell: config.Cell, root: Path = ROOT) -> dict
         "module": entry.module,
         "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
-        "backbones": {key: declared[key] for key in config.backbones_of(chosen, cell, root)},
+        # What stands in the file, so that a default that is added changes no cell.
+        "backbones": {key: declared[key].model_dump(exclude={"key"}, exclude_unset=True) for key in pool},
         # Their order too: it decides which of them a draw hits, and a dictionary is compared without one.
-        "pool": list(config.backbones_of(chosen, cell, root)),
+        "pool": list(pool),
         "preset": {**of_data(chosen), "limit": limit, **served},
-        **encoder,
+        **learning,
     }
+
+
+@cache
+def _encoder() -> Any:
+    return parse(config.FOLDER / "encoder.yaml")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+
+from pydantic import AfterValidator
 
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
+from harness.declarations import check
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 
@@ -19,6 +22,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LEARNERS = ("fit", "load", "utility")
+
+
+def _with_default(values: Mapping[str, T]) -> Mapping[str, T]:
+    if "default" not in values:
+        raise ValueError(f"{dict(values)!r} has no `default`, for the benchmarks that are not named; add one")
+    return values
+
+
+# A setting by benchmark, with a default for those that are not named.
+ByBenchmark = Annotated[Mapping[str, T], AfterValidator(_with_default)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +108,13 @@ def settings_of(module: str, config: Mapping[str, Any]) -> Any:
     Raises:
         UserError: The module does not exist, or the entry has a field its ``Config`` does not know.
     """
-    try:
-        return _imported(module).Config(**config)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"config/methods.yaml, config of {module}: {error}") from error
+    return check(dict(config), _imported(module).Config, f"config/methods.yaml, config of {module}")
 
 
 def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
     """Make the method a configuration entry describes.
 
-    The module provides ``Config``, a frozen dataclass of the entry's ``config``, and ``build(setting, config)``.
+    The module provides ``Config``, a :class:`Declaration` of the entry's ``config``, and ``build(setting, config)``.
 
     Returns:
         A :class:`Method`; where the entry says ``trained``, a :class:`Learner`.

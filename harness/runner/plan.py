@@ -12,7 +12,6 @@ import orjson
 from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
-from harness.files import ROOT
 from harness.llm.backbones import Backbone, load
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, MethodEntry, Preset
@@ -85,7 +84,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         preset=preset,
         cell=cell,
         method=entry,
-        backbones=load(ROOT / "config" / "backbones.yaml", preset.weights),
+        backbones=load(config.FOLDER / "backbones.yaml", preset.weights),
         benchmark=benchmark(cell.benchmark),
         data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
         folder=layout.cell(preset.name, cell),

@@ -6,7 +6,6 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
@@ -113,7 +112,7 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
             f"{backbone.key} is pinned to revision {pinned} but its server has {served.revision}; "
             "serve the pinned revision, or correct config/backbones.yaml"
         )
-    return replace(backbone, revision=served.revision or backbone.revision)
+    return backbone.model_copy(update={"revision": served.revision or backbone.revision})
 
 
 def _client(plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack) -> ChatClient:

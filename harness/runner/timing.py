@@ -95,7 +95,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         **_identity(plan, cell, runtime, served),
         **_measures(trajectories, seconds),
         "concurrency": in_flight,
-        "engine": None if servers.engine is None else dataclasses.asdict(servers.engine),
+        "engine": None if servers.engine is None else servers.engine.model_dump(),
         "host": _host(),
     }
     path = layout.timing(plan.preset.name, plan.cell) / FILE

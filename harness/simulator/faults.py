@@ -11,33 +11,32 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from aiohttp import web
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness import rng
+from harness.declarations import Declaration, Share, read
 from harness.errors import UserError
-from harness.yaml_files import read_yaml
 
-KINDS = ("server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model")
+Kind = Literal["server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model"]
 LAST_FAULTY_ATTEMPT = 11
 _DRIPS_PER_S = 20
 # Closing with unsent data and this option set, the kernel sends a reset.
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
-@dataclass(frozen=True)
-class Faults:
+class Faults(Declaration):
     """The faults of a server."""
 
-    shares: Mapping[str, float]  # share of the attempts that meet each kind
+    shares: Mapping[Kind, Share]  # share of the attempts that meet each kind
     seed: int = 0  # another one, other attempts
-    in_a_row: int = 1  # attempts of a request that share a draw, from the first on
-    hang_s: float = 5.0  # seconds that a hanging or dripping connection is kept open
-    retry_after_s: int = 1  # what Retry-After says
+    in_a_row: PositiveInt = 1  # attempts of a request that share a draw, from the first on
+    hang_s: PositiveFloat = 5.0  # seconds that a hanging or dripping connection is kept open
+    retry_after_s: NonNegativeInt = 1  # what Retry-After says
 
 
 class FaultCounter:
@@ -62,28 +61,13 @@ class FaultCounter:
         return None
 
 
-_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
-_SCHEMA = {
-    "type": "object",
-    "required": ["shares"],
-    "additionalProperties": False,
-    "properties": {
-        "shares": {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(KINDS, _SHARE)},
-        "seed": {"type": "integer"},
-        "in_a_row": {"type": "integer", "minimum": 1},
-        "hang_s": {"type": "number", "exclusiveMinimum": 0},
-        "retry_after_s": {"type": "integer", "minimum": 0},
-    },
-}
-
-
 def load_faults(path: Path) -> Faults:
     """Read a file of faults.
 
     Raises:
         UserError: The file is missing or malformed, or the shares exceed 1 together.
     """
-    faults = Faults(**read_yaml(path, _SCHEMA))
+    faults: Faults = read(path, Faults)
     if sum(faults.shares.values()) > 1:
         raise UserError(f"{path}: the shares add up to {sum(faults.shares.values()):g}; expected at most 1")
     return faults

@@ -2,64 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
+from annotated_types import Len, MinLen
+from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, Strict
+
+from harness.declarations import Declaration, Many, Share, check
 from harness.errors import unknown
 from harness.files import ROOT
-from harness.simulator.parameters_schema import FILE_SCHEMA, SCHEMA, STYLES, Kind, Style
-from harness.yaml_files import check, parse
-
-__all__ = [
-    "STYLES",
-    "EngineParameters",
-    "Kind",
-    "Parameters",
-    "Settings",
-    "Style",
-    "load_settings",
-    "settings_from",
-]
+from harness.llm.request import Kind, Style
+from harness.yaml_files import parse
 
 DEFAULT_FILE = ROOT / "config" / "simulator.yaml"
 PUBLISHED = ROOT / "config" / "published.yaml"
 
+STYLES: tuple[Style, ...] = get_args(Style)
 
-@dataclass(frozen=True)
-class Parameters:
+T = TypeVar("T")
+
+
+def _keys(names: Collection[str]) -> AfterValidator:
+    def complete(values: Mapping[str, T]) -> Mapping[str, T]:
+        for name in sorted(set(values) ^ set(names)):
+            raise ValueError(f"{name!r} is {'not allowed' if name in values else 'missing'}; keys: {', '.join(names)}")
+        return values
+
+    return AfterValidator(complete)
+
+
+_PerStyle = Annotated[Mapping[Style, T], _keys(get_args(Style))]
+_Table = Annotated[Mapping[str, T], MinLen(1)]
+_Percent = Annotated[float, Field(gt=0, lt=100)]
+_Calibrated = Annotated[str, Field(pattern="^calibrated: ")]
+
+
+class Parameters(Declaration):
     """Numbers of the response model; what each means stands beside its value in the file."""
 
-    slope: float
-    disagreement_sd: float
-    difficulty_weight: float
-    role_fit: Mapping[str, Mapping[str, float]]
-    role_jitter_sd: float
-    evidence_strength: float
-    aggregation_factor: float
-    discernment_base: float
-    discernment_per_accuracy: float
-    feedback_discernment: float
-    repeat_weight: float
-    repeat_similarity: float
-    notes_weight: float
-    overload_per_1000_tokens: float
-    wrong_weights: Sequence[float]
-    copy_wrong_share: float
-    unparsable_share: float
-    visible_pass_share: float
-    invalid_schema_share: float
-    length_sd: float
-    kind_length: Mapping[Kind, float]
-    generic_tokens: float
-    message_tokens: float
-    prompt_tokens: float
-    style_prompt_tokens: Mapping[Style, float]
+    slope: PositiveFloat
+    disagreement_sd: NonNegativeFloat
+    difficulty_weight: Share
+    role_fit: _Table[_Table[float]]
+    role_jitter_sd: NonNegativeFloat
+    evidence_strength: NonNegativeFloat
+    aggregation_factor: PositiveFloat
+    discernment_base: NonNegativeFloat
+    discernment_per_accuracy: NonNegativeFloat
+    feedback_discernment: NonNegativeFloat
+    repeat_weight: Share
+    repeat_similarity: Share
+    notes_weight: NonNegativeFloat
+    overload_per_1000_tokens: NonNegativeFloat
+    wrong_weights: Annotated[Many[PositiveFloat], Len(4, 4)]
+    copy_wrong_share: Share
+    unparsable_share: Annotated[float, Field(ge=0, le=0.2)]
+    visible_pass_share: Share
+    invalid_schema_share: Share
+    length_sd: PositiveFloat
+    kind_length: Annotated[Mapping[Kind, PositiveFloat], _keys(get_args(Kind))]
+    generic_tokens: PositiveFloat
+    message_tokens: NonNegativeFloat
+    prompt_tokens: NonNegativeFloat
+    style_prompt_tokens: _PerStyle[PositiveFloat]
 
 
-@dataclass(frozen=True)
-class EngineParameters:
+class EngineParameters(Declaration):
     """Timing of a modelled inference server.
 
     Attributes:
@@ -68,9 +79,84 @@ class EngineParameters:
         decode_tokens_per_s_1b: Completion tokens a second of one sequence, times billions of parameters.
     """
 
-    concurrent_sequences: int
-    prefill_tokens_per_s_1b: float
-    decode_tokens_per_s_1b: float
+    concurrent_sequences: PositiveInt
+    prefill_tokens_per_s_1b: PositiveFloat
+    decode_tokens_per_s_1b: PositiveFloat
+
+
+class _Assumption(Declaration):
+    source: Literal["assumed"]
+    range: Annotated[tuple[float, float], Strict(False)]
+
+
+class _Assumed(_Assumption):
+    value: Any
+    why: str
+
+
+class _Loan(_Assumption):
+    lender: str
+    factor: PositiveFloat
+    question_tokens: PositiveFloat
+
+
+class _Lengths(_Assumption):
+    direct: PositiveFloat
+    step_by_step: PositiveFloat
+    complex: PositiveFloat
+
+
+class _Calibration(Declaration):
+    accuracy: _Calibrated
+    cost: _Calibrated
+    methods: _PerStyle[str]
+    cost_questions: _Table[PositiveInt]
+
+
+class _StatedCost(Declaration):
+    n: PositiveInt | None = None
+    direct: _Table[PositiveFloat] | None = None
+    step_by_step: _Table[PositiveFloat] | None = None
+    complex: _Table[PositiveFloat] | None = None
+
+
+class _Cost(Declaration):
+    n: PositiveInt
+    direct: _Table[PositiveFloat]
+    step_by_step: _Table[PositiveFloat]
+    complex: _Table[PositiveFloat]
+
+
+class _Accuracies(Declaration, extra="allow"):
+    __pydantic_extra__: dict[str, _PerStyle[_Table[_Percent]]]
+    source: _Calibrated
+
+
+class _Costs(Declaration, extra="allow"):
+    __pydantic_extra__: dict[str, _Cost]
+    source: _Calibrated
+
+
+class _Common(Declaration):
+    parameters: Mapping[str, _Assumed]
+    borrowed_length: _Table[_Loan]
+    assumed_length: _Table[_Lengths]
+    engine: Mapping[str, _Assumed]
+
+
+class _File(_Common):
+    """``config/simulator.yaml``."""
+
+    calibration: _Calibration
+    stated_accuracy: Mapping[str, Mapping[Style, _Table[_Percent]]]
+    stated_cost: Mapping[str, _StatedCost]
+
+
+class _Document(_Common):
+    """What a world keeps of it, which holds the published numbers too."""
+
+    published_accuracy: _Accuracies
+    published_cost: _Costs
 
 
 @dataclass(frozen=True)
@@ -111,15 +197,24 @@ def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None
     Raises:
         UserError: An entry is unknown, missing, ill-typed or outside what the model can use.
     """
-    document = parse(path)
-    check(document, FILE_SCHEMA, str(path))
-    document = _with_published(document, parse(PUBLISHED))
+    document = _document(path)
+    parameters = dict(document["parameters"])
     for name, value in (overrides or {}).items():
-        if name not in document["parameters"]:
-            raise unknown("parameter", name, document["parameters"], str(path))
-        entry = document["parameters"][name]
-        entry["value"] = _moved(entry["value"], value) if isinstance(value, int | float) else value
-    return settings_from(document, str(path))
+        if name not in parameters:
+            raise unknown("parameter", name, parameters, str(path))
+        stated = parameters[name]["value"]
+        parameters[name] = {
+            **parameters[name],
+            "value": _moved(stated, value) if isinstance(value, int | float) else value,
+        }
+    return settings_from({**document, "parameters": parameters}, str(path))
+
+
+@cache
+def _document(path: Path) -> Mapping[str, Any]:
+    document = parse(path)
+    check(document, _File, path)
+    return _with_published(document, parse(PUBLISHED))
 
 
 def _with_published(document: dict[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,10 +259,12 @@ def settings_from(document: Mapping[str, Any], where: str) -> Settings:
     Raises:
         UserError: The document does not have the form of the file; ``where`` names its origin.
     """
-    check(document, SCHEMA, where)
+    found: _Document = check(document, _Document, where)
+    parameters = {name: one.value for name, one in found.parameters.items()}
+    engine = {name: one.value for name, one in found.engine.items()}
     return Settings(
-        parameters=Parameters(**_values(document["parameters"])),
-        engine=EngineParameters(**_values(document["engine"])),
+        parameters=check(parameters, Parameters, f"{where}: parameters"),
+        engine=check(engine, EngineParameters, f"{where}: engine"),
         accuracy=_tables(document["published_accuracy"]),
         cost=_tables(document["published_cost"]),
         borrowed_length=document["borrowed_length"],
@@ -187,10 +284,6 @@ def _scaled(stated: Any, factor: float) -> Any:
     if isinstance(stated, list):
         return [_scaled(part, factor) for part in stated]
     return stated * factor
-
-
-def _values(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry["value"] for name, entry in entries.items()}
 
 
 def _tables(entries: Mapping[str, Any]) -> dict[str, Any]:

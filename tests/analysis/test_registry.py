@@ -36,7 +36,9 @@ def test_a_selection_without_a_word_is_the_main_table() -> None:
 
 
 def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
-    chosen = Selection(("puppeteer", "single"), ("math", "riddles"), ("qwen-2.5-32B",), (3, 4))
+    chosen = Selection(
+        methods=("puppeteer", "single"), benchmarks=("math", "riddles"), backbones=("qwen-2.5-32B",), seeds=(3, 4)
+    )
     assert chosen.cells(EMBEDDED) == [
         Cell("puppeteer", "math", "qwen-2.5-32B", 3),
         Cell("puppeteer", "math", "qwen-2.5-32B", 4),
@@ -108,19 +110,20 @@ def test_an_unknown_name_is_one_line() -> None:
     [
         ({"module": "analysis.artefacts.nope"}, "names the module 'analysis.artefacts.nope', which cannot be found"),
         ({"cells": [{"methods": ["gmrr"]}]}, "unknown method 'gmrr'"),
-        ({"cells": [{"method": ["gmr"]}]}, "method"),
-        ({"kind": "song"}, "song"),
+        ({"cells": [{"method": ["gmr"]}]}, r"mine\.cells\.0: unknown key 'method'; did you mean 'methods'"),
+        ({"cells": []}, r"mine\.cells: \[\] should have at least 1 item"),
+        ({"kind": "song"}, "mine.kind: 'song' should be 'table' or 'figure'"),
     ],
 )
-def test_a_slip_in_the_file_is_one_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    folder = tmp_path / "config"
-    folder.mkdir()
-    for name in ("methods", "backbones", "benchmarks"):
-        (folder / f"{name}.yaml").symlink_to(ROOT / "config" / f"{name}.yaml")
+def test_a_slip_in_the_file_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], message: str
+) -> None:
+    config.methods()
+    monkeypatch.setattr(config, "FOLDER", tmp_path)
     entry = {"module": "analysis.artefacts.main_table", "kind": "table", "cells": [{}], **change}
-    (folder / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
+    (tmp_path / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
     with pytest.raises(UserError, match=message):
-        registry.artefacts(tmp_path)
+        registry.artefacts.__wrapped__()
 
 
 def test_the_page_on_artefacts_names_them_all() -> None:

@@ -47,9 +47,9 @@ async def test_an_empty_reply_is_passed_on() -> None:
 
 
 def test_an_unknown_style_or_field_or_module_is_one_line() -> None:
-    with pytest.raises(UserError, match="choose one of step_by_step, complex"):
+    with pytest.raises(UserError, match="style: 'few_shot' should be 'step_by_step' or 'complex'"):
         build("baselines.cot", setting(), {"style": "few_shot"})
-    with pytest.raises(UserError, match="unexpected keyword argument 'stile'"):
+    with pytest.raises(UserError, match="unknown key 'stile'; did you mean 'style'"):
         build("baselines.cot", setting(), {"stile": "complex"})
     with pytest.raises(UserError, match=r"names the module 'baselines\.nothing'"):
         build("baselines.nothing", setting(), {})

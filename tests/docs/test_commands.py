@@ -81,7 +81,12 @@ def check_names(given: dict[str, Any], root: Path) -> None:
     # What begins with @ is the file of a run.
     overrides = dict(text.split("=", 1) for text in given.get("overrides") or () if not text.startswith("@"))
     if preset := given.get("preset"):
-        config.preset(preset, {key: yaml_files.from_text(value) for key, value in overrides.items()}, root)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(config, "FOLDER", root / "config")
+            patch.setattr(config.registry, "CONFIG", root / "config" / "benchmarks.yaml")
+            config.methods.cache_clear()
+            config.preset(preset, {key: yaml_files.from_text(value) for key, value in overrides.items()})
+        config.methods.cache_clear()
     benchmarks = given.get("benchmark") or ()
     known = set(yaml_files.parse(root / "config" / "benchmarks.yaml"))
     assert {benchmarks} if isinstance(benchmarks, str) else set(benchmarks) <= known

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from gmr.config import Config
+from harness.errors import UserError
 from harness.runner.config import methods
+from harness.runner.method import settings_of
 from tests.scripted import setting
 
 SWITCHES = ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting")
@@ -15,30 +17,28 @@ ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gm
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"score": "cosin"}, "score is 'cosin'; choose one of dot, cosine"),
-        ({"decode": "argmax"}, "decode is 'argmax'; choose one of sample, greedy"),
-        ({"empty_memory": ""}, "choose one of note, last_response"),
-        ({"reward_cost": "total"}, "choose one of steps, all"),
-        ({"role_pool": "Math"}, "choose one of all, domain"),
-        ({"group": 0}, "group is 0; expected a whole number of at least 1"),
-        ({"batch": 1.5}, "batch is 1.5; expected a whole number"),
-        ({"max_depth": True}, "max_depth is True; expected a whole number"),
-        ({"lambda_c": -1}, "lambda_c is -1; expected a number of at least 0"),
-        ({"lr": math.nan}, "lr is nan; expected a number of at least 0"),
-        ({"lr": math.inf}, "lr is inf; expected a number of at least 0"),
-        ({"halting_bias": "0"}, "halting_bias is '0'; expected a number"),
-        ({"retrieval_gate": "off"}, "retrieval_gate is 'off'; expected true or false"),
-        ({"role_subset": {}}, "role_subset is {}; expected a whole number for each domain"),
-        ({"role_subset": {"Math": "6"}}, "expected a whole number for each domain"),
+        ({"score": "cosin"}, "score: 'cosin' should be 'dot' or 'cosine'; did you mean 'cosine'?"),
+        ({"decode": "argmax"}, "decode: 'argmax' should be 'sample' or 'greedy'"),
+        ({"empty_memory": ""}, "empty_memory: '' should be 'note' or 'last_response'"),
+        ({"reward_cost": "total"}, "reward_cost: 'total' should be 'steps' or 'all'"),
+        ({"role_pool": "Math"}, "role_pool: 'Math' should be 'all' or 'domain'"),
+        ({"group": 0}, "group: 0 should be greater than 0"),
+        ({"max_depth": True}, "max_depth: True should be a whole number"),
+        ({"lambda_c": -1}, "lambda_c: -1 should be greater than or equal to 0"),
+        ({"lr": math.nan}, "lr: nan should be a finite number"),
+        ({"halting_bias": "0"}, "halting_bias: '0' should be a number"),
+        ({"retrieval_gate": "off"}, "retrieval_gate: 'off' should be true or false"),
+        ({"role_subset": {}}, "role_subset: {} should have at least 1 item"),
+        ({"role_subset": {"Math": "6"}}, "role_subset.Math: '6' should be a whole number"),
         ({"role_subset": {"Code": 2}, "role_pool": "domain"}, "role_pool cannot be 'domain' beside it"),
-        ({"epochs": {"math": 5}}, "and one as default"),
-        ({"epochs": {"default": -1}}, "expected whole numbers by benchmark"),
-        ({"epochs": {"default": 1, "math": 2.5}}, "expected whole numbers by benchmark"),
+        ({"epochs": {"math": 5}}, "epochs: {'math': 5} has no `default`"),
+        ({"epochs": {"default": -1}}, "epochs.default: -1 should be greater than or equal to 0"),
+        ({"epoch": {"default": 1}}, "unknown key 'epoch'; did you mean 'epochs'?"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        Config(**{"epochs": {"default": 1}, **change})
+    with pytest.raises(UserError, match=rf"^config/methods\.yaml, config of gmr: .*{re.escape(message)}") as caught:
+        settings_of("gmr", {"epochs": {"default": 1}, **change})
     assert "\n" not in str(caught.value)
 
 

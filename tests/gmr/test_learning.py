@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ SETTINGS = config()
 
 
 def learning(seed: int = 0, **changes: object) -> Learning[Router]:
-    settings = dataclasses.replace(SETTINGS, **changes)  # type: ignore[arg-type]
+    settings = SETTINGS.model_copy(update=changes)
     return Learning(new_router(settings, PROFILES[0], PROFILES[1], seed), settings.lr)
 
 
@@ -102,7 +101,7 @@ def test_the_noise_of_an_update_is_fixed_by_seed_and_number() -> None:
     assert float(roles.std()) == pytest.approx(1, abs=0.1)
 
 
-OTHER_PROFILE = dataclasses.replace(POOL.backbones[0], description="Grew overnight.")
+OTHER_PROFILE = POOL.backbones[0].model_copy(update={"description": "Grew overnight."})
 
 
 @pytest.mark.parametrize(
@@ -128,5 +127,5 @@ def test_a_pool_that_differs_from_the_trained_one_is_refused(tmp_path: Path, giv
 @pytest.mark.parametrize("change", [{"write_gate": False}, {"max_depth": 4}, {"score": "cosine"}])
 def test_a_configuration_of_another_shape_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(UserError, match="other modules or sizes") as caught:
-        restored(saved(learning()), dataclasses.replace(SETTINGS, **change), POOL)  # type: ignore[arg-type]
+        restored(saved(learning()), SETTINGS.model_copy(update=change), POOL)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)

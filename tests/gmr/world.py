@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -196,7 +195,7 @@ def snapshot(seed: int = 0, **changes: Any) -> Snapshot:
     """The decisions of a router off its starting point, over the pool of this world."""
     made = router(seed)
     profiles = [np.stack([embedding(each.profile) for each in part]) for part in (POOL.roles, POOL.backbones)]
-    whole = Router(dataclasses.replace(made.config, **changes), *profiles)
+    whole = Router(made.config.model_copy(update=changes), *profiles)
     weights = made.state_dict()
     for name, value in whole.state_dict().items():
         if value.shape == weights[name].shape:

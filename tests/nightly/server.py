@@ -81,7 +81,14 @@ def _main() -> None:
     parser.add_argument("seconds", type=float)
     parser.add_argument("spread", type=float)
     model = Model(**vars(parser.parse_args()))
-    engine = Engine(1.0, EngineParameters(model.places, 1e12, MEAN_TOKENS / model.seconds))
+    engine = Engine(
+        1.0,
+        EngineParameters(
+            concurrent_sequences=model.places,
+            prefill_tokens_per_s_1b=1e12,
+            decode_tokens_per_s_1b=MEAN_TOKENS / model.seconds,
+        ),
+    )
 
     async def chat(request: web.Request) -> web.Response:
         content = await request.read()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import pytest
-from workflow.reports import artefacts_of
 
 from analysis import page as pages
 from analysis.page import write
@@ -18,6 +17,7 @@ from analysis.tables import SIMULATED
 from harness.errors import UserError
 from harness.runner import layout
 from tests.page.run import REPORTS, cells, preset
+from workflow.reports import artefacts_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

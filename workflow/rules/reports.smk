@@ -45,7 +45,6 @@ rule claims:
             "analysis/claims.yaml",
             "harness/agents/roles.yaml",
             "config/published.yaml",
-            "analysis/schemas",
         ),
     shell:
         "gmr --log {log} report claims --preset {wildcards.preset}"

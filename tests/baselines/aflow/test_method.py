@@ -401,13 +401,13 @@ async def test_the_optimizer_is_asked_and_nobody_else_proposes(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"optimizer": 3}, "optimizer is 3; expected the key of a backbone, or null"),
-        ({"max_rounds": -1}, "max_rounds is -1"),
-        ({"sample": 0}, "sample is 0"),
-        ({"patience": True}, "patience is True"),
-        ({"uniform_share": 1.5}, "uniform_share is 1.5; expected a share"),
-        ({"sharpness": "0.2"}, "sharpness is '0.2'"),
-        ({"rounds": 2}, "unexpected keyword argument 'rounds'"),
+        ({"optimizer": 3}, "optimizer: 3 should be text"),
+        ({"max_rounds": -1}, "max_rounds: -1 should"),
+        ({"sample": 0}, "sample: 0 should"),
+        ({"patience": True}, "patience: True should"),
+        ({"uniform_share": 1.5}, "uniform_share: 1.5 should be less than or equal to 1"),
+        ({"sharpness": "0.2"}, "sharpness: '0.2' should"),
+        ({"rounds": 2}, "unknown key 'rounds'; did you mean 'max_rounds'"),
     ],
 )
 def test_a_wrong_setting_is_one_line(config: dict[str, Any], reason: str) -> None:

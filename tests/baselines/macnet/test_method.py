@@ -17,11 +17,11 @@ ROWS = ("qwen-2.5-14B", "qwen-2.5-32B")
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"topology": "net"}, "topology is 'net'; choose one of chain, star, tree, complete"),
-        ({"topology": "tree", "agents": 0}, "agents is 0; expected a whole number of at least 1"),
-        ({"topology": "tree", "agents": 2.5}, "agents is 2.5"),
-        ({"topology": "tree", "schedule": "released"}, "choose one of textbook, official"),
-        ({}, "missing 1 required positional argument: 'topology'"),
+        ({"topology": "net"}, "topology: 'net' should be 'chain', 'star', 'tree' or 'complete'"),
+        ({"topology": "tree", "agents": 0}, "agents: 0 should be greater than 0"),
+        ({"topology": "tree", "agents": 2.5}, "agents: 2.5 should be a whole number"),
+        ({"topology": "tree", "schedule": "released"}, "schedule: 'released' should be 'textbook' or 'official'"),
+        ({}, "topology: missing; add it"),
     ],
 )
 def test_a_wrong_configuration_is_one_line(given: dict[str, Any], message: str) -> None:
@@ -31,7 +31,7 @@ def test_a_wrong_configuration_is_one_line(given: dict[str, Any], message: str) 
 
 def test_a_benchmark_of_a_domain_without_checks_is_one_line() -> None:
     with pytest.raises(UserError, match="unknown domain of critics 'Musik'; known: Code, Commonsense, Math"):
-        build(setting(domain="Musik"), Config("chain"))
+        build(setting(domain="Musik"), Config(topology="chain"))
 
 
 @pytest.mark.parametrize("domain", ["Math", "Code", "Commonsense"])

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from baselines.masrouter.config import Config
+from harness.errors import UserError
 from harness.runner.config import methods
+from harness.runner.method import settings_of
 from tests.scripted import setting
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "baselines.masrouter"}
@@ -17,23 +19,20 @@ KEYS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epochs": {"math": 5}}, "and one as default"),
-        ({"epochs": {"default": 1.5}}, "expected whole numbers by benchmark"),
-        ({"kappa": {"math": 100}}, "kappa is {'math': 100}; expected numbers of at least 0 by benchmark, and one as"),
-        ({"kappa": {"default": -1}}, "expected numbers of at least 0"),
-        ({"kappa": {"default": math.inf}}, "expected numbers of at least 0"),
-        ({"kappa": {"default": "20"}}, "expected numbers of at least 0"),
-        ({"batch": 0}, "batch is 0; expected a whole number of at least 1"),
-        ({"max_agents": 0}, "max_agents is 0; expected a whole number of at least 1"),
-        ({"max_agents": 27}, "max_agents is 27; expected at most 26"),
-        ({"lr": -0.1}, "lr is -0.1; expected a number of at least 0"),
-        ({"vae_weight": True}, "vae_weight is True; expected a number"),
-        ({"visible_tests": "none"}, "visible_tests is 'none'; choose one of first, all"),
+        ({"epochs": {"math": 5}}, "epochs: {'math': 5} has no `default`"),
+        ({"epochs": {"default": 1.5}}, "epochs.default: 1.5 should be a whole number"),
+        ({"kappa": {"math": 100}}, "kappa: {'math': 100.0} has no `default`"),
+        ({"kappa": {"default": math.inf}}, "kappa.default: inf should be a finite number"),
+        ({"kappa": {"default": "20"}}, "kappa.default: '20' should be a number"),
+        ({"kappa": 20}, "kappa: 20 should be a mapping"),
+        ({"max_agents": 27}, "max_agents: 27 should be less than or equal to 26"),
+        ({"vae_weight": True}, "vae_weight: True should be a number"),
+        ({"visible_tests": "none"}, "visible_tests: 'none' should be 'first' or 'all'"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        Config(**{"epochs": {"default": 1}, "kappa": {"default": 200}, **change})
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        settings_of("baselines.masrouter", {"epochs": {"default": 1}, "kappa": {"default": 200}, **change})
     assert "\n" not in str(caught.value)
 
 

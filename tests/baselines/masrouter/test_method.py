@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -250,7 +249,7 @@ async def test_a_router_without_weights_does_not_answer() -> None:
         await made.solve(ITEMS[0], runtime(Client()).context(ITEMS[0]))
 
 
-OTHER_PROFILE = dataclasses.replace(BACKBONES[0], description="Grew overnight.")
+OTHER_PROFILE = BACKBONES[0].model_copy(update={"description": "Grew overnight."})
 ITS = pool()
 MATHS = by_domain("Math")
 

@@ -83,7 +83,7 @@ async def test_the_call_sequence_of_every_mode(mode: str, agents: int) -> None:
     assert trajectory.answer == "the end"
     assert asked[-1][0] == most
     assert role_of(asked[-1][1]) == ""
-    assert all(sampling(request) == backbones()[backbone].generation for backbone, request in asked)
+    assert all(sampling(request) == backbones()[backbone].sampling for backbone, request in asked)
     assert len({request.draw for _, request in asked}) == len(asked)
     activations = sum(1 + (name in TWICE) for name in ROLES[:agents])
     counts = {"Reflection": 2 * agents, "Debate": 2 * activations}

@@ -10,6 +10,7 @@ from baselines.puppeteer import Config, build
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import build as build_entry
+from harness.runner.method import settings_of
 from tests.scripted import setting
 
 
@@ -30,8 +31,8 @@ from tests.scripted import setting
     ],
 )
 def test_a_value_that_makes_no_sense_is_named(field: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=field) as caught:
-        Config(**{"epochs": {"default": 1}, field: value})
+    with pytest.raises(UserError, match=f"config of baselines.puppeteer: {field}: ") as caught:
+        settings_of("baselines.puppeteer", {"epochs": {"default": 1}, field: value})
     assert "\n" not in str(caught.value)
 
 

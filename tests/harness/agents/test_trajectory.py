@@ -94,7 +94,7 @@ async def test_calls_above_temperature_0_share_no_sample_and_repeat_to_the_byte(
 
 async def test_where_a_method_says_nothing_the_model_is_sampled_as_its_publisher_has_it() -> None:
     base = await asked(None)
-    assert {scripted.sampling(request) for request in base} == {scripted.backbones()["large"].generation}
+    assert {scripted.sampling(request) for request in base} == {scripted.backbones()["large"].sampling}
     assert len({request.draw for request in base}) == 8
 
 

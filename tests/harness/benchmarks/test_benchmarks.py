@@ -33,8 +33,7 @@ def test_unknown_benchmark() -> None:
 
 def test_a_module_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = registry.entry("math")
-    fields = {name: getattr(declared, name) for name in declared.__dataclass_fields__}
-    missing = registry.Entry(**{**fields, "key": "lost", "module": "harness.benchmarks.lost"})
+    missing = declared.model_copy(update={"key": "lost", "module": "harness.benchmarks.lost"})
     monkeypatch.setattr(registry, "_entries", lambda path: {"lost": missing})
     with pytest.raises(UserError, match=r"harness\.benchmarks\.lost"):
         benchmark("lost")

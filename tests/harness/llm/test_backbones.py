@@ -70,7 +70,7 @@ def test_identity_of_the_weights(backbone: Backbone) -> None:
 def test_generation_is_what_the_publishers_state() -> None:
     """As their generation_config.json has it; the one of Mistral-Nemo names nothing, its model card a temperature."""
     llama, qwen = Sampling(0.6, 0.9), Sampling(0.7, 0.8, 20, 1.05)
-    assert [backbone.generation for backbone in load(POOL).values()] == [llama, llama, Sampling(0.3), qwen, qwen]
+    assert [backbone.sampling for backbone in load(POOL).values()] == [llama, llama, Sampling(0.3), qwen, qwen]
 
 
 ENTRY = {
@@ -99,32 +99,30 @@ def test_any_other_pool_loads_in_the_order_of_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"model": "has space"}, "small > model: 'has space' does not match"),
-        ({"model": None}, "small > model: None is not of type 'string'"),
-        ({"revision": 7}, "small > revision: 7 is not "),
-        ({"parameters_b": 0}, "small > parameters_b: 0 is less than or equal to the minimum"),
-        ({"parameters_b": "8B"}, "small > parameters_b: '8B' is not of type 'number'"),
-        ({"parameters_b": True}, "small > parameters_b: True is not of type 'number'"),
-        ({"context_length": 0}, "small > context_length: 0 is less than the minimum"),
-        ({"context_length": 1.5}, "small > context_length: 1.5 is not of type 'integer'"),
-        ({"description": ""}, "small > description: '' does not match"),
-        ({"generation": {"top_p": 0.9}}, "small > generation: 'temperature' is a required property"),
-        ({"generation": {"temperature": 0}}, "small > generation > temperature: 0 is less than or equal to"),
-        ({"generation": {"temperature": 1, "top_k": 0}}, "small > generation > top_k: 0 is less than the minimum"),
-        ({"price_in": 0.1}, "small: Additional properties are not allowed ('price_in' was unexpected)"),
+        ({"model": "has space"}, "model: 'has space' should match pattern"),
+        ({"model": None}, "model: None should be text"),
+        ({"revision": 7}, "revision: 7 should be text"),
+        ({"parameters_b": 0}, "parameters_b: 0 should be greater than 0"),
+        ({"parameters_b": "8B"}, "parameters_b: '8B' should be a number"),
+        ({"context_length": 1.5}, "context_length: 1.5 should be a whole number"),
+        ({"description": ""}, "description: '' should match pattern"),
+        ({"generation": {"top_p": 0.9}}, "generation.temperature: missing; add it"),
+        ({"generation": {"temperature": 0}}, "generation.temperature: 0 should be greater than 0"),
+        ({"generation": {"temperature": 1, "top_k": 0}}, "generation.top_k: 0 should be greater than 0"),
+        ({"weights": "awq"}, "weights: other weights are declared in config/weights.yaml"),
     ],
 )
 def test_a_wrong_field_is_refused(tmp_path: Path, change: dict[str, object], complaint: str) -> None:
     path = write(tmp_path / "pool.yaml", {"small": {**ENTRY, **change}})
     with pytest.raises(UserError) as caught:
         load(path)
-    assert str(caught.value).startswith(f"{path}: at {complaint}")
+    assert str(caught.value).startswith(f"{path}: small.{complaint}")
 
 
 @pytest.mark.parametrize("field", list(ENTRY))
 def test_a_missing_field_is_refused(tmp_path: Path, field: str) -> None:
     path = write(tmp_path / "pool.yaml", {"small": {k: v for k, v in ENTRY.items() if k != field}})
-    with pytest.raises(UserError, match=rf"at small: '{field}' is a required property"):
+    with pytest.raises(UserError, match=rf"small\.{field}: missing"):
         load(path)
 
 
@@ -137,5 +135,5 @@ def test_a_backbone_declared_twice_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("document", [{}, [ENTRY], {"with/slash": ENTRY}, {3: ENTRY}])
 def test_a_file_that_is_no_pool_is_refused(tmp_path: Path, document: object) -> None:
-    with pytest.raises(UserError, match=r"pool\.yaml: at top level: "):
+    with pytest.raises(UserError, match=r"pool\.yaml: .* should "):
         load(write(tmp_path / "pool.yaml", document))

@@ -236,5 +236,5 @@ def test_a_package_without_a_model_is_named(source: str, tmp_path: Path) -> None
     "changes", [{"sha256": "53aa"}, {"max_token": 256}, {"dimension": 0}, {"source": "two words"}, {"name": "a/b"}]
 )
 def test_a_wrong_declaration_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=rf"encoder\.yaml: at .*{next(iter(changes))[:3]}"):
+    with pytest.raises(UserError, match=rf"encoder\.yaml: .*{next(iter(changes))[:3]}"):
         SentenceEncoder(declare(tmp_path, **changes))

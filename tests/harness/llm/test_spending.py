@@ -11,15 +11,15 @@ import pytest
 from harness.concurrency import gather
 from harness.llm import budget as budget_module
 from harness.llm.attempts import AttemptLog
-from harness.llm.backbones import Backbone
 from harness.llm.budget import Budget, BudgetError, Prices, Spending, Spent, spent_in
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
 from harness.llm.served import Served
 from tests.harness.llm.serving import ANSWER, MODEL, request
+from tests.scripted import backbone
 
-M = Backbone("m", MODEL, None, 8, 4096, "a model")
+M = backbone("m", 8, MODEL)
 PRICES = Prices([M])
 TOKENS = ANSWER.prompt_tokens + ANSWER.completion_tokens
 COST = M.cost(ANSWER.prompt_tokens, ANSWER.completion_tokens)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +18,7 @@ CELL = Cell("gmr", "gsm_hard", "pool", 0)
 
 
 def facts(**changes: Any) -> dict[str, Any]:
-    preset = dataclasses.replace(config.preset("smoke"), **changes.get("preset", {}))
+    preset = config.preset("smoke").model_copy(update=changes.get("preset", {}))
     plan = SimpleNamespace(
         preset=preset,
         cell=CELL,
@@ -30,7 +29,7 @@ def facts(**changes: Any) -> dict[str, Any]:
     for name, value in changes.get("data", {}).items():
         setattr(plan.data, name, value)
     pool = load(ROOT / "config" / "backbones.yaml")
-    revised = {key: dataclasses.replace(one, revision=changes.get("revision")) for key, one in pool.items()}
+    revised = {key: one.model_copy(update={"revision": changes.get("revision")}) for key, one in pool.items()}
     encoder = SimpleNamespace(identity=changes.get("encoder", "encoder"))
     runtime = SimpleNamespace(
         backbones=revised,

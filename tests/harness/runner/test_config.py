@@ -1,6 +1,6 @@
-import dataclasses
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +9,34 @@ import pytest
 import yaml
 
 from analysis.published import load
-from harness import yaml_files
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.llm import backbones
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell
 
 
+def forget() -> None:
+    """What was read of the configuration."""
+    for read in (config.methods, backbones.load, config_hash._encoder):
+        read.cache_clear()
+
+
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A copy of the configuration to spoil."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the configuration to spoil, in place of the real one."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
-    return tmp_path
+    monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
+    forget()
+    yield tmp_path / "config"
+    forget()
 
 
-def edit(checkout: Path, file: str, **changes: Any) -> None:
-    path = checkout / "config" / file
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **changes}))
-
-
-def add(checkout: Path, **entries: Any) -> None:
-    """Entries below those of ``methods.yaml``, in the order given."""
-    path = checkout / "config" / "methods.yaml"
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **entries}, sort_keys=False))
+def edit(folder: Path, file: str, **changes: Any) -> None:
+    """Change entries of a file, or add some below."""
+    path = folder / file
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **changes}, sort_keys=False))
+    forget()
 
 
 @pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
@@ -47,12 +52,12 @@ def test_a_preset_of_the_paper_has_every_row_of_the_main_table_in_its_order(name
     assert len(rows) == 21
 
 
-def test_methods_that_do_not_learn_run_one_seed(checkout: Path) -> None:
-    chosen = config.preset("rehearsal", {"seeds": [3, 4], "methods": ["cot"], "benchmarks": ["math"]}, checkout)
-    assert {cell.seed for cell in config.cells(chosen, checkout)} == {3}
-    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
-    edit(checkout, "methods.yaml", cot={**entries["cot"], "trained": True})
-    assert {cell.seed for cell in config.cells(chosen, checkout)} == {3, 4}
+def test_methods_that_do_not_learn_run_one_seed(folder: Path) -> None:
+    chosen = config.preset("rehearsal", {"seeds": [3, 4], "methods": ["cot"], "benchmarks": ["math"]})
+    assert {cell.seed for cell in config.cells(chosen)} == {3}
+    entries = yaml.safe_load((folder / "methods.yaml").read_text())
+    edit(folder, "methods.yaml", cot={**entries["cot"], "trained": True})
+    assert {cell.seed for cell in config.cells(chosen)} == {3, 4}
 
 
 @pytest.mark.parametrize(
@@ -63,10 +68,18 @@ def test_methods_that_do_not_learn_run_one_seed(checkout: Path) -> None:
         ({"backbones": ["qwen-2.5-14b"]}, "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
         ({"limits": {"test": 3}}, "did you mean 'limit'?"),
         ({"limit": {"tests": 3}}, "did you mean 'test'?"),
-        ({"limit": {"test": 0}}, "at limit > test: 0 is less than the minimum of 1"),
-        ({"limit": {"epochs": -1}}, "at limit > epochs: -1 is less than the minimum of 0"),
-        ({"limit": {"epoch": 1}}, "did you mean 'epochs'?"),
-        ({"seeds": ["a"]}, "at seeds > 0: 'a' is not of type 'integer'"),
+        ({"limit": {"test": 0}}, "limit overridden: limit.test: 0 should be greater than 0"),
+        ({"limit": {"epochs": -1}}, "limit.epochs: -1 should be greater than or equal to 0"),
+        ({"limit": {"share": 0}}, "limit.share: 0 should be greater than 0"),
+        ({"seeds": ["a"]}, "seeds.0: 'a' should be a whole number"),
+        ({"seeds": [1, 1]}, "seeds: 1 stands there twice"),
+        ({"methods": []}, "methods: [] should have at least 1 item"),
+        ({"data": "reel"}, "data: 'reel' should be 'embedded' or 'real'; did you mean 'real'?"),
+        ({"budget": {"calls": 0}}, "budget.calls: 0 should be greater than 0"),
+        ({"length_scale": 5}, "length_scale: 5 should be less than or equal to 4"),
+        ({"max_error_share": "0.1"}, "max_error_share: '0.1' should be a number"),
+        ({"share_logs": 1}, "share_logs: 1 should be true or false"),
+        ({"name": "mine"}, "unknown key 'name'"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], message: str) -> None:
@@ -81,10 +94,10 @@ def test_an_unknown_preset_names_the_nearest() -> None:
         config.preset("embeded")
 
 
-def test_a_typo_in_methods_yaml_is_found(checkout: Path) -> None:
-    edit(checkout, "methods.yaml", single={"modul": "baselines.single", "title": "x", "rows": ["pool"]})
-    with pytest.raises(UserError, match=r"methods\.yaml: at single"):
-        config.methods(checkout)
+def test_a_typo_in_methods_yaml_is_found(folder: Path) -> None:
+    edit(folder, "methods.yaml", single={"modul": "baselines.single", "title": "x", "rows": ["pool"]})
+    with pytest.raises(UserError, match=r"methods\.yaml: single: unknown key 'modul'; did you mean 'module'"):
+        config.methods()
     good = {"module": "baselines.single", "title": "x", "rows": ["pool"]}
     for changes, message in (
         ({"rows": ["qwen-2.5-32b"]}, "unknown row 'qwen-2.5-32b'; did you mean 'qwen-2.5-32B'?"),
@@ -92,12 +105,12 @@ def test_a_typo_in_methods_yaml_is_found(checkout: Path) -> None:
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
         ({"module": "nowhere.singel"}, "names the module 'nowhere.singel', which cannot be found"),
     ):
-        edit(checkout, "methods.yaml", single={**good, **changes})
+        edit(folder, "methods.yaml", single={**good, **changes})
         with pytest.raises(UserError, match=re.escape(message)):
-            config.methods(checkout)
+            config.methods()
 
 
-def test_an_entry_takes_over_what_it_does_not_say_itself(checkout: Path) -> None:
+def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
     base = {"module": "gmr", "title": "Base", "rows": ["pool"], "trained": True, "config": {"epochs": {"default": 3}}}
     child = {"extends": "base", "title": "Child", "config": {"halting": False}}
     grandchild = {
@@ -107,12 +120,17 @@ def test_an_entry_takes_over_what_it_does_not_say_itself(checkout: Path) -> None
         "config": {"epochs": {"math": 1}},
     }
     early = {"extends": "base", "title": "Stands above its base"}
-    add(checkout, early=early, base=base, child=child, grandchild=grandchild)
-    known = config.methods(checkout)
+    edit(folder, "methods.yaml", early=early, base=base, child=child, grandchild=grandchild)
+    known = config.methods()
     assert known["child"] == config.MethodEntry(
-        "child", "gmr", "Child", ("pool",), trained=True, config={"epochs": {"default": 3}, "halting": False}
+        key="child",
+        module="gmr",
+        title="Child",
+        rows=("pool",),
+        trained=True,
+        config={"epochs": {"default": 3}, "halting": False},
     )
-    assert known["early"] == dataclasses.replace(known["base"], key="early", title="Stands above its base")
+    assert known["early"] == known["base"].model_copy(update={"key": "early", "title": "Stands above its base"})
     assert known["grandchild"].config == {"epochs": {"math": 1}, "halting": False}
     assert (known["grandchild"].rows, known["grandchild"].trained) == (("qwen-2.5-14B",), True)
     assert known["base"].config == {"epochs": {"default": 3}}
@@ -124,24 +142,22 @@ def test_an_entry_takes_over_what_it_does_not_say_itself(checkout: Path) -> None
         ({"extends": "sinlge", "title": "x"}, "unknown base method 'sinlge'; did you mean 'single'?"),
         ({"extends": "new", "title": "x"}, "unknown base method 'new'"),
         ({"extends": "later", "title": "x"}, "unknown base method 'later'; known: "),
-        ({"extends": "single"}, "'title' is a required property"),
-        ({"title": "x", "rows": ["pool"]}, "at new"),
+        ({"extends": "single"}, "new.title: missing; add it"),
+        ({"title": "x", "rows": ["pool"]}, "new.module: missing; add it"),
     ],
 )
-def test_an_entry_that_extends_nothing_above_it_is_one_line(
-    checkout: Path, entry: dict[str, Any], message: str
-) -> None:
-    add(checkout, new=entry, later={"extends": "single", "title": "y"})
+def test_an_entry_that_extends_nothing_above_it_is_one_line(folder: Path, entry: dict[str, Any], message: str) -> None:
+    edit(folder, "methods.yaml", new=entry, later={"extends": "single", "title": "y"})
     with pytest.raises(UserError) as caught:
-        config.methods(checkout)
+        config.methods()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_preset_is_one_line(checkout: Path) -> None:
-    (checkout / "config" / "presets" / "empty.yaml").write_text("")
-    with pytest.raises(UserError, match=r"empty\.yaml: at top level"):
-        config.preset("empty", root=checkout)
+def test_an_empty_preset_is_one_line(folder: Path) -> None:
+    (folder / "presets" / "empty.yaml").write_text("")
+    with pytest.raises(UserError, match=r"empty\.yaml: None should be a mapping"):
+        config.preset("empty")
 
 
 @pytest.mark.parametrize("name", [*config.preset_names(), "smoke@slope=4.0"])
@@ -181,14 +197,13 @@ def test_a_change_that_is_none_is_refused(name: str) -> None:
         config.preset(name)
 
 
-def test_logs_are_shared_only_where_method_and_preset_say_so(checkout: Path) -> None:
-    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
-    edit(checkout, "methods.yaml", cot={**entries["cot"], "answers_from": ["single"]})
+def test_logs_are_shared_only_where_method_and_preset_say_so(folder: Path) -> None:
+    entries = yaml.safe_load((folder / "methods.yaml").read_text())
+    edit(folder, "methods.yaml", cot={**entries["cot"], "answers_from": ["single"]})
     cell = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
-    assert config.sharing(config.preset("smoke", root=checkout), cell, checkout) == [
-        Cell("single", "gsm_hard", "qwen-2.5-14B", 0)
-    ]
-    assert config.sharing(config.preset("smoke", {"share_logs": False}, checkout), cell, checkout) == []
+    assert config.sharing(config.preset("smoke"), cell) == [Cell("single", "gsm_hard", "qwen-2.5-14B", 0)]
+    assert config.sharing(config.preset("smoke", {"share_logs": False}), cell) == []
+    edit(folder, "methods.yaml", cot=entries["cot"])
     assert config.sharing(config.preset("smoke"), cell) == []
 
 
@@ -213,7 +228,7 @@ def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> N
         assert config_hash.of_cell(config.preset("embedded", overrides), cell) == base
 
 
-def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(checkout: Path) -> None:
+def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(folder: Path) -> None:
     cell = Cell("gmr", "math", "pool", 0)
     base = config_hash.of_cell(config.preset("embedded"), cell)
     for limit in ({"train": 3}, {"epochs": 0}, {"epochs": 1}):
@@ -221,11 +236,11 @@ def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(c
     assert list(base["backbones"]) == list(config.preset("embedded").backbones)
     fewer = config.preset("embedded", {"backbones": ["qwen-2.5-14B", "qwen-2.5-32B"]})
     assert config_hash.of_cell(fewer, cell) != base
-    edit(checkout, "encoder.yaml", max_tokens=128)
-    preset = config.preset("embedded", root=checkout)
-    assert config_hash.of_cell(preset, cell, checkout) != base
+    edit(folder, "encoder.yaml", max_tokens=128)
+    preset = config.preset("embedded")
+    assert config_hash.of_cell(preset, cell) != base
     single = Cell("single", "math", "qwen-2.5-14B", 0)
-    assert config_hash.of_cell(preset, single, checkout) == config_hash.of_cell(config.preset("embedded"), single)
+    assert config_hash.of_cell(preset, single) == config_hash.of_cell(config.preset("embedded"), single)
 
 
 def test_every_seed_of_a_method_that_learns_is_a_cell() -> None:
@@ -234,20 +249,13 @@ def test_every_seed_of_a_method_that_learns_is_a_cell() -> None:
     assert config.cells(chosen) == [Cell(key, "math", "pool", seed) for key in both for seed in (0, 1, 2)]
 
 
-def test_values_from_a_command_line_get_their_types_back() -> None:
-    assert yaml_files.typed("a: b: c") == "a: b: c"
-    given = {"limit": {"train": "32", "test": "null"}, "seeds": ["0", "1"], "data": "real", "length_scale": 0.5}
-    wanted = {"limit": {"train": 32, "test": None}, "seeds": [0, 1], "data": "real", "length_scale": 0.5}
-    assert yaml_files.typed(given) == wanted
-
-
-def test_a_seed_offset_is_part_of_what_a_cell_is(checkout: Path) -> None:
-    chosen = config.preset("embedded", {"methods": ["full_history"]}, checkout)
+def test_a_seed_offset_is_part_of_what_a_cell_is(folder: Path) -> None:
+    chosen = config.preset("embedded", {"methods": ["full_history"]})
     cell = Cell("full_history", "math", "pool", 0)
-    before = config_hash.of_cell(chosen, cell, checkout)
-    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
-    edit(checkout, "methods.yaml", full_history={**entries["full_history"], "seed_offset": 7})
-    after = config_hash.of_cell(chosen, cell, checkout)
+    before = config_hash.of_cell(chosen, cell)
+    entries = yaml.safe_load((folder / "methods.yaml").read_text())
+    edit(folder, "methods.yaml", full_history={**entries["full_history"], "seed_offset": 7})
+    after = config_hash.of_cell(chosen, cell)
     assert (before.pop("seed_offset"), after.pop("seed_offset")) == (100, 7)
     assert before == after
 
@@ -260,14 +268,14 @@ def test_the_order_of_the_pool_is_part_of_what_a_cell_is() -> None:
     assert texts[0] != texts[1]
 
 
-def test_an_entry_may_ask_more_backbones_than_that_of_its_row(checkout: Path) -> None:
-    entries = yaml.safe_load((checkout / "config" / "methods.yaml").read_text())
-    edit(checkout, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-32B"]})
-    chosen = config.preset("embedded", None, checkout)
-    asked = {row: config.backbones_of(chosen, Cell("cot", "math", row, 0), checkout) for row in chosen.backbones[3:]}
+def test_an_entry_may_ask_more_backbones_than_that_of_its_row(folder: Path) -> None:
+    entries = yaml.safe_load((folder / "methods.yaml").read_text())
+    edit(folder, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-32B"]})
+    chosen = config.preset("embedded", None)
+    asked = {row: config.backbones_of(chosen, Cell("cot", "math", row, 0)) for row in chosen.backbones[3:]}
     assert asked == {"qwen-2.5-14B": ("qwen-2.5-14B", "qwen-2.5-32B"), "qwen-2.5-32B": ("qwen-2.5-32B",)}
     cell = Cell("cot", "math", "qwen-2.5-14B", 0)
-    assert list(config_hash.of_cell(chosen, cell, checkout)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
-    edit(checkout, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-320B"]})
+    assert list(config_hash.of_cell(chosen, cell)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
+    edit(folder, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-320B"]})
     with pytest.raises(UserError, match=r"unknown backbone 'qwen-2.5-320B'.*qwen-2.5-32B"):
-        config.methods(checkout)
+        config.methods()

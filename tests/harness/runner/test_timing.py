@@ -128,7 +128,7 @@ def test_the_file_says_whose_time_it_is(place: Path) -> None:
     assert found["preset"] == "smoke"
     assert {name: found[name] for name in dataclasses.asdict(LEARNED)} == dataclasses.asdict(LEARNED)
     assert found["simulated"] is True
-    assert found["engine"] == dataclasses.asdict(FAST)
+    assert found["engine"] == FAST.model_dump()
     assert found["concurrency"] == timing.CONCURRENCY
     assert {key: one["revision"] for key, one in found["backbones"].items()} == {
         key: one["revision"] for key, one in run["backbones"].items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from pathlib import Path
+from typing import get_args
 
 import openai._base_client
 import pytest
@@ -16,7 +17,7 @@ from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Request
 from harness.simulator import SimulatedEndpoint
-from harness.simulator.faults import KINDS, Faults
+from harness.simulator.faults import Faults, Kind
 from harness.simulator.server import Manners, application
 from tests.harness.llm.serving import Kept
 
@@ -29,8 +30,8 @@ async def test_a_client_gets_the_replies_of_a_server_without_faults(
     """Every kind of fault, at nine of ten attempts; and over HTTP what the process itself would have answered."""
     monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.0)
     monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
-    shares = dict.fromkeys(KINDS, 0.9 / len(KINDS))
-    server = TestServer(application(endpoint, Manners(faults=Faults(shares, hang_s=0.05, retry_after_s=0))))
+    shares = dict.fromkeys(get_args(Kind), 0.9 / len(get_args(Kind)))
+    server = TestServer(application(endpoint, Manners(faults=Faults(shares=shares, hang_s=0.05, retry_after_s=0))))
     models = [one.model for one in endpoint.world.backbones]
     requests = [
         Request(model, endpoint.revision, (Message("user", item.question),), max_tokens=limit)

@@ -46,8 +46,8 @@ def test_affinity_and_fit_have_the_stated_spread() -> None:
     a, b = ([affinity(f"q{n}", one, PARAMETERS) for n in range(3000)] for one in ("one", "other"))
     assert abs(pstdev(a) - PARAMETERS.disagreement_sd) < 0.15
     assert abs(correlation(a, b)) < 0.07
-    still = dataclasses.replace(PARAMETERS, role_jitter_sd=0.0)
-    flat = dataclasses.replace(PARAMETERS, role_fit={})
+    still = PARAMETERS.model_copy(update={"role_jitter_sd": 0.0})
+    flat = PARAMETERS.model_copy(update={"role_fit": {}})
     jitter = [fit(role("Math/Engineer"), "math", f"q{n}", flat) for n in range(2000)]
     assert abs(pstdev(jitter) - PARAMETERS.role_jitter_sd) < 0.05
     assert fit(None, "mbpp", "q", PARAMETERS) == 0

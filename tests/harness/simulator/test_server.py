@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import aiohttp
 import orjson
@@ -16,7 +16,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.simulator import SimulatedEndpoint
 from harness.simulator import server as server_module
-from harness.simulator.faults import KINDS, LAST_FAULTY_ATTEMPT, FaultCounter, Faults, load_faults
+from harness.simulator.faults import LAST_FAULTY_ATTEMPT, FaultCounter, Faults, Kind, load_faults
 from harness.simulator.parameters import EngineParameters
 from harness.simulator.server import Engine, Manners, application
 
@@ -72,7 +72,9 @@ async def test_who_comes_first_is_served_first_and_places_are_limited(
 
     monkeypatch.setattr(server_module.time, "monotonic", lambda: 100.0)
     monkeypatch.setattr(server_module.asyncio, "sleep", sleep)
-    engine = Engine(10.0, EngineParameters(2, prefill_tokens_per_s_1b=100.0, decode_tokens_per_s_1b=10.0))
+    engine = Engine(
+        10.0, EngineParameters(concurrent_sequences=2, prefill_tokens_per_s_1b=100.0, decode_tokens_per_s_1b=10.0)
+    )
     assert engine.report()["utilisation"] == 0.0
     for _ in range(5):
         await engine.occupy(3, 2)
@@ -83,18 +85,19 @@ async def test_who_comes_first_is_served_first_and_places_are_limited(
 
 
 def test_shares_are_met_bursts_have_their_length_and_the_twelfth_attempt_never_fails() -> None:
-    counter = FaultCounter(Faults({"server_error": 0.1, "reset": 0.05}))
+    counter = FaultCounter(Faults(shares={"server_error": 0.1, "reset": 0.05}))
     met = Counter(counter.next(f"request {number}") for _ in range(3) for number in range(4000))
     assert met["server_error"] / 12000 == pytest.approx(0.1, abs=0.01)
     assert met["reset"] / 12000 == pytest.approx(0.05, abs=0.008)
     assert set(met) == {None, "server_error", "reset"}
-    bursts = FaultCounter(Faults({"reset": 0.5}, in_a_row=3))
+    bursts = FaultCounter(Faults(shares={"reset": 0.5}, in_a_row=3))
     for number in range(100):
         attempts = [bursts.next(f"request {number}") for _ in range(9)]
         assert [len(set(attempts[start : start + 3])) for start in (0, 3, 6)] == [1, 1, 1]
-    drawn = [[FaultCounter(Faults({"cut": 0.5}, seed)).next(f"{n}") for n in range(64)] for seed in (0, 0, 1)]
+    counters = [FaultCounter(Faults(shares={"cut": 0.5}, seed=seed)) for seed in (0, 0, 1)]
+    drawn = [[one.next(f"{n}") for n in range(64)] for one in counters]
     assert drawn[0] == drawn[1] != drawn[2]
-    always = FaultCounter(Faults({"hang": 1.0}))
+    always = FaultCounter(Faults(shares={"hang": 1.0}))
     assert [always.next("it") for _ in range(12)] == ["hang"] * LAST_FAULTY_ATTEMPT + [None]
 
 
@@ -113,14 +116,14 @@ def test_a_malformed_file_is_one_line(text: str, message: str, tmp_path: Path) -
     path.write_text(text)
     with pytest.raises(UserError, match=message):
         load_faults(path)
-    assert set(load_faults(ROOT / "config" / "faults.yaml").shares) == set(KINDS)
+    assert set(load_faults(ROOT / "config" / "faults.yaml").shares) == set(get_args(Kind))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_what_a_client_meets(kind: str, endpoint: SimulatedEndpoint, pools: dict[str, Questions]) -> None:
+@pytest.mark.parametrize("kind", get_args(Kind))
+async def test_what_a_client_meets(kind: Kind, endpoint: SimulatedEndpoint, pools: dict[str, Questions]) -> None:
     asked = request_for(pools["gsm_hard"].pool[0])
     good = endpoint.chat(asked)[1]
-    manners = Manners(faults=Faults({kind: 1.0}, hang_s=0.2, retry_after_s=7))
+    manners = Manners(faults=Faults(shares={kind: 1.0}, hang_s=0.2, retry_after_s=7))
     async with TestClient(TestServer(application(endpoint, manners))) as client:
         assert (await over_http(client, {"model": "nobody", "messages": []}))[0] == 404
         if kind in ("reset", "cut", "hang", "drip"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -89,7 +88,7 @@ async def test_the_same_bytes_as_in_process_through_delays_and_faults(
     monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.01)
     monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.01)
     faults = load_faults(ROOT / "config" / "faults.yaml")
-    manners = Manners(faults=dataclasses.replace(faults, hang_s=0.2, retry_after_s=0), latency_s=0.01)
+    manners = Manners(faults=faults.model_copy(update={"hang_s": 0.2, "retry_after_s": 0}), latency_s=0.01)
     async with serving(smoke(), manners, monkeypatch):
         await cell.run(plan(smoke(), OF))
     assert content(place) == content(prepared)
