@@ -7,8 +7,10 @@ a disk of the machine itself). It is a cache: deleting it costs time and changes
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -32,6 +34,8 @@ class Cache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._opened: sqlite3.Connection | None = None
+        # A write beside a read of the same connection would be refused at once where another process wrote meanwhile.
+        self._alone = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -78,8 +82,10 @@ class Cache:
                 self._opened.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
         return self._opened
 
-    def _one_line(self) -> AbstractContextManager[None]:
-        return one_line(self.path, "it is a cache: delete it, which costs time and nothing else")
+    @contextmanager
+    def _one_line(self) -> Iterator[None]:
+        with self._alone, one_line(self.path, "it is a cache: delete it, which costs time and nothing else"):
+            yield
 
 
 def _use_wal(database: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,26 @@ def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp
     assert layout.cache() == Path("results/cache/node7.sqlite")
     monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
     assert layout.cache() == tmp_path / "node7.sqlite"
+
+
+def test_a_write_beside_a_read_is_not_refused_while_another_process_writes(tmp_path: Path) -> None:
+    def write(into: Cache, name: str) -> None:
+        for number in range(2000):
+            into.put("embeddings", f"{name} {number}".encode(), b"x")
+
+    def read() -> None:
+        for _ in range(20_000):
+            assert cache.get("embeddings", b"key") is not None
+
+    path, interval = tmp_path / "cache.sqlite", sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with Cache(path) as cache, Cache(path) as other, ThreadPoolExecutor(3) as threads:
+            for one in (cache, other):
+                assert one.get("embeddings", b"key") is None
+            cache.put("embeddings", b"key", b"x" * 5000)
+            work = [threads.submit(write, cache, "own"), threads.submit(write, other, "its"), threads.submit(read)]
+            for done in work:
+                done.result()
+    finally:
+        sys.setswitchinterval(interval)
