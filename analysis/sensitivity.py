@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from analysis.measures import Key
+from analysis.frames import Key
 from harness.errors import unknown
 from harness.files import ROOT
 from harness.runner import config, layout
@@ -38,11 +38,11 @@ class Conclusion:
     @property
     def benchmark(self) -> str:
         """The benchmark of both rows."""
-        return self.first.benchmark
+        return self.first[2]
 
     def applies_to(self, preset: Preset) -> bool:
         """Whether a preset has the benchmark and the backbones."""
-        rows = {self.first.backbone, self.second.backbone} - {POOL}
+        rows = {self.first[1], self.second[1]} - {POOL}
         return self.benchmark in preset.benchmarks and rows <= set(preset.backbones)
 
 
@@ -87,7 +87,7 @@ def plan(preset: Preset, path: Path = PATH) -> list[World]:
     if not preset.simulated or preset.simulator or not found:
         return []
     keys = sorted({key for conclusion in found for key in (conclusion.first, conclusion.second)})
-    cells = tuple(Cell(key.method, key.benchmark, key.backbone, preset.seeds[0]) for key in keys)
+    cells = tuple(Cell(method, benchmark, backbone, preset.seeds[0]) for method, backbone, benchmark in keys)
     settings = load_settings()
     changed = [
         World(parameter, _stated(parameter, settings), end, f"{preset.name}@{parameter}={end}", cells)
@@ -124,7 +124,9 @@ def _check_names(kind: str, names: Iterable[str], known: Iterable[str], path: Pa
 
 
 def _conclusion(entry: Mapping[str, Any]) -> Conclusion:
-    first, second = (Key(benchmark=entry["benchmark"], **entry[side]) for side in ("first", "second"))
+    first, second = (
+        (entry[side]["method"], entry[side]["backbone"], entry["benchmark"]) for side in ("first", "second")
+    )
     return Conclusion(entry["title"], entry["measure"], first, second)
 
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from analysis.measures import Key
-from analysis.provenance import short
-from analysis.results import Cell
-from analysis.schema import check
+from analysis.frames import Key
+from analysis.results import Cell, short
 from harness.errors import UserError
 
 SCHEMA = 1
 FILE = "timing.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """What ``timing.json`` says; see ``schemas/timing.schema.yaml``.
+class Timing(BaseModel):
+    """What ``timing.json`` says.
 
     Attributes:
         simulated: Whether the servers were modelled, so that their time is, too.
@@ -36,7 +31,8 @@ class Timing:
         host: Where this ran; not where the backbones were served.
     """
 
-    folder: Path
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
     preset: str
     method: str
     benchmark: str
@@ -73,19 +69,15 @@ def read(folder: Path) -> Timing:
     """
     path = folder / FILE
     try:
-        document = orjson.loads(path.read_bytes())
+        return Timing.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run `gmr time` for it") from error
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path}: not JSON ({error}); expected a finished timing job; run it again") from error
-    version = document.get("schema") if isinstance(document, dict) else None
-    if version != SCHEMA:
+        raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run it first") from error
+    except ValidationError as error:
+        first = error.errors()[0]
         raise UserError(
-            f"{path}: timing schema {version!r}, expected {SCHEMA}; run the job again with this version of the suite"
-        )
-    check(document, "timing", path)
-    known = {field.name: document[field.name] for field in dataclasses.fields(Timing) if field.name != "folder"}
-    return Timing(folder=folder, **known)
+            f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}; expected a finished timing job of this "
+            "version of the suite; run it again"
+        ) from None
 
 
 def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Timing]:
@@ -98,36 +90,22 @@ def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Ti
     Raises:
         UserError: One cannot be read, is of no such cell or of an earlier run of it, or two of them cannot be compared.
     """
-    timings = sorted(map(read, folders), key=lambda one: (one.benchmark, one.method, one.backbone, one.seed))
-    run_ids = {_job(cell.run): cell.run.run_id for cell in cells}
-    for timing in timings:
-        if run_ids.get(_job(timing)) != timing.cell["run_id"]:
+    run_ids = {
+        (cell.run.method, cell.run.backbone, cell.run.benchmark, cell.run.seed): cell.run.run_id for cell in cells
+    }
+    found: dict[Key, Timing] = {}
+    for folder in sorted(folders):
+        one = read(folder)
+        key = (one.method, one.backbone, one.benchmark)
+        if run_ids.get((*key, one.seed)) != one.cell["run_id"]:
             raise UserError(
-                f"{timing.folder}: the timing of run {short(timing.cell['run_id'])}, which is none of the cells shown "
-                "with it; time the cell again"
+                f"{folder}: the timing of run {short(one.cell['run_id'])}, which is none of the cells shown with it; "
+                "time the cell again"
             )
-    _check_comparable(timings)
-    return {Key(one.method, one.backbone, one.benchmark): one for one in timings}
-
-
-def _job(of: Any) -> tuple[str, str, str, str, int]:
-    return of.preset, of.method, of.benchmark, of.backbone, of.seed
-
-
-def _check_comparable(timings: Sequence[Timing]) -> None:
-    _agree(timings, lambda one: f"{one.concurrency} questions at a time")
-    _agree(timings, lambda one: f"engine {dict(one.engine) if one.engine else 'real'}")
-    seen: dict[Key, Timing] = {}
-    for one in timings:
-        other = seen.setdefault(Key(one.method, one.backbone, one.benchmark), one)
-        if other is not one:
-            raise UserError(f"{other.folder} and {one.folder} time the same method; expected one seed; leave one out")
-
-
-def _agree(timings: Sequence[Timing], of: Callable[[Timing], str]) -> None:
-    for other in timings[1:]:
-        if of(other) != of(timings[0]):
-            raise UserError(
-                f"timings under different conditions in one table: {timings[0].folder} ({of(timings[0])}) and "
-                f"{other.folder} ({of(other)}); time one of them again"
-            )
+        first = next(iter(found.values()), one)
+        if (one.concurrency, one.engine) != (first.concurrency, first.engine):
+            raise UserError(f"{folder}: timed with other settings than the others; time one of them again")
+        if key in found:
+            raise UserError(f"{folder} times the same method as another; expected one seed; leave one out")
+        found[key] = one
+    return found

@@ -6,15 +6,17 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis import figures
-from analysis.figures import Figure
+import pandas as pd
+
+from analysis import figure
+from analysis.figure import Figure
 from analysis.learning.curves import by_epoch, mean_of, trained
 from analysis.learning.report import Report
 from analysis.learning.results import Row
-from analysis.provenance import short, table_run_id
+from analysis.provenance import table_run_id
+from analysis.results import short
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
@@ -36,12 +38,12 @@ _NOTHING = "Nothing was trained in the finished cells."
 
 def files(report: Report) -> dict[str, bytes]:
     """The picture by file ending, ``png`` and ``pdf``; the same bytes for the same report, whatever the clock says."""
-    return figures.pictures(_figure(report))
+    return figure.pictures(_figure(report))
 
 
 def draw(report: Report) -> Picture:
     """The picture itself. Where nothing was trained, it has no panels and says so."""
-    return figures.picture(_figure(report))
+    return figure.picture(_figure(report))
 
 
 def _figure(report: Report) -> Figure:
@@ -55,8 +57,8 @@ def _figure(report: Report) -> Figure:
         simulated=report.cells[0].run.simulated,
         draw=functools.partial(_panels, report, logs, rows),
         inches=(width, _PANEL_INCHES[1] * len(logs) + _HEAD_INCHES),
-        provenance=(("preset", report.cells[0].run.preset), ("run", short(table_run_id(report.cells)))),
-        records=(),
+        provenance={"preset": report.cells[0].run.preset, "run": short(table_run_id(report.cells))},
+        frame=pd.DataFrame(),
     )
 
 
