@@ -14,7 +14,7 @@ import pytest
 
 from analysis import results
 from analysis.exports import curves, dataset
-from analysis.tables import SIMULATED
+from analysis.provenance import SIMULATED
 from harness.errors import UserError
 from harness.results import CALLS, DECISIONS, ITEMS
 from harness.training.loop import TABLES, UPDATES
