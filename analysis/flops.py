@@ -6,39 +6,31 @@ the attention term, which grows with the length of a sequence, is left out as in
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
-from analysis.measures import Measurement
 from analysis.ratios import estimates, mean_of
-from analysis.results import Cell
+from analysis.results import Cell, read_table
 from analysis.statistics import Estimate
-from analysis.traces import read_table
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 PETA = 1e15
 BACKBONES = ROOT / "config" / "backbones.yaml"
-_TOKENS = ("prompt_tokens", "completion_tokens")
+_TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
-def pflops(cell: Cell) -> NDArray[np.float64]:
-    """PFLOPs of each test question, shape (n,), in the order of the cell's items; 0 where no model was asked.
+def pflops(cell: Cell) -> pd.Series:
+    """PFLOPs of each test question, in the order of the cell's items; 0 where no model was asked.
 
     Raises:
         UserError: The table of calls cannot be read, does not add up to the tokens of the items, or names a backbone
             that ``config/backbones.yaml`` does not have.
     """
     path = cell.folder / "calls.parquet"
-    calls = read_table(path, ("item_id", "backbone", *_TOKENS))
-    _check_tokens(calls, cell, path)
+    calls, items = read_table(path, ("item_id", "backbone", *_TOKENS)), cell.items.set_index("item_id")
     known = load_backbones(BACKBONES)
     strangers = sorted(set(calls["backbone"]) - set(known))
     if strangers:
@@ -47,26 +39,18 @@ def pflops(cell: Cell) -> NDArray[np.float64]:
             "entry, or run the cell again"
         )
     calls["flops"] = [known[one.backbone].flops(one.prompt_tokens, one.completion_tokens) for one in calls.itertuples()]
-    return _by_item(calls, "flops", cell) / PETA
+    sums = calls.groupby("item_id")[[*_TOKENS, "flops"]].sum()
+    found = sums.reindex(items.index, fill_value=0)
+    # FLOPs of calls that are not those of the items would be those of another run.
+    if not sums.index.isin(items.index).all() or not (found[_TOKENS] == items[_TOKENS]).all(axis=None):
+        raise UserError(f"{path}: its calls are not those that items.parquet counts; run the cell again")
+    return found["flops"] / PETA
 
 
-def per_query(measurement: Measurement) -> Estimate:
+def per_query(cells: Sequence[Cell]) -> Estimate:
     """Mean PFLOPs of a test question, with the interval of a bootstrap over questions, and over several seeds.
 
     Raises:
         UserError: As :func:`pflops`.
     """
-    return estimates([{"pflops": mean_of(pflops(cell).tolist())} for cell in measurement.cells])["pflops"]
-
-
-def _check_tokens(calls: pd.DataFrame, cell: Cell, path: Path) -> None:
-    """FLOPs of calls that are not those of the items would be those of another run."""
-    known = set(cell.items.item_id)
-    same = all(np.array_equal(_by_item(calls, name, cell), getattr(cell.items, name)) for name in _TOKENS)
-    if not same or not known >= set(calls["item_id"]):
-        raise UserError(f"{path}: its calls are not those that items.parquet counts; run the cell again")
-
-
-def _by_item(calls: pd.DataFrame, column: str, cell: Cell) -> NDArray[np.float64]:
-    sums = calls.groupby("item_id")[column].sum()
-    return sums.reindex(list(cell.items.item_id), fill_value=0).to_numpy(dtype=float)
+    return estimates([{"pflops": mean_of(pflops(cell))} for cell in cells])["pflops"]

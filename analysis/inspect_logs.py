@@ -21,9 +21,9 @@ from inspect_ai import model as models
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
 from analysis import results
-from analysis.render.markdown import escape
+from analysis.provenance import warning
 from analysis.results import Run
-from analysis.tables import warning
+from analysis.table import md_escape as escape
 from analysis.trajectories import Gate, Record, Said, Step, open_cell
 from harness.benchmarks.items import Item
 from harness.files import whole_file

@@ -16,13 +16,12 @@ import pandas as pd
 from markdown_it import MarkdownIt
 
 from analysis import registry, results
-from analysis.provenance import served, short, table_run_id
+from analysis.provenance import served, table_run_id, warning
 from analysis.published import load
 from analysis.registry import Artefact
-from analysis.render.html import page
-from analysis.results import Cell
+from analysis.results import Cell, short
 from analysis.sections import by_section, title
-from analysis.tables import warning
+from analysis.table import environment
 from harness.errors import UserError
 from harness.files import ROOT, write_atomically
 from harness.runner import config, layout
@@ -97,8 +96,8 @@ def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.
     made = {one.key: _exhibit(one, folder) for one in artefacts if len(_there(folder, one.files)) == len(one.files)}
     lacking = [one for one in artefacts if one.key not in made]
     simulated = any(cell.run.simulated for cell in cells)
-    text = page(
-        _TEMPLATE,
+    template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    text = template.render(
         preset=preset.name,
         banner=("simulated", warning(True)) if simulated else ("real", _REAL),
         use=_USE[simulated],

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.measures import Measurement
+from analysis.results import Cell
 from analysis.statistics import Estimate, bootstrap, wilson
 from harness.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
 ALPHA = 0.05
@@ -63,7 +64,7 @@ class Comparison:
         accuracy: First minus second, a fraction. Like the next three over all seeds, with a 95 % interval over items
             and, where a method has several, over its seeds.
         cost: First minus second, for one question, in the paper's unit; of the calls that published costs count
-            (:attr:`analysis.results.Cell.costs`), as in the next.
+            (``cost`` of :class:`analysis.results.Cell`), as in the next.
         cost_ratio: First over second; infinite where the second cost nothing.
         cost_ratio_all_calls: The same of all calls.
         discordant: Counted on the first seed of each; the McNemar test and effect sizes are its own.
@@ -85,8 +86,8 @@ class Comparison:
         return (self.discordant.first - self.discordant.second) / self.n
 
 
-def compare(first: Measurement, second: Measurement) -> Comparison:
-    """Compare two methods item by item.
+def compare(first: Sequence[Cell], second: Sequence[Cell]) -> Comparison:
+    """Compare two methods item by item; each is given as its cells, one a seed, in order of seed.
 
     Both are drawn on the same items: an item comes with all its answers, however many seeds gave one (percentile
     bootstrap). The seeds of a method that has several are drawn, too, apart from the items, so that the spread between
@@ -105,7 +106,7 @@ def compare(first: Measurement, second: Measurement) -> Comparison:
         cost=cost,
         cost_ratio=ratio,
         cost_ratio_all_calls=whole,
-        discordant=_discordant(first.cells[0].items.correct, second.cells[0].items.correct),
+        discordant=_discordant(first[0].items["correct"], second[0].items["correct"]),
         detectable=detectable(right.tolist()),
     )
 
@@ -149,28 +150,28 @@ def _effect(n: int) -> float:
     return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))
 
 
-def _check_items(first: Measurement, second: Measurement) -> None:
-    here = first.cells[0]
-    for cell in (*first.cells, *second.cells):
-        if cell.items.item_id != here.items.item_id:
+def _check_items(first: Sequence[Cell], second: Sequence[Cell]) -> None:
+    here = first[0]
+    for cell in (*first, *second):
+        if not cell.items["item_id"].equals(here.items["item_id"]):
             raise UserError(
-                f"{here.folder} ({len(here.items.item_id)} items) and {cell.folder} ({len(cell.items.item_id)} items) "
+                f"{here.folder} ({len(here.items)} items) and {cell.folder} ({len(cell.items)} items) "
                 "did not answer the same items; expected the same test set; run one of them again"
             )
 
 
-def _by_item(measurement: Measurement) -> NDArray[np.float64]:
+def _by_item(cells: Sequence[Cell]) -> NDArray[np.float64]:
     """The share of seeds that answered each item correctly."""
     import numpy as np
 
-    return np.mean([cell.items.correct for cell in measurement.cells], axis=0, dtype=float)
+    return np.mean([cell.items["correct"] for cell in cells], axis=0, dtype=float)
 
 
-def _estimates(first: Measurement, second: Measurement) -> list[Estimate]:
+def _estimates(first: Sequence[Cell], second: Sequence[Cell]) -> list[Estimate]:
     """Differences in accuracy and cost, and two ratios of costs; a single item leaves all of them open."""
     import numpy as np
 
-    n, seeds = len(first.cells[0].items.item_id), [len(one.cells) for one in (first, second) if len(one.cells) > 1]
+    n, seeds = len(first[0].items), [len(one) for one in (first, second) if len(one) > 1]
     statistic = _statistic(_values(first), _values(second))
     samples = [np.arange(count) for count in (n, *seeds)]
     if n > 1:
@@ -179,13 +180,11 @@ def _estimates(first: Measurement, second: Measurement) -> list[Estimate]:
     return [Estimate(float(point), *end, math.inf) for point, end in zip(points, ends, strict=True)]
 
 
-def _values(measurement: Measurement) -> NDArray[np.float64]:
+def _values(cells: Sequence[Cell]) -> NDArray[np.float64]:
     """Verdicts, costs, and costs of all calls, by seed and item."""
     import numpy as np
 
-    cells = measurement.cells
-    right, total = ([getattr(cell.items, name) for cell in cells] for name in ("correct", "cost_total"))
-    return np.array([right, [cell.costs for cell in cells], total], dtype=float)
+    return np.array([[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")], dtype=float)
 
 
 def _statistic(first: NDArray[np.float64], second: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
@@ -217,6 +216,5 @@ def _without_spread(difference: float, n: int) -> Estimate:
     return Estimate(difference, max(-1.0, difference - reach), min(1.0, difference + reach), 0.0)
 
 
-def _discordant(first: Sequence[bool], second: Sequence[bool]) -> Discordant:
-    pairs = list(zip(first, second, strict=True))
-    return Discordant(pairs.count((True, False)), pairs.count((False, True)))
+def _discordant(first: pd.Series, second: pd.Series) -> Discordant:
+    return Discordant(int((first & ~second).sum()), int((~first & second).sum()))

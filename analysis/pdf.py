@@ -39,7 +39,7 @@ def compile_fragment(tex: Path, pdf: Path) -> str:
     The bytes of the PDF depend on the fragment and the installed TeX alone.
 
     Args:
-        tex: A fragment as :func:`analysis.render.write` leaves it.
+        tex: A fragment as :func:`analysis.table.write` leaves it.
         pdf: Where the PDF goes, whole or not at all.
 
     Returns:

@@ -1,31 +1,28 @@
-"""What identifies the run behind a table, short enough to stand below it."""
+"""What identifies the runs behind a table."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.results import Cell
+from analysis.results import Cell, Run, short
 
-_SHORT = 12
 # A commit of a repository of weights; other revisions, such as that of the simulator, are names.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+SIMULATED = "SIMULATED BACKBONES: no language model was asked; the measured numbers say nothing about real models"
 
 
-def short(digest: str) -> str:
-    """The leading characters of a hash, enough to find it again."""
-    return digest[:_SHORT]
+def warning(simulated: bool) -> str:
+    """The sentence about simulated backbones, or nothing for a run on real ones."""
+    return SIMULATED if simulated else ""
 
 
 def answered(backbone: Mapping[str, Any]) -> str:
-    """What answered under the name of a backbone: its weights, and their revision where one is known.
+    """What answered under the name of a backbone, an identity of ``run.json``: its weights, and a known revision.
 
     The revision is in its short form; that of the simulator names its world, its code and its ``length_scale``.
-
-    Args:
-        backbone: Its identity in ``run.json``.
     """
     return f"{backbone['model']}{_revision(backbone)}"
 
@@ -47,22 +44,44 @@ def table_run_id(cells: Iterable[Cell]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def provenance(cells: Sequence[Cell]) -> tuple[tuple[str, str], ...]:
-    """Name and value of whatever tells one run from another."""
+def provenance(cells: Sequence[Cell]) -> dict[str, str]:
+    """Name and value of whatever tells one run from another, short enough to stand below a table."""
     runs = [cell.run for cell in cells]
-    seeds = sorted({run.seed for run in runs})
-    return (
-        ("run", short(table_run_id(cells))),
-        ("preset", _listed(run.preset for run in runs)),
-        ("cells", str(len(runs))),
-        ("seeds", ", ".join(map(str, seeds))),
-        ("data", _listed(f"{run.benchmark} {short(run.data.checksum)}" for run in runs)),
-        ("source", _listed(f"{run.data.source}, splits {run.data.splits}" for run in runs)),
-        ("code", _listed(short(run.code) for run in runs)),
-        ("rules", _listed(f"{run.benchmark} {run.rule_version}" for run in runs)),
-        ("sandbox", _listed(run.sandbox for run in runs)),
-        ("backbones", _backbones(cells)),
-    )
+    return {
+        "run": short(table_run_id(cells)),
+        "preset": _listed(run.preset for run in runs),
+        "cells": str(len(runs)),
+        "seeds": ", ".join(map(str, sorted({run.seed for run in runs}))),
+        "data": _listed(f"{run.benchmark} {short(run.data.checksum)}" for run in runs),
+        "source": _listed(f"{run.data.source}, splits {run.data.splits}" for run in runs),
+        "code": _listed(short(run.code) for run in runs),
+        "rules": _listed(f"{run.benchmark} {run.rule_version}" for run in runs),
+        "sandbox": _listed(run.sandbox for run in runs),
+        "backbones": _backbones(cells),
+    }
+
+
+def identity(cells: Sequence[Cell]) -> dict[str, str]:
+    """What identifies runs, as columns of a tidy table.
+
+    Several seeds are joined by a space, ascending, and what differs between the cells is in their order; the backbones
+    are ``key=model at revision by served_by``, joined by a semicolon (:func:`served`).
+    """
+    backbones = {f"{key}={served(backbone)}" for cell in cells for key, backbone in cell.run.backbones.items()}
+    return {
+        "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
+        "run_id": _of(cells, lambda run: run.run_id),
+        "config_hash": _of(cells, lambda run: run.config_hash),
+        "code": _of(cells, lambda run: run.code),
+        "data_checksum": _of(cells, lambda run: run.data.checksum),
+        "backbones": "; ".join(sorted(backbones)),
+    }
+
+
+def _of(cells: Sequence[Cell], of: Callable[[Run], str]) -> str:
+    """One value where all cells agree, else one a cell."""
+    values = [of(cell.run) for cell in cells]
+    return values[0] if len(set(values)) == 1 else " ".join(values)
 
 
 def _revision(backbone: Mapping[str, Any]) -> str:

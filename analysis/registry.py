@@ -21,8 +21,8 @@ from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 
 if TYPE_CHECKING:
-    from analysis.figures import Figure
-    from analysis.tables import Table
+    from analysis.figure import Figure
+    from analysis.table import Table
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md", "html"), "figure": ("pdf", "png", "svg", "csv")}
 
@@ -142,7 +142,7 @@ class Artefact(Declaration):
 
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
-        writer = {"table": "analysis.render", "figure": "analysis.figures"}[self.kind]
+        writer = {"table": "analysis.table", "figure": "analysis.figure"}[self.kind]
         return code_of_report([self.module, writer], "config/published.yaml", *self._reads())
 
     def _reads(self) -> list[str]:

@@ -1,11 +1,13 @@
-"""Reading cells: the folders of one method, backbone, benchmark and seed, and the only thing ``paper`` ever reads."""
+"""The cells of a run, read and checked: what each was, and a data frame of its items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Required
+from typing import TYPE_CHECKING, Required
 
 import orjson
 from pydantic import ConfigDict, PositiveInt
@@ -17,37 +19,35 @@ from harness.errors import UserError
 from harness.runner.config import methods
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd
 
 SCHEMA = 1
+#: The log that learning leaves in the folder of a cell.
+TRAINING = "training.parquet"
 _FILES = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
-_Kind = Literal["string", "bool", "int64", "float64"]
-_READ: Mapping[str, _Kind] = {
-    "item_id": "string",
-    "correct": "bool",
-    "status": "string",
-    "detail": "string",
-    "math_verify": "bool",
-    "calls": "int64",
-    "prompt_tokens": "int64",
-    "completion_tokens": "int64",
-    "cost_total": "float64",
-    "cost_steps": "float64",
-}
-_ALSO = ("answer", "text", "depth")
-_NULLABLE = ("math_verify",)
+_COLUMNS = (
+    *("item_id", "correct", "status", "detail", "answer", "text", "math_verify", "calls", "depth"),
+    *("prompt_tokens", "completion_tokens", "cost_total", "cost_steps"),
+)
+_NULLABLE = ("answer", "text", "math_verify")
 # Nothing was found out about the answer: a server or the sandbox failed.
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
 _NEVER_CORRECT = _ERRORS | {Status.UNPARSABLE, Status.EMPTY}
 # Modules of the methods whose published cost is that of the steps alone; of all others it is of all calls (D-REPORT-2).
 _STEPS_ALONE = frozenset({"gmr", "baselines.puppeteer"})
+_SHORT = 12
 
 
-def outcome(status: Status, correct: bool) -> str:
+def outcome(status: str, correct: bool) -> str:
     """``right``, ``wrong`` or ``error``: whether anything was found out about an answer, and what."""
     if status in _ERRORS:
         return "error"
     return "right" if correct else "wrong"
+
+
+def short(digest: str) -> str:
+    """The leading characters of a hash, enough to find it again."""
+    return digest[:_SHORT]
 
 
 class Data(Declaration, extra="ignore"):
@@ -78,7 +78,7 @@ class Run(Declaration, extra="ignore"):
 
     Attributes:
         method_title: As ``config/methods.yaml`` has it now; that of ``run.json`` for a method that is not in there.
-        calibrated: The accuracy of this cell was fitted to the paper, so agreeing with the paper is no finding.
+        calibrated: The accuracy of this cell was fitted to the paper, so agreeing with the paper is no evidence.
         notes: What a reader of a table must know, such as a reduced number of questions, or a training that was
             rewarded by other rules than those that graded the test.
         backbones: Identity of each backbone.
@@ -108,41 +108,18 @@ class Run(Declaration, extra="ignore"):
         return f"{self.method}/{self.benchmark}/{self.backbone}/{self.seed}"
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
-    """One entry an item in order of item id; costs in the paper's unit.
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One measured cell and where it lies.
 
     Attributes:
-        detail: A few words on the verdict; of a program how it ended, before the colon.
-        math_verify: The secondary verdict on mathematics, ``None`` where it was not asked for or did not decide.
+        items: One row an item in order of item id: the columns of ``items.parquet`` and ``cost``, by the definition of
+            the published cost: of the steps, or of all calls (D-REPORT-2). Costs are in the paper's unit.
     """
-
-    item_id: tuple[str, ...]
-    correct: tuple[bool, ...]
-    status: tuple[Status, ...]
-    detail: tuple[str, ...]
-    math_verify: tuple[bool | None, ...]
-    calls: tuple[int, ...]
-    prompt_tokens: tuple[int, ...]
-    completion_tokens: tuple[int, ...]
-    cost_total: tuple[float, ...]
-    cost_steps: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One measured cell and where it lies."""
 
     folder: Path
     run: Run
-    items: Items
-
-    @property
-    def costs(self) -> tuple[float, ...]:
-        """Of each item, by the definition of the published cost: of the steps, or of all calls (D-REPORT-2)."""
-        entry = methods().get(self.run.method)
-        steps_alone = entry is not None and entry.module in _STEPS_ALONE
-        return self.items.cost_steps if steps_alone else self.items.cost_total
+    items: pd.DataFrame
 
 
 def read(folder: Path) -> Cell:
@@ -159,12 +136,59 @@ def read(folder: Path) -> Cell:
         )
     run = _read_run(folder / "run.json")
     items = _read_items(folder / "items.parquet")
-    if len(items.item_id) != run.data.n_test:
+    if len(items) != run.data.n_test:
         raise UserError(
-            f"{folder}: items.parquet has {len(items.item_id)} rows, run.json promises {run.data.n_test}; "
+            f"{folder}: items.parquet has {len(items)} rows, run.json promises {run.data.n_test}; "
             "run the cell again: an incomplete cell is no result"
         )
-    return Cell(folder, run, items)
+    entry = methods().get(run.method)
+    steps_alone = entry is not None and entry.module in _STEPS_ALONE
+    return Cell(folder, run, items.assign(cost=items["cost_steps" if steps_alone else "cost_total"]))
+
+
+def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
+    """Read cells that belong in one table.
+
+    Returns:
+        The cells in order of benchmark, method, backbone and seed, whatever the order of ``folders``.
+
+    Raises:
+        UserError: There is no cell, one cannot be read, one is given twice, or two differ in kind of backbones, preset,
+            world, weights, questions or grading rules; or the seeds of one measurement in their settings or in what
+            answered under the name of a backbone: a mean over them would be of nothing that was ever run.
+    """
+    cells = tuple(sorted((read(folder) for folder in folders), key=_identity))
+    if not cells:
+        raise UserError("no results to show: expected at least one cell folder; run the workflow first")
+    _agree(cells, lambda cell: "simulated" if cell.run.simulated else "real", "kinds of backbones")
+    _agree(cells, lambda cell: cell.run.preset, "presets")
+    _agree(cells, lambda cell: _named(cell, "world"), "simulated worlds")
+    _agree(cells, lambda cell: _named(cell, "weights", "original"), "weights of the backbones")
+    for benchmark in sorted({cell.run.benchmark for cell in cells}):
+        column = [cell for cell in cells if cell.run.benchmark == benchmark]
+        _agree(column, lambda cell: cell.run.data.checksum, f"data checksums of {benchmark}")
+        _agree(column, _test_items, f"test items of {benchmark}")
+        _agree(column, lambda cell: f"rules {cell.run.rule_version}", f"grading rules of {benchmark}")
+    _check_seeds(cells)
+    return cells
+
+
+def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Some columns of a table of a cell.
+
+    Raises:
+        UserError: The file is missing or damaged, or lacks a column.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        return pd.read_parquet(path, columns=list(columns))[list(columns)]
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: not a readable table with the columns {', '.join(columns)} ({reason}); run the cell again"
+        ) from error
 
 
 def _read_run(path: Path) -> Run:
@@ -173,7 +197,7 @@ def _read_run(path: Path) -> Run:
     except orjson.JSONDecodeError as error:
         raise UserError(f"{path}: not JSON ({error}); expected a finished cell; run it again") from error
     version = document.get("schema") if isinstance(document, dict) else None
-    if version != SCHEMA or version is True:
+    if version != SCHEMA:
         raise UserError(
             f"{path}: result schema {version!r}, expected {SCHEMA}; "
             "make the cell again with this version of the suite, or use the version that made it"
@@ -181,39 +205,67 @@ def _read_run(path: Path) -> Run:
     run: Run = check(document, Run, path)
     entry = methods().get(run.method)
     # White space in the notes cannot break a line of a table.
-    notes = [" ".join(note.split()) for note in run.notes]
-    return run.model_copy(update={"method_title": entry.title if entry else run.method_title, "notes": tuple(notes)})
+    notes = tuple(" ".join(note.split()) for note in run.notes)
+    return run.model_copy(update={"method_title": entry.title if entry else run.method_title, "notes": notes})
 
 
-def _read_items(path: Path) -> Items:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        names = pq.read_schema(path).names
-        missing = sorted({*_READ, *_ALSO} - set(names))
-        if missing:
-            raise UserError(f"{path}: no column {', '.join(missing)}; run the cell again with this version")
-        table = pq.read_table(path, columns=list(_READ))
-        table = table.cast(pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _READ.items()]))
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: not a readable table of items ({reason}); run the cell again") from error
-    return _items(table.sort_by("item_id"), path)
-
-
-def _items(table: pa.Table, path: Path) -> Items:
-    holes = [name for name in _READ if name not in _NULLABLE and table[name].null_count]
+def _read_items(path: Path) -> pd.DataFrame:
+    items = read_table(path, _COLUMNS).sort_values("item_id", ignore_index=True)
+    holes = [name for name in _COLUMNS if name not in _NULLABLE and items[name].isna().any()]
     if holes:
         raise UserError(f"{path}: empty fields in column {', '.join(holes)}; run the cell again")
-    columns = {name: tuple(table[name].to_pylist()) for name in _READ}
-    if len(set(columns["item_id"])) != len(columns["item_id"]):
+    if items["item_id"].duplicated().any():
         raise UserError(f"{path}: an item stands in it twice, expected one row an item; run the cell again")
-    unknown = sorted(set(columns["status"]) - set(Status))
+    unknown = sorted(set(items["status"]) - set(Status))
     if unknown:
         raise UserError(f"{path}: status {unknown[0]!r}, expected one of {', '.join(Status)}; run the cell again")
-    columns["status"] = tuple(Status(status) for status in columns["status"])
-    items = Items(**columns)
-    if any(right and status in _NEVER_CORRECT for right, status in zip(items.correct, items.status, strict=True)):
+    if (items["correct"] & items["status"].isin(_NEVER_CORRECT)).any():
         raise UserError(f"{path}: an item without a verdict counts as correct; grade the cell again")
     return items
+
+
+def _check_seeds(cells: Sequence[Cell]) -> None:
+    places: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        places.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
+    for (method, backbone, benchmark), seeds in places.items():
+        if len({cell.run.seed for cell in seeds}) < len(seeds):
+            raise UserError(
+                f"the same cell twice ({method}, {backbone}, {benchmark}): "
+                f"{' and '.join(str(cell.folder) for cell in seeds)}; expected each seed once; leave one out"
+            )
+        where = f"between the seeds of {method} ({backbone}) on {benchmark}"
+        _agree(seeds, lambda cell: "; ".join(cell.run.notes) or "none", f"settings {where}")
+        for key in sorted({key for cell in seeds for key in cell.run.backbones}):
+            asked = [cell for cell in seeds if key in cell.run.backbones]
+            _agree(asked, functools.partial(_answered, key), f"revisions of {key} {where}")
+
+
+def _answered(key: str, cell: Cell) -> str:
+    from analysis.provenance import answered
+
+    return answered(cell.run.backbones[key])
+
+
+def _agree(cells: Sequence[Cell], of: Callable[[Cell], str], what: str) -> None:
+    for other in cells[1:]:
+        if of(other) != of(cells[0]):
+            raise UserError(
+                f"different {what} in one table: {cells[0].folder} ({of(cells[0])}) and {other.folder} ({of(other)}); "
+                "give only cells that belong together, or make one of them again"
+            )
+
+
+def _named(cell: Cell, what: str, default: str = "") -> str:
+    found = {short(str(backbone.get(what, default))) for backbone in cell.run.backbones.values()} - {""}
+    return ", ".join(sorted(found)) or "none"
+
+
+def _test_items(cell: Cell) -> str:
+    digest = hashlib.sha256("\n".join(cell.items["item_id"]).encode()).hexdigest()
+    return f"{len(cell.items)} items, {short(digest)}"
+
+
+def _identity(cell: Cell) -> tuple[str, str, str, int, str]:
+    run = cell.run
+    return run.benchmark, run.method, run.backbone, run.seed, str(cell.folder)

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.comparable import read_comparable
-from analysis.grid import build_grid
+from analysis.frames import Results
 from analysis.notes import conditions
-from analysis.provenance import provenance, short, table_run_id
-from analysis.published import load as load_published
-from analysis.render.markdown import escape
-from analysis.results import Cell
-from analysis.tables import NOT_RUN, SIMULATED
+from analysis.provenance import provenance, table_run_id, warning
+from analysis.results import Cell, read_all, short
+from analysis.table import NOT_RUN
+from analysis.table import md_escape as escape
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.training.checkpoint import load as load_checkpoint
@@ -93,7 +91,7 @@ class History:
     @property
     def warning(self) -> str:
         """The sentence about simulated backbones, or nothing for a run on real ones."""
-        return SIMULATED if self.cells[0].run.simulated else ""
+        return warning(self.cells[0].run.simulated)
 
 
 def build(folders: Iterable[Path]) -> History:
@@ -112,7 +110,7 @@ def build(folders: Iterable[Path]) -> History:
             "no finished cell of a method that searches for a workflow; name aflow under `methods` of the preset and "
             "give `snakemake --cores all reports/PRESET/search_history.md`"
         )
-    searches = tuple(map(_read, read_comparable(finished)))
+    searches = tuple(map(_read, read_all(finished)))
     return History(searches, len(whole) - len(searches))
 
 
@@ -162,7 +160,7 @@ def to_markdown(history: History) -> str:
     notes = [f"- {escape(note)}" for note in (_SCORES, _COSTS)]
     opening = [*warning, "# Searches for a workflow", "", escape(_caption(history)), "", *notes, ""]
     parts = [line for search in history.searches for line in _part(search, history.warning)]
-    origin = "; ".join(f"{name}: {value}" for name, value in provenance(history.cells))
+    origin = "; ".join(f"{name}: {value}" for name, value in provenance(history.cells).items())
     return "\n".join([*opening, *_overview(history), *parts, f"Provenance: {escape(origin)}", ""])
 
 
@@ -170,7 +168,7 @@ def _caption(history: History) -> str:
     run = history.cells[0].run
     kind = " (SIMULATED backbones)" if run.simulated else ""
     missing = f" INCOMPLETE: {history.unfinished} cells are not finished." if history.unfinished else ""
-    return f"Preset {run.preset}{kind}.{conditions(build_grid(history.cells, load_published()))}{missing}"
+    return f"Preset {run.preset}{kind}.{conditions(Results(tuple(history.cells)))}{missing}"
 
 
 def _overview(history: History) -> Iterator[str]:
@@ -187,9 +185,9 @@ def _overview_row(search: Search) -> list[str]:
         str(len(search.rounds)),
         NOT_RUN if search.best is None else str(search.best),
         _score(search.chosen),
-        f"{100 * sum(items.correct) / len(items.correct):.2f}",
+        f"{100 * items['correct'].mean():.2f}",
         f"{search.cost:.4f}",
-        f"{sum(items.cost_total):.4f}",
+        f"{items['cost_total'].sum():.4f}",
         short(run.run_id),
     ]
 
@@ -202,7 +200,7 @@ def _part(search: Search, warning: str) -> Iterator[str]:
     end = "its best rounds no longer changed" if search.converged else "its rounds were used up"
     told = (
         f"Run {short(run.run_id)}. Optimizer: {search.optimizer}. {search.questions} training questions a round, "
-        f"{len(search.cell.items.correct)} test questions. The search ended because {end}."
+        f"{len(search.cell.items)} test questions. The search ended because {end}."
     )
     yield from (escape(told), "")
     heads = ["Round", "Parent", "Edit", "Score (%)", "Better", "Calls", "Cost", "Optimizer's cost"]

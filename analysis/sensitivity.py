@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from analysis.measures import Key
+from analysis.frames import Key
 from harness.benchmarks import keys
 from harness.declarations import Declaration, Distinct, Text, read
 from harness.errors import unknown
@@ -40,7 +40,7 @@ class Conclusion(Declaration):
     @property
     def keys(self) -> tuple[Key, Key]:
         """Both rows on the benchmark."""
-        first, second = (Key(row.method, row.backbone, self.benchmark) for row in (self.first, self.second))
+        first, second = ((row.method, row.backbone, self.benchmark) for row in (self.first, self.second))
         return first, second
 
     def applies_to(self, preset: Preset) -> bool:
@@ -90,7 +90,7 @@ def plan(preset: Preset, path: Path = PATH) -> list[World]:
     if not preset.simulated or preset.simulator or not found:
         return []
     rows = sorted({key for conclusion in found for key in conclusion.keys})
-    cells = tuple(Cell(key.method, key.benchmark, key.backbone, preset.seeds[0]) for key in rows)
+    cells = tuple(Cell(method, benchmark, backbone, preset.seeds[0]) for method, backbone, benchmark in rows)
     settings = load_settings()
     changed = [
         World(parameter, _stated(parameter, settings), end, f"{preset.name}@{parameter}={end}", cells)

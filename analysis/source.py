@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.comparable import read_comparable
-from analysis.results import Cell
+from analysis.frames import Results
+from analysis.results import read_all
 from harness.errors import UserError
 from harness.runner.config import Preset
 
@@ -34,13 +34,13 @@ class Source:
         """A source of cells alone."""
         return cls(tuple(cells), options=options)
 
-    def read(self) -> tuple[Cell, ...]:
-        """The cells, in a fixed order.
+    def results(self) -> Results:
+        """The cells, beside the published numbers.
 
         Raises:
             UserError: When there is none, one cannot be read, or two of them cannot stand in one artefact.
         """
-        return read_comparable(self.cells)
+        return Results(read_all(self.cells))
 
     @property
     def run(self) -> Preset:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import orjson
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from analysis.measures import Key
-from analysis.provenance import short
-from analysis.results import Cell
+from analysis.frames import Key
+from analysis.results import Cell, short
 from harness.declarations import AsWritten, Declaration, Text, check
 from harness.errors import UserError
 
@@ -47,7 +46,6 @@ class Timing(Declaration, extra="ignore"):
         host: Where this ran; not where the backbones were served.
     """
 
-    folder: Path
     preset: Text
     method: Text
     benchmark: Text
@@ -95,12 +93,9 @@ def read(folder: Path) -> Timing:
         raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run it") from error
     except orjson.JSONDecodeError as error:
         raise UserError(f"{path}: not JSON ({error}); expected a finished timing job; run it again") from error
-    version = document.get("schema") if isinstance(document, dict) else None
-    if version != SCHEMA:
-        raise UserError(
-            f"{path}: timing schema {version!r}, expected {SCHEMA}; run the job again with this version of the suite"
-        )
-    timing: Timing = check({**document, "folder": folder}, Timing, path)
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UserError(f"{path}: not of timing schema {SCHEMA}; run the job again with this version of the suite")
+    timing: Timing = check(document, Timing, path)
     return timing
 
 
@@ -114,36 +109,22 @@ def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Ti
     Raises:
         UserError: One cannot be read, is of no such cell or of an earlier run of it, or two of them cannot be compared.
     """
-    timings = sorted(map(read, folders), key=lambda one: (one.benchmark, one.method, one.backbone, one.seed))
-    run_ids = {_job(cell.run): cell.run.run_id for cell in cells}
-    for timing in timings:
-        if run_ids.get(_job(timing)) != timing.cell.run_id:
+    run_ids = {
+        (cell.run.method, cell.run.backbone, cell.run.benchmark, cell.run.seed): cell.run.run_id for cell in cells
+    }
+    found: dict[Key, Timing] = {}
+    for folder in sorted(folders):
+        one = read(folder)
+        key = (one.method, one.backbone, one.benchmark)
+        if run_ids.get((*key, one.seed)) != one.cell.run_id:
             raise UserError(
-                f"{timing.folder}: the timing of run {short(timing.cell.run_id)}, which is none of the cells shown "
-                "with it; time the cell again"
+                f"{folder}: the timing of run {short(one.cell.run_id)}, which is none of the cells shown with it; "
+                "time the cell again"
             )
-    _check_comparable(timings)
-    return {Key(one.method, one.backbone, one.benchmark): one for one in timings}
-
-
-def _job(of: Any) -> tuple[str, str, str, str, int]:
-    return of.preset, of.method, of.benchmark, of.backbone, of.seed
-
-
-def _check_comparable(timings: Sequence[Timing]) -> None:
-    _agree(timings, lambda one: f"{one.concurrency} questions at a time")
-    _agree(timings, lambda one: f"engine {dict(one.engine) if one.engine else 'real'}")
-    seen: dict[Key, Timing] = {}
-    for one in timings:
-        other = seen.setdefault(Key(one.method, one.backbone, one.benchmark), one)
-        if other is not one:
-            raise UserError(f"{other.folder} and {one.folder} time the same method; expected one seed; leave one out")
-
-
-def _agree(timings: Sequence[Timing], of: Callable[[Timing], str]) -> None:
-    for other in timings[1:]:
-        if of(other) != of(timings[0]):
-            raise UserError(
-                f"timings under different conditions in one table: {timings[0].folder} ({of(timings[0])}) and "
-                f"{other.folder} ({of(other)}); time one of them again"
-            )
+        first = next(iter(found.values()), one)
+        if (one.concurrency, one.engine) != (first.concurrency, first.engine):
+            raise UserError(f"{folder}: timed with other settings than the others; time one of them again")
+        if key in found:
+            raise UserError(f"{folder} times the same method as another; expected one seed; leave one out")
+        found[key] = one
+    return found

@@ -1,30 +1,21 @@
-"""What the gates of a router did in a cell: on the test questions, and update by update in training.
-
-Paper, Gate Behavior at Test Time.
-"""
+"""What the gates of a router did on the test questions of a cell (paper, Gate Behavior at Test Time)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.grid import Grid
-from analysis.measures import Measurement
+from analysis.frames import Results
 from analysis.ratios import Ratio, mean_of
-from analysis.results import Cell
+from analysis.results import Cell, read_table
 from harness.errors import UserError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 STEPS = range(1, 6)
-_DECISIONS = ("item_id", "step", "name", "choice")
-_UPDATES = ("epoch", "update", "measure", "value")
 
 Counts = NDArray[np.int64]
 
@@ -51,56 +42,41 @@ class Traces:
     retrieved: Counts
 
 
-class Rollouts(NamedTuple):
-    """How many training rollouts there were: questions x epochs x rollouts of a question.
-
-    Attributes:
-        questions: Different training questions.
-        epochs: Passes over them.
-        group: Rollouts of a question in one epoch.
-    """
-
-    questions: int
-    epochs: int
-    group: int
-
-
-def by_benchmark(grid: Grid) -> dict[str, Measurement]:
-    """The measurements of the one router that an artefact is about, in the order of the benchmarks.
+def by_benchmark(results: Results) -> dict[str, tuple[Cell, ...]]:
+    """The cells of the one router that an artefact is about, in the order of the benchmarks.
 
     Raises:
         UserError: The cells are of several methods or backbones.
     """
-    routers = sorted({f"{key.method} with {key.backbone}" for key in grid.measurements})
+    routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.trainings})
     if len(routers) > 1:
         raise UserError(f"cells of {', '.join(routers)}; expected those of one router; leave the others out")
-    found = {key.benchmark: measurement for key, measurement in grid.measurements.items()}
-    return {key: found[key] for key in grid.benchmarks}
+    found = {key: cells for (*_, key), cells in results.trainings.items()}
+    return {key: found[key] for key in results.benchmarks}
 
 
 def read(cell: Cell) -> Traces:
     """The trajectories of a cell.
 
     Raises:
-        UserError: A table is missing or damaged, or tells of questions that are not the cell's.
+        UserError: The table of decisions is missing or damaged, or tells of questions that are not the cell's.
     """
-    ids = list(cell.items.item_id)
-    items = read_table(cell.folder / "items.parquet", ("item_id", "depth")).set_index("item_id")
-    decisions = read_table(cell.folder / "decisions.parquet", _DECISIONS)
+    ids = list(cell.items["item_id"])
+    decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
     strangers = sorted(set(decisions["item_id"]) - set(ids))
     if strangers:
         raise UserError(
             f"{cell.folder / 'decisions.parquet'}: decisions about {strangers[0]!r}, which is no item of the cell; "
             "run the cell again"
         )
-    deepest = max(1, int(items["depth"].max()))
+    deepest = max(1, int(cell.items["depth"].max()))
     counts = {
         (name, opened): _counts(decisions, name, opened, ids, deepest)
         for name in ("write", "retrieve")
         for opened in (False, True)
     }
     return Traces(
-        depth=items.loc[ids, "depth"].to_numpy(),
+        depth=cell.items["depth"].to_numpy(),
         considered=counts["write", False].sum(axis=1),
         written=counts["write", True].sum(axis=1),
         available=counts["retrieve", False],
@@ -134,55 +110,6 @@ def ratios(traces: Traces, steps: Sequence[int] = STEPS) -> dict[str, Ratio]:
             each = np.divide(opened, some, out=np.zeros(n), where=some > 0)
             found |= {f"retrieved_{step}": _ratio(opened, some), f"retrieved_mean_{step}": _ratio(each, some > 0)}
     return {name: one for name, one in found.items() if one.cases}
-
-
-def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Some columns of a table of a cell.
-
-    Raises:
-        UserError: The file is missing or damaged, or lacks a column.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
-    except (pa.ArrowException, OSError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"{path}: not a readable table with the columns {', '.join(columns)} ({reason}); run the cell again"
-        ) from error
-
-
-def updates(cell: Cell) -> pd.DataFrame:
-    """The training log: one row an update, indexed by its number, one column a measure, besides ``epoch``.
-
-    Raises:
-        UserError: There is none, or it is damaged.
-    """
-    rows = read_table(cell.folder / "training.parquet", _UPDATES)
-    log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
-    return log.reset_index("epoch").rename_axis(columns=None)
-
-
-def rollouts(cell: Cell) -> Rollouts:
-    """How many training rollouts there were.
-
-    Raises:
-        UserError: The table of training decisions is missing or damaged.
-    """
-    rows = read_table(cell.folder / "training_decisions.parquet", ("item_id", "epoch", "rollout"))
-    return Rollouts(*(int(rows[column].nunique()) for column in ("item_id", "epoch", "rollout")))
-
-
-def attempts_of_a_question(cell: Cell) -> int:
-    """How often a question was tried in an epoch; what else the method asked, such as for edits, is no question.
-
-    Raises:
-        UserError: The table of training calls is missing or damaged.
-    """
-    calls = read_table(cell.folder / "training_calls.parquet", ("epoch", "item_id", "rollout"))
-    return int(calls.groupby(["epoch", "item_id"])["rollout"].nunique().mode().iloc[0])
 
 
 def _counts(decisions: pd.DataFrame, name: str, opened: bool, ids: Sequence[str], deepest: int) -> Counts:

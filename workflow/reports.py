@@ -44,12 +44,12 @@ def write(name: str, preset: Preset) -> list[Path]:
     """
     if name in WRITERS:
         return WRITERS[name](preset)
-    from analysis import figures, render
-    from analysis.figures import Figure
+    from analysis import figure, table
+    from analysis.figure import Figure
 
     made = registry.artefact(name).build(preset)
     folder = layout.REPORTS / preset.name
-    return figures.write(made, folder, name) if isinstance(made, Figure) else render.write(made, folder, name)
+    return figure.write(made, folder, name) if isinstance(made, Figure) else table.write(made, folder, name)
 
 
 def _claims(preset: Preset) -> list[Path]:

@@ -44,7 +44,7 @@ def interval(used: Sequence[Readings], value: Callable[[Replicates], NDArray[np.
     """
     from scipy.stats import DegenerateDataWarning, bootstrap
 
-    items = {one.key.benchmark: one.n for one in used}
+    items = {one.key[2]: one.n for one in used}
     several = [one.trainings for one in used if len(one.seeds) > 1]
     counts = [*items.values(), *(len(one.seeds) for one in used if len(one.seeds) > 1)]
     if not items or min(items.values()) == 1:

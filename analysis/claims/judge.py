@@ -18,7 +18,7 @@ from analysis.claims.readings import Readings, Timed
 from analysis.claims.seeds import Seeds
 from analysis.claims.verdicts import Consistency, Outcome, Region, Verdict, consistency, outcome, verdict
 from analysis.claims.vocabulary import AbsentError
-from analysis.measures import Key
+from analysis.frames import Key
 from analysis.published import Published
 from analysis.results import Cell
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis import tables
 from analysis.claims.declared import ROUNDING, Claim
 from analysis.claims.judge import Judged, Part
 from analysis.claims.records import label
 from analysis.claims.report import Report
 from analysis.claims.verdicts import Consistency, Outcome
+from analysis.table import DAGGER, NOT_RUN
 
 # More parts than these are summed up, and only those are shown that are not as the rest.
 _SHOWN_PARTS = 6
@@ -76,7 +76,7 @@ def _printed(judged: Judged, report: Report) -> Iterator[str]:
 
 def _value_in_print(part: Part, claim: Claim) -> str:
     if part.computed is None:
-        return tables.NOT_RUN
+        return NOT_RUN
     value, low, high = part.computed
     # What only rounding can explain needs a digit more.
     digits = _digits(claim) + (claim.tolerance == ROUNDING)
@@ -103,8 +103,8 @@ def _measured(judged: Judged, report: Report) -> Iterator[str]:
 def _value_in_run(part: Part, claim: Claim) -> str:
     finding, digits = part.finding, _digits(claim)
     if finding.value is None:
-        return tables.NOT_RUN
-    sign = tables.DAGGER if finding.calibrated else ""
+        return NOT_RUN
+    sign = DAGGER if finding.calibrated else ""
     text = f"{number(finding.value, digits)}{_SUFFIX.get(claim.unit, '')}{sign}"
     if finding.interval is not None:
         text += f" {_interval(*finding.interval, digits)}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.claims.readings import Array, Readings, Timed, Trainings
 from analysis.claims.seeds import Seeds, listed
 from analysis.claims.vocabulary import AVERAGE, OVERALL, OWN, AbsentError, Rows, Value, Vocabulary
-from analysis.measures import Key
+from analysis.frames import Key
 from analysis.published import Published
 from harness.agents.roles import by_domain
 from harness.runner.config import POOL
@@ -163,7 +163,7 @@ class Measured(Vocabulary):
         """From the timing job."""
         self._check_names(method, benchmark, backbone)
         self.fixed = True
-        key = Key(method, backbone, benchmark)
+        key = (method, backbone, benchmark)
         if key not in self._timings:
             return self._none(f"a timing job of {_named(key)}")
         seconds, seed = self._timings[key]
@@ -242,7 +242,7 @@ class Measured(Vocabulary):
 
     def _sums(self, found: Readings, values: Array) -> Array:
         """Sums over the drawn items, shape (R, seeds), or (seeds,) as measured."""
-        drawn = self._drawn.items.get(found.key.benchmark)
+        drawn = self._drawn.items.get(found.key[2])
         if drawn is None:
             return values.sum(axis=-1)
         return np.stack([one[drawn].sum(axis=-1) for one in values], axis=-1)
@@ -281,7 +281,7 @@ class Measured(Vocabulary):
     def _find(self, method: str, benchmark: str, backbone: str) -> Readings | None:
         """The seeds of the preset."""
         self._check_names(method, benchmark, backbone)
-        return self._take(Key(method, backbone, benchmark), self._seeds.own.get((method, backbone), ()))
+        return self._take((method, backbone, benchmark), self._seeds.own.get((method, backbone), ()))
 
     def _several(self, method: str, benchmark: str, backbone: str) -> Readings | None:
         """The seeds of the table of seeds."""
@@ -290,7 +290,7 @@ class Measured(Vocabulary):
         if len(seeds) < _SEVERAL:
             self._none(f"several seeds of {method} {backbone}")
             return None
-        return self._take(Key(method, backbone, benchmark), seeds)
+        return self._take((method, backbone, benchmark), seeds)
 
     def _take(self, key: Key, seeds: tuple[int, ...]) -> Readings | None:
         """Exactly these seeds, or none of them."""
@@ -320,4 +320,4 @@ def _rank_correlation(first: Array, second: Array) -> Array:
 
 
 def _named(key: Key) -> str:
-    return f"{key.method} {key.backbone} on {key.benchmark}"
+    return f"{key[0]} {key[1]} on {key[2]}"

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from analysis import traces
 from analysis.claims.vocabulary import AbsentError
-from analysis.measures import Key
+from analysis.frames import Key
 from analysis.ratios import Ratio
-from analysis.results import Cell
+from analysis.results import TRAINING, Cell
+from analysis.training import updates
 
 Array = NDArray[np.float64]
 # What was measured, and by which trainings of it.
@@ -61,22 +62,22 @@ class Readings:
     @property
     def n(self) -> int:
         """Number of items."""
-        return len(self.cells[0].items.item_id)
+        return len(self.cells[0].items)
 
     @cached_property
     def accuracy(self) -> Array:
         """100 where an item was answered right, else 0; shape (seeds, n)."""
-        return 100 * np.array([cell.items.correct for cell in self.cells], dtype=float)
+        return 100 * np.array([cell.items["correct"] for cell in self.cells], dtype=float)
 
     @cached_property
     def cost(self) -> Array:
         """Of an item, as its published cost counts the calls; shape (seeds, n)."""
-        return np.array([cell.costs for cell in self.cells])
+        return np.array([cell.items["cost"] for cell in self.cells])
 
     @cached_property
     def cost_of_all_calls(self) -> Array:
         """Of an item, of all calls; shape (seeds, n)."""
-        return np.array([cell.items.cost_total for cell in self.cells])
+        return np.array([cell.items["cost_total"] for cell in self.cells])
 
     @cached_property
     def flops(self) -> Array:
@@ -95,7 +96,7 @@ class Readings:
         """
         found = [traces.ratios(one).get(name) for one in self._traces]
         if all(one is None for one in found):
-            raise AbsentError(f"{name} of {self.key.method} on {self.key.benchmark}")
+            raise AbsentError(f"{name} of {self.key[0]} on {self.key[2]}")
         nothing = np.zeros(self.n)
         blank = Ratio(nothing, nothing)
         each = [one or blank for one in found]
@@ -121,13 +122,13 @@ class Readings:
         logs = [self._log(cell).get(measure, np.empty(0)) for cell in self.cells]
         found = [log[~np.isnan(log)] for log in logs]
         if not all(log.size for log in found):
-            raise AbsentError(f"{measure} in the training of {self.key.method} on {self.key.benchmark}")
+            raise AbsentError(f"{measure} in the training of {self.key[0]} on {self.key[2]}")
         return found
 
     def _log(self, cell: Cell) -> Mapping[str, Array]:
-        if not (cell.folder / "training.parquet").is_file():
+        if not (cell.folder / TRAINING).is_file():
             return {}
-        log = traces.updates(cell)
+        log = updates(cell)
         return {str(name): log[name].to_numpy(dtype=float) for name in log}
 
 
@@ -135,5 +136,5 @@ def by_key(cells: Iterable[Cell]) -> dict[Key, Readings]:
     """The cells of every method, backbone and benchmark."""
     found: dict[Key, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(Key(cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
+        found.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
     return {key: Readings(key, found[key]) for key in sorted(found)}

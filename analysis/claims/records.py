@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from analysis.claims.judge import Finding, Judged, Part
-from analysis.provenance import by_server, short, table_run_id
-from analysis.results import Cell, Run
+from analysis.provenance import by_server, table_run_id
+from analysis.results import Cell, Run, short
 
 # How keys of benchmarks, methods and backbones read.
 Titles: TypeAlias = Mapping[str, str]

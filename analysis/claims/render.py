@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from analysis.claims.lines import Line, line
 from analysis.claims.report import LABEL, Report
 from analysis.claims.verdicts import Consistency, Verdict
-from analysis.render import csv
-from analysis.render.html import page
-from analysis.render.markdown import escape
+from analysis.table import csv, environment
+from analysis.table import md_escape as escape
 from harness.files import write_atomically
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -24,7 +25,7 @@ def write(report: Report, folder: Path) -> list[Path]:
     Returns:
         The files written.
     """
-    texts = {".html": html(report), ".md": markdown(report), ".csv": csv.render(report)}
+    texts = {".html": html(report), ".md": markdown(report), ".csv": csv(pd.DataFrame(report.records), report.warning)}
     for ending, text in texts.items():
         write_atomically(folder / f"{LABEL}{ending}", text)
     return [folder / f"{LABEL}{ending}" for ending in texts]
@@ -33,8 +34,9 @@ def write(report: Report, folder: Path) -> list[Path]:
 def html(report: Report) -> str:
     """One page that needs nothing else: no script, no font, no style sheet, no picture."""
     sections = list(_sections(report))
-    return page(
-        _TEMPLATE, report=report, sections=sections, heads=_heads(report), words=_VERDICT_HEADS, against=_AGAINST
+    template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(
+        report=report, sections=sections, heads=_heads(report), words=_VERDICT_HEADS, against=_AGAINST
     )
 
 
@@ -46,7 +48,7 @@ def markdown(report: Report) -> str:
         found += [f"## {escape(section)}", "", *_table(report, lines), ""]
     found += [f"- {escape(note)}" for note in report.notes]
     if report.provenance:
-        origin = "; ".join(f"{name}: {value}" for name, value in report.provenance)
+        origin = "; ".join(f"{name}: {value}" for name, value in report.provenance.items())
         found += ["", f"Provenance: {escape(origin)}"]
     return "\n".join([*found, ""])
 

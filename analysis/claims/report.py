@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from analysis import tables
 from analysis.claims import declared
 from analysis.claims.judge import Judged, Run, judge
 from analysis.claims.readings import Timed, by_key
 from analysis.claims.records import Titles, records
 from analysis.claims.seeds import Seeds
 from analysis.claims.verdicts import Outcome
-from analysis.grid import build_grid
+from analysis.frames import Results
 from analysis.notes import conditions
-from analysis.provenance import provenance
+from analysis.provenance import provenance, warning
 from analysis.published import Published, load
 from analysis.results import Cell
 from analysis.source import Source
+from analysis.table import DAGGER
 from analysis.timings import read_timings
 from harness.runner import config
 
@@ -53,7 +53,7 @@ class Report:
     @property
     def warning(self) -> str:
         """The sentence about simulated backbones, or nothing."""
-        return tables.warning(self.simulated)
+        return warning(self.simulated)
 
     @property
     def title(self) -> str:
@@ -87,9 +87,9 @@ class Report:
         return (_PRINT_NOTE, *(self._run_notes() if self.cells else ()))
 
     @property
-    def provenance(self) -> tuple[tuple[str, str], ...]:
+    def provenance(self) -> dict[str, str]:
         """What identifies the run."""
-        return (*provenance(self.cells), ("timings", str(self.timings))) if self.cells else ()
+        return {**provenance(self.cells), "timings": str(self.timings)} if self.cells else {}
 
     @cached_property
     def records(self) -> tuple[Mapping[str, str], ...]:
@@ -106,10 +106,10 @@ class Report:
         found = [_RUN_NOTE, _VALUE_NOTE, f"Seeds: {self.seeds}. A statement that lacks one of its seeds is not run."]
         if any(one.calibrated for one in self.judged):
             found.append(
-                f"{tables.DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a "
+                f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a "
                 "statement about them holds is no finding."
             )
-        changed = conditions(build_grid(self.cells, self.published)).strip()
+        changed = conditions(Results(self.cells, self.published)).strip()
         return (*found, changed) if changed else tuple(found)
 
 
@@ -127,7 +127,7 @@ def build(source: Source | None = None, path: Path = declared.PATH) -> Report:
     published, claims = load(), declared.load(path)
     if source is None or not source.cells:
         return Report(tuple(judge(claim, published, Run()) for claim in claims), published, ())
-    cells, seeds = source.read(), Seeds.of(source.run)
+    cells, seeds = source.results().cells, Seeds.of(source.run)
     timed = read_timings(source.timings, cells)
     times = {key: Timed(one.per_query, one.seed) for key, one in timed.items()}
     run = Run(by_key(cells), times, seeds, any(cell.run.simulated for cell in cells))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, stdev
 
 from analysis.learning.measures import Measure
-from analysis.tables import NOT_RUN
+from analysis.table import NOT_RUN
 
 _NEVER = "never"
 

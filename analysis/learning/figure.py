@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from analysis import figures
-from analysis.artefacts import training_curves
-from analysis.figures import Figure
+import pandas as pd
+
+from analysis import figure
+from analysis.figure import Figure
+from analysis.figures import training_curves
 from analysis.learning.curves import trained
 from analysis.learning.report import Report
-from analysis.provenance import short, table_run_id
+from analysis.provenance import table_run_id
+from analysis.results import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -20,12 +23,12 @@ _NOTHING = "Nothing was trained in the finished cells."
 
 def files(report: Report) -> dict[str, bytes]:
     """The picture by file ending; the same bytes for the same report, whatever the clock says."""
-    return figures.pictures(_figure(report))
+    return figure.pictures(_figure(report))
 
 
 def draw(report: Report) -> Picture:
     """The picture itself. Where nothing was trained, it has no panels and says so."""
-    return figures.picture(_figure(report))
+    return figure.picture(_figure(report))
 
 
 def _figure(report: Report) -> Figure:
@@ -38,6 +41,6 @@ def _figure(report: Report) -> Figure:
         simulated=report.cells[0].run.simulated,
         draw=functools.partial(training_curves.draw, logs, titles, report.titles),
         inches=training_curves.inches(logs),
-        provenance=(("preset", report.cells[0].run.preset), ("run", short(table_run_id(report.cells)))),
-        records=(),
+        provenance={"preset": report.cells[0].run.preset, "run": short(table_run_id(report.cells))},
+        frame=pd.DataFrame(),
     )

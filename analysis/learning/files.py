@@ -12,9 +12,8 @@ from analysis.learning.curves import is_curve, trained
 from analysis.learning.markdown import render
 from analysis.learning.report import Report
 from analysis.learning.results import Learned, Row
-from analysis.provenance import table_run_id
+from analysis.provenance import SIMULATED, table_run_id
 from analysis.results import Cell
-from analysis.tables import SIMULATED
 from harness.files import write_atomically
 
 _VALUES = ("benchmark", "method", "backbone", "seed", "measure", "value")

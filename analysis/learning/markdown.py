@@ -15,9 +15,9 @@ from analysis.learning.notes import CURVES, DOMINATED, caption, intervals, readi
 from analysis.learning.report import Report
 from analysis.learning.results import Column, Learned, Row, Values
 from analysis.learning.study import BEST_SINGLE, RANDOM
-from analysis.provenance import provenance
-from analysis.render.markdown import escape
-from analysis.tables import NOT_RUN, SIMULATED
+from analysis.provenance import SIMULATED, provenance
+from analysis.table import NOT_RUN
+from analysis.table import md_escape as escape
 
 _SINGLE = ("accuracy", "cost_total", "utility")
 _OTHERS = {BEST_SINGLE: "the best single backbone", RANDOM: "random routers of the same depth"}
@@ -30,7 +30,7 @@ def render(report: Report) -> str:
     opening = [*warning, "# What training did", "", escape(caption(report)), "", *notes, ""]
     picture = ["## Training curves", "", "![Training curves](learning_curves.png)", "", escape(CURVES), ""]
     body = [line for column in report.columns.values() for line in _column(report, column)]
-    origin = "; ".join(f"{name}: {value}" for name, value in provenance(report.cells))
+    origin = "; ".join(f"{name}: {value}" for name, value in provenance(report.cells).items())
     return "\n".join([*opening, *_contrasts(report), *picture, *body, f"Provenance: {escape(origin)}", ""])
 
 

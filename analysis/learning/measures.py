@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.results import Items
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -81,18 +79,18 @@ SECTIONS: Mapping[str, Mapping[str, Measure]] = {
 MEASURES: Mapping[str, Measure] = {key: one for section in SECTIONS.values() for key, one in section.items()}
 
 
-def of_items(items: Items, cost_weight: float) -> dict[str, float]:
+def of_items(items: pd.DataFrame, cost_weight: float) -> dict[str, float]:
     """Accuracy in percent, utility in points, and the cost of all calls of a question.
 
     Args:
         items: The test questions.
         cost_weight: λ_c of the utility R - λ_c · cost of the steps (paper, Optimization).
     """
-    accuracy = float(np.mean(items.correct))
+    accuracy = float(items["correct"].mean())
     return {
         "accuracy": 100 * accuracy,
-        "utility": 100 * (accuracy - cost_weight * float(np.mean(items.cost_steps))),
-        "cost_total": float(np.mean(items.cost_total)),
+        "utility": 100 * (accuracy - cost_weight * float(items["cost_steps"].mean())),
+        "cost_total": float(items["cost_total"].mean()),
     }
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.grid import build_grid
+from analysis.frames import Results
 from analysis.learning.report import Report
 from analysis.learning.study import Study
 from analysis.notes import conditions
-from analysis.published import load
 from analysis.statistics import CONFIDENCE
-from analysis.tables import NOT_RUN
+from analysis.table import NOT_RUN
 
 DOMINATED = "▽"
 
@@ -46,7 +45,7 @@ def caption(report: Report) -> str:
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
     return (
         f"Preset {run.preset}{kind}: methods that learn, on test questions that no training saw, training seeds "
-        f"{', '.join(map(str, report.seeds))}.{conditions(build_grid(report.cells, load()))}{partial}"
+        f"{', '.join(map(str, report.seeds))}.{conditions(Results(report.cells))}{partial}"
     )
 
 

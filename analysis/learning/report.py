@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.comparable import read_comparable
 from analysis.learning.contrasts import Difference, differences, unanswered
 from analysis.learning.results import Column, Row, collect
 from analysis.learning.study import PATH, Study, load
-from analysis.results import Cell
+from analysis.results import Cell, read_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
     """
     study = load(declaration)
     whole = list(folders)
-    cells = read_comparable(folder for folder in whole if (folder / "run.json").is_file())
+    cells = read_all(folder for folder in whole if (folder / "run.json").is_file())
     columns = collect(cells, study)
     return Report(
         study=study,

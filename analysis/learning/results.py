@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.learning import measures
 from analysis.learning.study import Study
-from analysis.results import Cell
-from analysis.traces import read_table, updates
+from analysis.results import TRAINING, Cell, read_table
+from analysis.training import updates
 from harness.errors import UserError
 from harness.runner.config import POOL, methods
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_TRAINING = "training.parquet"
 _DECISIONS = ("item_id", "step", "name", "choice", "options", "log_prob")
 
 Values = Mapping[str, float]
@@ -103,7 +102,7 @@ def _column(cells: Sequence[Cell], study: Study) -> Column:
     learned: dict[Row, dict[int, Learned]] = {}
     place = {method: number for number, method in enumerate(methods())}
     for cell in sorted(cells, key=lambda cell: (place.get(cell.run.method, len(place)), _row(cell), cell.run.seed)):
-        if (cell.folder / _TRAINING).is_file():
+        if (cell.folder / TRAINING).is_file():
             learned.setdefault(_row(cell), {})[cell.run.seed] = _learned(cell, study)
     singles = {
         cell.run.backbone: measures.of_items(cell.items, study.cost_weight)

@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.published import load
-from analysis.tables import NOT_RUN, Entry, Group, Mark, Row, Table
+from analysis.table import BEST, NOT_RUN, Entry
+from tests.analysis.reading import Group, Row
+from tests.analysis.reading import Read as Table
 
 TITLES = {
     "math": "MATH",
@@ -174,7 +176,7 @@ def tiny() -> Callable[..., Table]:
     """Build a small table with a given text wherever text may stand."""
 
     def build(text: str = "text", simulated: bool = True) -> Table:
-        entries = (Entry("12.34", Mark.BEST, "†", "+1.00", "10.0–14.0"), Entry(NOT_RUN))
+        entries = (Entry("12.34", BEST, "†", "+1.00", "10.0–14.0"), Entry(NOT_RUN))
         return Table(
             label="tiny",
             caption=text,

@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.tables import Entry, Row, Table
+from analysis.table import Entry
 from harness.runner.config import methods
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import Row
 
 
 def spend(folder: Path, costs: Sequence[float], depths: Sequence[int] | None = None) -> Path:

@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 import pytest
+from analysis.variants import factor, saving
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import render, tables
-from analysis.artefacts import ablation
 from analysis.published import load
 from analysis.source import Source
 from analysis.statistics import wilson
-from analysis.tables import NOT_RUN
-from analysis.variants import factor, saving
+from analysis.table import NOT_RUN
 from harness.errors import UserError
+from tests.analysis.reading import ablation
 from tests.analysis.spending import cell_of, record_of, row_of, spend, title
 
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from analysis import render, tables
-from analysis.artefacts import backbones
 from analysis.source import Source
-from analysis.tables import Row, Table
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import config
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import Row, backbones
 
 PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
 

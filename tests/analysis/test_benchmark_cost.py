@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from analysis import render, tables
-from analysis.artefacts import benchmark_cost
 from analysis.beside import costs as cost_entries
 from analysis.beside import totals
 from analysis.costs import FAR, Cost, per_query
 from analysis.measures import Key, measure
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import render, tables
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
 from analysis.statistics import Estimate
-from analysis.tables import DAGGER, NOT_RUN
+from analysis.table import DAGGER, NOT_RUN
 from harness.errors import UserError
+from tests.analysis.reading import benchmark_cost
 from tests.analysis.spending import cell_of, record_of, row_of, spend
 
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"

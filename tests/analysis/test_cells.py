@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.comparable import read_comparable
-from analysis.results import read
+from analysis.results import read, read_all
 from harness.benchmarks.items import Status
 from harness.errors import UserError
 
@@ -52,10 +51,10 @@ def test_a_cell_comes_back_as_written(write_cell):
     assert cell.run.calibrated
     assert cell.run.notes == ("limit: 2 test items",)
     assert cell.run.data.n_test == 2
-    assert cell.items.correct == (True, False)
-    assert cell.items.status == (Status.GRADED, Status.UNPARSABLE)
-    assert cell.items.math_verify == (True, None)
-    assert cell.items.cost_total == (0.25, 0.25)
+    assert cell.items["correct"] == (True, False)
+    assert cell.items["status"] == (Status.GRADED, Status.UNPARSABLE)
+    assert cell.items["math_verify"] == (True, None)
+    assert cell.items["cost_total"] == (0.25, 0.25)
 
 
 def test_rows_come_in_the_order_of_the_items(write_cell):
@@ -142,16 +141,16 @@ def test_items_that_are_no_parquet(write_cell):
 def test_narrow_columns_are_as_good_as_wide_ones(write_cell):
     folder = write_cell()
     change_items(folder, lambda table: table.set_column(2, "status", pc.dictionary_encode(table["status"])))
-    assert set(read(folder).items.status) == {Status.GRADED}
+    assert set(read(folder).items["status"]) == {Status.GRADED}
 
 
 def test_no_cells_at_all():
-    assert "no results" in refusal(lambda: read_comparable([]))
+    assert "no results" in refusal(lambda: read_all([]))
 
 
 def test_the_order_of_the_folders_does_not_matter(write_cell):
     folders = [write_cell(method, benchmark=key) for method in ("single", "cot") for key in ("mbpp", "math")]
-    assert read_comparable(folders) == read_comparable(reversed(folders))
+    assert read_all(folders) == read_all(reversed(folders))
 
 
 @pytest.mark.parametrize(
@@ -166,20 +165,20 @@ def test_the_order_of_the_folders_does_not_matter(write_cell):
 )
 def test_cells_that_cannot_be_compared(write_cell, changes, named):
     folders = [write_cell("single"), write_cell("cot", **changes)]
-    assert named in refusal(lambda: read_comparable(folders))
+    assert named in refusal(lambda: read_all(folders))
 
 
 def test_other_questions_of_another_benchmark_are_no_conflict(write_cell):
-    assert len(read_comparable([write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True])])) == 2
+    assert len(read_all([write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True])])) == 2
 
 
 def test_other_rules_of_another_benchmark_are_no_conflict(write_cell):
-    assert len(read_comparable([write_cell(benchmark="mbpp"), write_cell(benchmark="math", rule_version="2")])) == 2
+    assert len(read_all([write_cell(benchmark="mbpp"), write_cell(benchmark="math", rule_version="2")])) == 2
 
 
 def test_the_same_cell_twice(write_cell):
     folders = [write_cell(), write_cell(note="again")]
-    assert "twice" in refusal(lambda: read_comparable(folders))
+    assert "twice" in refusal(lambda: read_all(folders))
 
 
 def served(world="w1", **changes):
@@ -190,10 +189,10 @@ def served(world="w1", **changes):
 
 def test_cells_of_two_simulated_worlds(write_cell):
     folders = [write_cell("single", **served("world-1")), write_cell("cot", **served("world-2"))]
-    said = refusal(lambda: read_comparable(folders))
+    said = refusal(lambda: read_all(folders))
     assert "different simulated worlds" in said
     assert all(str(folder) in said for folder in folders)
-    assert len(read_comparable([write_cell("aflow", **served()), write_cell("macnet_tree", **served())])) == 2
+    assert len(read_all([write_cell("aflow", **served()), write_cell("macnet_tree", **served())])) == 2
 
 
 @pytest.mark.parametrize(
@@ -208,22 +207,22 @@ def test_cells_of_two_simulated_worlds(write_cell):
 )
 def test_seeds_that_were_not_run_alike(write_cell, first, second, named):
     folders = [write_cell("gmr", "pool", seed=seed, **changes) for seed, changes in enumerate((first, second))]
-    assert named in refusal(lambda: read_comparable(folders))
+    assert named in refusal(lambda: read_all(folders))
 
 
 @pytest.mark.parametrize("both", [served(revision=None), {}, {"notes": ["limit: 4 epochs"]}])
 def test_seeds_that_were_run_alike(write_cell, both):
-    assert len(read_comparable([write_cell("gmr", "pool", seed=seed, **both) for seed in (0, 1)])) == 2
+    assert len(read_all([write_cell("gmr", "pool", seed=seed, **both) for seed in (0, 1)])) == 2
 
 
 def test_whether_a_server_confirmed_a_revision_is_no_conflict(write_cell):
     folders = [write_cell("gmr", "pool", seed=seed, **served(revision_confirmed=seed == 0)) for seed in (0, 1)]
-    assert len(read_comparable(folders)) == 2
+    assert len(read_all(folders)) == 2
 
 
 def test_rows_may_differ_in_revision_and_conditions(write_cell):
     folders = [write_cell("cot", notes=["a"], **served()), write_cell("single", **served(revision="r2"))]
-    assert len(read_comparable(folders)) == 2
+    assert len(read_all(folders)) == 2
 
 
 def test_cells_of_other_weights_do_not_stand_beside_the_original(write_cell):
@@ -233,7 +232,7 @@ def test_cells_of_other_weights_do_not_stand_beside_the_original(write_cell):
         write_cell("single", simulated=False, backbones={"a": real}),
         write_cell("cot", simulated=False, backbones={"a": four}),
     ]
-    said = refusal(lambda: read_comparable(folders))
+    said = refusal(lambda: read_all(folders))
     assert "different weights of the backbones in one table" in said
     assert "awq (4 bits)" in said
     assert "original" in said

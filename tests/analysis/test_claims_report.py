@@ -18,9 +18,9 @@ from analysis.claims import render
 from analysis.claims.declared import PATH, load
 from analysis.claims.lines import line, number
 from analysis.claims.report import Report, build
+from analysis.provenance import SIMULATED
 from analysis.published import load as load_published
 from analysis.source import Source
-from analysis.tables import SIMULATED
 from harness.errors import UserError
 from harness.runner import config
 from tests.analysis.spending import spend

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from analysis.measures import Key
 from scipy.stats import spearmanr
 
 from analysis import traces
@@ -22,10 +23,9 @@ from analysis.claims.readings import Timed, by_key
 from analysis.claims.report import build
 from analysis.claims.seeds import Seeds
 from analysis.claims.verdicts import Consistency, Outcome, Region, Verdict, consistency, outcome, verdict
-from analysis.comparable import read_comparable
-from analysis.measures import Key
 from analysis.published import load
 from analysis.ratios import estimates
+from analysis.results import read_all
 from analysis.source import Source
 from harness.agents.roles import catalogue
 from harness.errors import UserError
@@ -66,7 +66,7 @@ def judged(tmp_path: Path) -> Judge:
             "holds": {"above": 0},
         }
         path.write_text(yaml.safe_dump({"one": {**claim, **entry}}))
-        found = read_comparable(cells) if cells else ()
+        found = read_all(cells) if cells else ()
         simulated = any(cell.run.simulated for cell in found)
         return judge(load_claims(path)[0], PUBLISHED, Run(by_key(found), timings or {}, seeds, simulated))
 
@@ -239,7 +239,7 @@ def test_a_seed_without_a_case_has_no_part_in_the_mean(write_cell: Any, judged: 
         drawn += [(item, 2, "retrieve", choice) for item, choice in choices.items()]
         rows = [dict(zip(DECISION, (f"item-{item:04d}", *rest), strict=True)) for item, *rest in drawn]
         pq.write_table(pa.Table.from_pylist(rows), folders[-1] / "decisions.parquet")
-    readings = [traces.ratios(traces.read(cell)) for cell in read_comparable(folders)]
+    readings = [traces.ratios(traces.read(cell)) for cell in read_all(folders)]
     assert ["retrieved_1" in one for one in readings] == [True, True, False]
     found = finding(judged("retrieved('mbpp', 1)", folders, seeds=THREE))
     expected = estimates(readings)["retrieved_1"]
@@ -266,8 +266,8 @@ def test_roles_are_those_of_the_catalogue(write_cell: Any, judged: Judge) -> Non
 
 def test_the_rival_is_the_best_other_row(full_run: list[Path], judged: Judge) -> None:
     found = finding(judged("accuracy('gmr', 'mbpp') - rival('gmr', 'mbpp')", full_run))
-    cells = [cell for cell in read_comparable(full_run) if cell.run.benchmark == "mbpp"]
-    values = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items.correct) for cell in cells}
+    cells = [cell for cell in read_all(full_run) if cell.run.benchmark == "mbpp"]
+    values = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
     own = values.pop(("gmr", "pool"))
     assert found.value == pytest.approx(own - max(values.values()))
     assert found.calibrated
@@ -278,9 +278,9 @@ def test_rows_by_place_against_brute_force(full_run: list[Path], judged: Judge) 
     for place, folder in enumerate(full_run):
         costs = [1e-4 * (place + 1)] * pq.read_metadata(folder / "items.parquet").num_rows
         edit(folder, cost_steps=costs, cost_total=costs)
-    cells = [cell for cell in read_comparable(full_run) if cell.run.benchmark == "humaneval"]
-    by_row = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items.correct) for cell in cells}
-    spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items.cost_total) for cell in cells}
+    cells = [cell for cell in read_all(full_run) if cell.run.benchmark == "humaneval"]
+    by_row = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
+    spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items["cost_total"]) for cell in cells}
     macnet = sorted(value for (method, _), value in by_row.items() if method.startswith("macnet"))
     second = finding(judged("runner_up('humaneval', 'macnet_chain', 'macnet_tree', 'macnet_complete')", full_run))
     assert second.value == pytest.approx(macnet[-2])
@@ -296,8 +296,8 @@ def test_rows_by_place_against_brute_force(full_run: list[Path], judged: Judge) 
 def test_the_frontier_against_brute_force(full_run: list[Path], judged: Judge) -> None:
     """All cells cost the same there, so that whoever is most accurate dominates the rest."""
     found = finding(judged("undominated('gsm_hard')", full_run))
-    cells = [cell for cell in read_comparable(full_run) if cell.run.benchmark == "gsm_hard"]
-    values = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items.correct) for cell in cells}
+    cells = [cell for cell in read_all(full_run) if cell.run.benchmark == "gsm_hard"]
+    values = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
     own = values.pop(("gmr", "pool"))
     assert found.value == pytest.approx(min(max(own - other, 0.0) for other in values.values()))
 

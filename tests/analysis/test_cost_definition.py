@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from analysis.costs import UNIT
 
-from analysis.artefacts import benchmark_cost, costs, paired, pareto
 from analysis.claims.declared import Bounds, Claim
 from analysis.claims.judge import Run, judge
 from analysis.claims.lines import line
@@ -15,12 +15,11 @@ from analysis.claims.measured import Measured
 from analysis.claims.readings import by_key
 from analysis.claims.report import Report
 from analysis.claims.seeds import Seeds
-from analysis.comparable import read_comparable
-from analysis.costs import UNIT
 from analysis.published import load
-from analysis.results import read
+from analysis.results import read, read_all
 from analysis.source import Source
-from analysis.tables import Table
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import benchmark_cost, costs, paired, pareto
 from tests.analysis.spending import cell_of, record_of, row_of, title
 
 STEPS, ALL = 0.125, 0.25
@@ -90,7 +89,7 @@ def test_claims_are_judged_on_the_paper_s_cost_and_say_the_other(cells: list[Pat
         unit="%",
         holds=Bounds(low=0),
     )
-    found = read_comparable(cells)
+    found = read_all(cells)
     seeds = Seeds(own=dict.fromkeys(ROWS, (0,)), several={})
     judged = judge(claim, load(), Run(by_key(found), {}, seeds, simulated=True))
     [part] = judged.parts

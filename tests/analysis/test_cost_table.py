@@ -8,18 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from analysis.costs import FAR, is_far, published_cost
+from analysis.grid import build_grid
+from analysis.measures import Key
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import render, tables
-from analysis.artefacts import costs as cost_table
-from analysis.costs import FAR, is_far, published_cost
-from analysis.grid import build_grid
-from analysis.measures import Key
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
-from analysis.tables import Entry
+from analysis.table import Entry
+from tests.analysis.reading import costs as cost_table
 from tests.analysis.spending import record_of, spend
 
 WriteCell = Callable[..., Path]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from analysis import sweeps
-from analysis.artefacts import depth
-from analysis.figures import Figure
+from analysis.figure import Figure
 from analysis.source import Source
 from harness.errors import UserError
 from tests.analysis import traced
+from tests.analysis.reading import depth
 from tests.analysis.traced import words
 
 WriteCell = Callable[..., Path]

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from analysis import tables
-from analysis.artefacts import errors
 from analysis.source import Source
-from analysis.tables import Entry, Table
+from analysis.table import Entry
 from harness.errors import UserError
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import errors
 from tests.analysis.spending import record_of
 
 WriteCell = Callable[..., Path]

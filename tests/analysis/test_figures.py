@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
-from analysis import figures, sweeps
-from analysis.figures import Figure, balanced
-from analysis.tables import SIMULATED
+from analysis import figure, sweeps
+from analysis.figure import Figure, balanced
+from analysis.provenance import SIMULATED
 from harness.files import ROOT
 from tests.analysis import traced
 from tests.analysis.traced import words

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from analysis.measures import measure
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis import flops
-from analysis.measures import measure
 from analysis.results import read
 from harness.errors import UserError
 from tests.analysis.timed import Call, with_calls

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from analysis.artefacts import gate_behaviour
 from analysis.source import Source
-from analysis.tables import NOT_RUN, Entry, Table
+from analysis.table import NOT_RUN, Entry
 from harness.errors import UserError
 from tests.analysis import traced
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import gate_behaviour
 from tests.analysis.test_traces import DEPTH, MADE
 
 WriteCell = Callable[..., Path]

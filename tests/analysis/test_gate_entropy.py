@@ -12,11 +12,11 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from analysis.artefacts import gate_entropy
-from analysis.figures import Figure
+from analysis.figure import Figure
 from analysis.source import Source
 from harness.errors import UserError
 from tests.analysis import traced
+from tests.analysis.reading import gate_entropy
 from tests.analysis.traced import words
 
 WriteCell = Callable[..., Path]

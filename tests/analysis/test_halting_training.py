@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from analysis.artefacts import halting_training
 from analysis.artefacts.halting_training import HALTING, NONE
+
 from analysis.source import Source
-from analysis.tables import NOT_RUN, Table
+from analysis.table import NOT_RUN
 from harness.errors import UserError
 from tests.analysis import traced
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import halting_training
 
 WriteCell = Callable[..., Path]
 # Two updates of 18 rollouts: 2 questions × 3 epochs × 6 rollouts.

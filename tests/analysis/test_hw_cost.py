@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from analysis.measures import Key
 
 from analysis import render, tables
-from analysis.artefacts import hw_cost
-from analysis.measures import Key
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
-from analysis.tables import Row, Table
 from analysis.timings import read_timings
 from harness.errors import UserError
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import Row, hw_cost
 from tests.analysis.timed import time, with_calls
 
 WriteCell = Callable[..., Path]

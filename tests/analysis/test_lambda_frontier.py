@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from analysis.artefacts import lambda_frontier
-from analysis.figures import Figure
+from analysis.figure import Figure
 from analysis.source import Source
 from harness.errors import UserError
 from tests.analysis import traced
+from tests.analysis.reading import lambda_frontier
 from tests.analysis.traced import words
 
 WriteCell = Callable[..., Path]

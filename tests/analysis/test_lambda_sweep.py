@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.artefacts import lambda_sweep
 from analysis.source import Source
-from analysis.tables import NO, NOT_RUN, YES, Mark
+from analysis.table import BEST, NO, NOT_RUN, YES
 from harness.training.loop import UPDATES
+from tests.analysis.reading import lambda_sweep
 from tests.analysis.spending import cell_of, record_of, spend
 
 ON_TEST = "Test questions"
@@ -90,7 +90,7 @@ def test_utility_is_that_of_the_last_epoch_by_rollout(write_cell):
     ]
     table = lambda_sweep.build(Source.of(folders))
     utilities = [cell_of(table, row, "Training", "Utility") for row in table.rows]
-    assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", Mark.BEST), ("0.4000", Mark.BEST)]
+    assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", BEST), ("0.4000", BEST)]
     assert [float(record["training_utility"]) for record in table.records] == pytest.approx([0.4, 0.4])
     assert [record["seeds"] for record in table.records] == ["0", "0 1"]
 

@@ -11,13 +11,13 @@ import orjson
 import pytest
 
 from analysis import render
-from analysis.artefacts import leak_report
 from analysis.source import Source
-from analysis.tables import Table
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Preset
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import leak_report
 
 LONG = "A shop sells {} pencils in boxes of {}; how many boxes must be opened for {} customers who want one each?"
 TRAIN = {"t0": LONG.format(120, 12, 37), "t1": "Which residues are squares modulo thirteen? List them all, please."}

@@ -10,12 +10,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from analysis.measures import Key, Measurement, measure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from analysis import statistics
-from analysis.measures import Key, Measurement, measure
 from analysis.paired import Comparison, Discordant, compare, detectable, holm
 from analysis.results import Cell, Data, Items, Run
 from harness.benchmarks.items import Status

@@ -7,17 +7,18 @@ import shutil
 
 import numpy as np
 import pytest
+from analysis.measures import Key, measure
 
 from analysis import render
-from analysis.artefacts import paired
-from analysis.comparable import read_comparable
-from analysis.measures import Key, measure
 from analysis.paired import compare, holm
 from analysis.pdf import compile_fragment
 from analysis.published import load
+from analysis.results import read_all
 from analysis.source import Source
-from analysis.tables import DAGGER, NOT_RUN, Entry, Mark, Table
+from analysis.table import BEST, DAGGER, NOT_RUN, Entry
 from harness.errors import UserError
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import paired
 from tests.analysis.spending import spend
 
 
@@ -60,7 +61,7 @@ def test_a_pair(write_cell):
     assert (found["Diff."].text, found["Diff."].sign) == ("+10.00", "")
     low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
     assert (low, high) == pytest.approx((10 - 8.5, 10 + 8.5), abs=1.1)
-    assert (found["p"].text, found["p"].below, found["p"].mark) == ("0.041", "0.041", Mark.BEST)
+    assert (found["p"].text, found["p"].below, found["p"].mark) == ("0.041", "0.041", BEST)
     assert (found["Cost ×"].text, found["Cost ×"].sign) == ("0.80", "")
     line = record(table, method="masrouter")
     assert (line["reference_right_alone"], line["row_right_alone"]) == ("15", "5")
@@ -102,7 +103,7 @@ def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell):
         ]
     cells.append(write_cell("gmr", "pool", "gsm_hard"))
     table = paired.build(Source.of(cells))
-    measured = measure(read_comparable(cells))
+    measured = measure(read_all(cells))
     raw = [
         compare(measured[Key("gmr", "pool", key)], measured[Key("cot", "qwen-2.5-14B", key)]).discordant.p
         for key in sizes
@@ -110,8 +111,8 @@ def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell):
     lines = [record(table, method="cot", backbone="qwen-2.5-14B", benchmark=key) for key in sizes]
     assert [float(line["p_exact"]) for line in lines] == pytest.approx(raw)
     assert [float(line["p_holm"]) for line in lines] == pytest.approx(holm(raw))
-    assert place(table, "CoT", "qwen-2.5-14B", "MATH")["p"].mark is Mark.NONE
-    assert place(table, "CoT", "qwen-2.5-14B", "MBPP")["p"].mark is Mark.BEST
+    assert place(table, "CoT", "qwen-2.5-14B", "MATH")["p"].mark == ""
+    assert place(table, "CoT", "qwen-2.5-14B", "MBPP")["p"].mark == BEST
     assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
 
 
@@ -145,8 +146,8 @@ def test_a_p_is_of_the_first_seed_and_a_difference_of_all(write_cell):
     ]
     table = paired.build(Source.of(cells))
     found = place(table, "MASRouter", "LLM Pool", "GSM-Hard")
-    assert (found["Diff."].text, found["Diff."].mark) == ("+12.50", Mark.NONE)
-    assert (found["p"].text, found["p"].mark) == ("0.002", Mark.BEST)
+    assert (found["Diff."].text, found["Diff."].mark) == ("+12.50", "")
+    assert (found["p"].text, found["p"].mark) == ("0.002", BEST)
     line = record(table, method="masrouter")
     assert (float(line["difference"]), float(line["difference_first_seed"])) == (12.5, 25)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.artefacts import paradigm
 from analysis.registry import artefact
 from analysis.source import Source
 from harness.runner.config import preset
+from tests.analysis.reading import paradigm
 from tests.analysis.spending import cell_of, record_of, row_of, spend, title
 
 SAVED = f"Saved (%) by {title('gmr')}"

@@ -16,14 +16,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
 from analysis import plane
-from analysis.artefacts import pareto
-from analysis.figures import Figure
+from analysis.figure import Figure
 from analysis.frontier import Point, frontier, outline
 from analysis.labels import Box, apart, beside
 from analysis.published import load
 from analysis.source import Source
 from harness.errors import UserError
 from tests.analysis import traced
+from tests.analysis.reading import pareto
 from tests.analysis.traced import words
 
 WriteCell = Callable[..., Path]

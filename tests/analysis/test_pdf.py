@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from analysis import render
-from analysis.artefacts import main_table
 from analysis.pdf import compile_fragment
 from analysis.source import Source
 from harness.errors import UserError
+from tests.analysis.reading import main_table
 
 needs_tex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from analysis.published import PATH, Count, Fit, load
-from analysis.tables import Mark, marks
+from analysis.table import BEST, SECOND, marks
 from harness.errors import UserError
 
 PLAUSIBLE = {
@@ -109,8 +109,8 @@ def test_marks_reproduce_the_paper_s_bold_and_underlined_values():
     for column in best:
         values = [row.average if column == "average" else row.accuracies[column].percent for row in rows]
         found = [((row.method, row.backbone), mark) for row, mark in zip(rows, marks(values), strict=True)]
-        assert [key for key, mark in found if mark is Mark.BEST] == best[column]
-        assert [key for key, mark in found if mark is Mark.SECOND] == second[column]
+        assert [key for key, mark in found if mark == BEST] == best[column]
+        assert [key for key, mark in found if mark == SECOND] == second[column]
 
 
 def _unknown_key(document: dict[str, Any]) -> None:

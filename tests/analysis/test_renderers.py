@@ -11,15 +11,15 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
+from analysis.render import latex, markdown
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import render
-from analysis.artefacts import main_table
-from analysis.render import latex, markdown
 from analysis.source import Source
-from analysis.tables import Table
 from harness.files import ROOT
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import main_table
 
 
 class Page(HTMLParser):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.artefacts import roles
 from analysis.source import Source
+from tests.analysis.reading import roles
 from tests.analysis.spending import cell_of, row_of, title
 
 ACCURACY, COST, GAIN = "Accuracy (%)", "Cost of a question (1e-4)", f"Accuracy against {title('gmr')}"

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from analysis import render, tables
-from analysis.artefacts import seed_variance
 from analysis.published import load
 from analysis.source import Source
-from analysis.tables import DAGGER, NOT_RUN
+from analysis.table import DAGGER, NOT_RUN
 from harness.errors import UserError
+from tests.analysis.reading import seed_variance
 from tests.analysis.spending import cell_of, record_of
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")

@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from analysis.flips import Decision, outcomes
 
 from analysis import flips
-from analysis.artefacts import simulator_sensitivity
-from analysis.flips import Decision, outcomes
 from analysis.sensitivity import World, conclusions, plan
 from analysis.source import Source
-from analysis.tables import DAGGER, Entry
+from analysis.table import DAGGER, Entry
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.simulator.parameters import load_settings
 from tests.analysis.conftest import WriteCell
+from tests.analysis.reading import simulator_sensitivity
 
 EMBEDDED = config.preset("embedded")
 CONFIG = """

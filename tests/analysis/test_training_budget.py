@@ -10,17 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from analysis import render
-from analysis.artefacts import main_table, training_budget
 from analysis.learned import budget, choices
 from analysis.measures import Measurement, measure
+
+from analysis import render
+from analysis.provenance import SIMULATED
 from analysis.results import read
 from analysis.source import Source
-from analysis.tables import NOT_RUN, SIMULATED
+from analysis.table import NOT_RUN
 from harness.results import DECISIONS
 from harness.training.loop import TABLES
 from tests.analysis import learned
+from tests.analysis.reading import main_table, training_budget
 from tests.analysis.spending import cell_of, record_of, row_of, title
 
 OPTIONS = {"backbone": 5, "role": 26, "mode": 6, "action": 10}

@@ -10,12 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from analysis.render import csv
 from matplotlib.figure import Figure as Picture
 from matplotlib.text import Text
 
-from analysis import figures
-from analysis.figures import Figure
-from analysis.render import csv
+from analysis.figure import Figure
 from analysis.source import Source
 from harness.results import DECISIONS
 from tests.analysis import learned

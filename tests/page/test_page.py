@@ -12,8 +12,8 @@ import pytest
 
 from analysis import page as pages
 from analysis.page import write
+from analysis.provenance import SIMULATED
 from analysis.sections import title
-from analysis.tables import SIMULATED
 from harness.errors import UserError
 from harness.runner import layout
 from tests.page.run import REPORTS, cells, preset

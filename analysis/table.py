@@ -1,0 +1,311 @@
+"""A table as a reader sees it, and its files: LaTeX, CSV, Markdown and HTML, the same bytes for the same table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape as html_escape
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+
+from analysis.provenance import warning
+from harness.files import write_atomically
+
+if TYPE_CHECKING:
+    import jinja2
+
+NOT_RUN = "–"
+DAGGER = "†"
+FAR = "‡"
+YES, NO = "●", "○"
+BEST, SECOND = "best", "second"
+ENDINGS = ("tex", "csv", "md", "html")
+_TEMPLATE = Path(__file__).with_name("table.html.j2")
+
+
+class Entry(NamedTuple):
+    """One number as printed.
+
+    Attributes:
+        text: The number itself, or :data:`NOT_RUN`; empty where there is nothing to say.
+        mark: :data:`BEST` in bold, :data:`SECOND` underlined.
+        sign: A footnote sign such as :data:`DAGGER`.
+        beside: A smaller figure to its right, such as a difference.
+        below: A smaller figure on a second line, such as an interval.
+    """
+
+    text: str = ""
+    mark: str = ""
+    sign: str = ""
+    beside: str = ""
+    below: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table with everything that must stand around it.
+
+    Attributes:
+        label: Short ASCII name for cross references.
+        caption: What the table shows, in one or two sentences; renderers add the warning of a simulated run.
+        simulated: Whether any number comes from simulated backbones. Every file says so; no argument silences it.
+        shown: The printed form, of :class:`Entry`. The first level of its index groups rows between two rules and is
+            not shown, the others are the label columns; its columns have three levels: heading, a smaller line below
+            it such as the number of items, and title.
+        notes: Legend and footnotes, one sentence or two each.
+        provenance: Name and value of whatever identifies the run.
+        frame: The tidy form of the same numbers.
+    """
+
+    label: str
+    caption: str
+    simulated: bool
+    shown: pd.DataFrame
+    notes: tuple[str, ...]
+    provenance: Mapping[str, str]
+    frame: pd.DataFrame
+
+    @property
+    def warning(self) -> str:
+        """The sentence about simulated backbones, or nothing for a run on real ones."""
+        return warning(self.simulated)
+
+
+def shown(
+    rows: Iterable[tuple[str, ...]],
+    heads: Sequence[str],
+    groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
+) -> pd.DataFrame:
+    """The printed form of a table.
+
+    Args:
+        rows: The section of each row, which stands between two rules, and its labels.
+        heads: Titles of the label columns.
+        groups: By heading and the smaller line below it, the columns by title.
+    """
+    index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
+    columns = {(*group, title): list(entries) for group, of in groups.items() for title, entries in of.items()}
+    names = pd.MultiIndex.from_tuples(columns)
+    return pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object).set_axis(index).set_axis(names, axis=1)
+
+
+def marks(values: Iterable[float | None]) -> list[str]:
+    """Best and second best of a column, as printed; equal values share a mark, and a single value is not ranked."""
+    column = pd.Series(values, dtype=float)
+    if column.count() < 2:
+        return [""] * len(column)
+    ranks = column.rank(method="dense", ascending=False)
+    return list(ranks.map({1: BEST, 2: SECOND}).fillna(""))
+
+
+def signed(points: float, digits: int = 2) -> str:
+    """Percentage points with their sign, such as ``"+1.20"``; no sign on what prints as zero."""
+    text = f"{points:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
+
+
+def write(table: Table, folder: Path, name: str) -> list[Path]:
+    """Write the table in every format; each file appears whole or not at all.
+
+    Returns:
+        The files written.
+    """
+    texts = {"tex": latex(table), "csv": csv(table.frame, table.warning), "md": markdown(table), "html": html(table)}
+    paths = {folder / f"{name}.{ending}": text for ending, text in texts.items()}
+    for path, text in paths.items():
+        write_atomically(path, text)
+    return list(paths)
+
+
+def csv(frame: pd.DataFrame, said: str) -> str:
+    """The text of a tidy CSV, after a comment line with the warning, which readers skip with ``comment="#"``."""
+    flags = {name: column.map({True: "true", False: "false"}) for name, column in frame.items() if _is_flag(column)}
+    text: str = frame.assign(**flags).to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    return f"# {said}\n{text}" if said else text
+
+
+def _is_flag(column: pd.Series) -> bool:
+    return column.dtype != float and len(column.dropna()) > 0 and all(isinstance(one, bool) for one in column.dropna())
+
+
+def markdown(table: Table) -> str:
+    """Warning, caption, a pipe table, notes, provenance."""
+    body = table.shown.map(_markdown_entry).droplevel(0)
+    heads = [*body.index.names, *(f"{group} {title}" for group, _, title in body.columns)]
+    rule = ["---"] * body.index.nlevels + ["--:"] * body.shape[1]
+    lines = [
+        [*map(md_escape, label if isinstance(label, tuple) else (label,)), *entries]
+        for label, entries in zip(body.index, body.to_numpy().tolist(), strict=True)
+    ]
+    grid = [f"| {' | '.join(line)} |" for line in (list(map(md_escape, heads)), rule, *lines)]
+    details = "; ".join(dict.fromkeys(f"{group} {detail}" for group, detail, _ in body.columns if detail))
+    notes = [f"- {md_escape(note)}" for note in (*table.notes, *([f"{details}."] if details else []))]
+    said = [f"> **{md_escape(table.warning)}**", ""] if table.warning else []
+    return "\n".join(
+        [
+            *said,
+            md_escape(table.caption),
+            "",
+            *grid,
+            "",
+            *notes,
+            "",
+            f"Provenance: {md_escape(_of(table))}",
+            "",
+        ]
+    )
+
+
+def html(table: Table) -> str:
+    """One page that needs nothing else: no script, no font, no picture."""
+    template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(table=table, grid=html_grid(table))
+
+
+def environment() -> jinja2.Environment:
+    """Templates in which what is put in is escaped, and a name that is not given is an error."""
+    import jinja2
+
+    return jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+def html_grid(table: Table) -> str:
+    """The table alone, as an HTML element with its rules between sections."""
+    body = _escaped(table.shown.map(_html_entry), html_escape)
+    rules = [
+        {"selector": f"tbody tr:nth-child({place + 1}) > *", "props": "border-top: 1px solid"}
+        for place in _section_starts(table)
+    ]
+    styler = body.style.set_caption(html_escape(table.caption)).set_table_styles(rules)
+    made: str = styler.set_table_attributes('class="results"').to_html(table_uuid=table.label, cell_ids=False)
+    return made
+
+
+def latex(table: Table) -> str:
+    """A LaTeX fragment: one ``table*`` that needs booktabs, multirow and graphicx and nothing else.
+
+    The table keeps its natural width where that fits the text and shrinks to the width of the text elsewhere.
+    """
+    body = _escaped(table.shown.map(_latex_entry), latex_escape)
+    tabular = body.style.to_latex(
+        hrules=True,
+        multicol_align="c",
+        multirow_align="t",
+        column_format=f"@{{}}{'l' * (body.index.nlevels + body.shape[1])}@{{}}",
+    )
+    head, rule, rest = tabular.partition("\\midrule\n")
+    lines = rest.splitlines()
+    for place in reversed(_section_starts(table)):
+        lines.insert(place, r"\midrule")
+    said = rf"\textbf{{{latex_escape(table.warning)}.}} " if table.warning else ""
+    return "\n".join(
+        [
+            *([f"% {table.warning}"] if table.warning else []),
+            r"% Needs \usepackage{booktabs,multirow,graphicx}.",
+            r"\begin{table*}[t]",
+            r"\centering",
+            rf"\caption{{{said}{latex_escape(table.caption)}}}",
+            rf"\label{{tab:{table.label}}}",
+            r"\smallskip\scriptsize\setlength{\tabcolsep}{2pt}",
+            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+            f"{head}{rule}" + "\n".join(lines) + "}",
+            r"\par\smallskip",
+            r"\begin{minipage}{\textwidth}\scriptsize\raggedright",
+            *map(latex_escape, table.notes),
+            rf"\par Provenance: {latex_escape(_of(table))}.",
+            r"\end{minipage}",
+            r"\end{table*}",
+            "",
+        ]
+    )
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{letter: f"\\{letter}" for letter in "{}$&#%_"},
+    **{letter: f"{{{letter}}}" for letter in "[]*-'`?!"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\char34}",
+    "–": "--",
+    "−": "$-$",
+    "†": r"$^{\dagger}$",
+    "‡": r"$^{\ddagger}$",
+    "●": r"$\bullet$",
+    "○": r"$\circ$",
+    "·": r"$\cdot$",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "λ": r"$\lambda$",
+    "φ": r"$\phi$",
+}
+
+
+def latex_escape(text: str) -> str:
+    """Text that LaTeX prints as it stands; a letter outside the known ones becomes its code point."""
+    return "".join(_LATEX.get(letter, letter if " " <= letter <= "~" else _unknown(letter)) for letter in text)
+
+
+def _unknown(letter: str) -> str:
+    return " " if letter.isspace() else f"{{[}}U+{ord(letter):04X}{{]}}"
+
+
+def _latex_entry(entry: Entry) -> str:
+    form = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}", "": "{}"}[entry.mark]
+    text = form.format(latex_escape(entry.text)) if entry.text else ""
+    small = latex_escape(entry.sign) + latex_escape(entry.beside)
+    first = rf"{text}{{\tiny\,{small}}}" if small else text
+    return rf"\shortstack[l]{{{first}\\{{\tiny {latex_escape(entry.below)}}}}}" if entry.below else first
+
+
+def _html_entry(entry: Entry) -> str:
+    text = html_escape(entry.text)
+    text = f'<span class="{entry.mark}">{text}</span>' if entry.mark else text
+    beside = f" <small>{html_escape(entry.beside)}</small>" if entry.beside else ""
+    below = f' <small class="below">{html_escape(entry.below)}</small>' if entry.below else ""
+    return f"{text}{html_escape(entry.sign)}{beside}{below}"
+
+
+def _markdown_entry(entry: Entry) -> str:
+    text = (
+        {BEST: "**{}**", SECOND: "<u>{}</u>", "": "{}"}[entry.mark].format(md_escape(entry.text)) if entry.text else ""
+    )
+    beside = f" ({entry.beside})" if entry.beside else ""
+    below = md_escape(f" [{entry.below}]") if entry.below else ""
+    return f"{text}{entry.sign}{beside}{below}"
+
+
+def md_escape(text: str) -> str:
+    """Text that no Markdown reader takes for markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", text)
+
+
+def _escaped(shown: pd.DataFrame, escape: Callable[[str], str]) -> pd.DataFrame:
+    """The printed form without its sections, all labels escaped."""
+    body = shown.droplevel(0)
+    rows = [tuple(map(escape, label if isinstance(label, tuple) else (label,))) for label in body.index]
+    body.index = pd.MultiIndex.from_tuples(rows, names=[escape(name) for name in body.index.names])
+    body.columns = pd.MultiIndex.from_tuples([tuple(map(escape, column)) for column in body.columns])
+    return body
+
+
+def _section_starts(table: Table) -> list[int]:
+    """The places of the rows that begin a section, but for the first."""
+    sections = list(table.shown.index.get_level_values(0))
+    return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
+
+
+def _of(table: Table) -> str:
+    return "; ".join(f"{name}: {value}" for name, value in table.provenance.items())

@@ -1,0 +1,124 @@
+"""What a learning method learned, and from how much: its log update by update, its policy, what its training used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.frames import KEY, Results
+from analysis.results import TRAINING, Cell, read_table
+from harness.runner.config import methods
+from harness.runner.method import settings_of
+
+CALLS = "training_calls.parquet"
+#: What a policy chooses among several, by name in the table of decisions.
+CHOICES = ("backbone", "role", "mode", "action")
+GREEDY = "greedy"
+ENTROPY = (
+    "Entropy: of the trained policy's choices on the test questions, in percent of a uniform choice among the same "
+    "options (100: random, 0: always the same)."
+)
+#: The columns of a training budget.
+BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "cost"]
+
+
+class Rollouts(NamedTuple):
+    """How many training rollouts there were: different questions x epochs x rollouts of a question in one epoch."""
+
+    questions: int
+    epochs: int
+    group: int
+
+
+def updates(cell: Cell) -> pd.DataFrame:
+    """The training log: one row an update, indexed by its number, one column a measure, besides ``epoch``.
+
+    Raises:
+        UserError: There is none, or it is damaged.
+    """
+    rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
+    log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
+    return log.reset_index("epoch").rename_axis(columns=None)
+
+
+def rollouts(cell: Cell) -> Rollouts:
+    """How many training rollouts there were.
+
+    Raises:
+        UserError: The table of training decisions is missing or damaged.
+    """
+    rows = read_table(cell.folder / "training_decisions.parquet", ("item_id", "epoch", "rollout"))
+    return Rollouts(*(int(rows[column].nunique()) for column in ("item_id", "epoch", "rollout")))
+
+
+def learned(results: Results) -> pd.DataFrame:
+    """What every learner of a run used and ended with, one row a place where every seed left the tables of a training.
+
+    Columns: :data:`BUDGET` as means over the seeds (different training questions; passes over them, of a search its
+    rounds; trajectories, graded attempts at a question; updates of the optimiser, of a search workflows that were
+    scored; calls, tokens and cost of every use of a model). Then for every choice of :data:`CHOICES` that a trained
+    policy makes on the test questions: ``entropy_NAME`` in percent of that of a uniform one among the same options,
+    missing where nothing was drawn; ``top_NAME``, the option chosen most by all seeds together; ``top_NAME_share``, how
+    often, in percent.
+
+    Raises:
+        UserError: A table of a training or of decisions is missing or damaged.
+    """
+    rows = {
+        key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
+        for key, cells in results.trainings.items()
+        if all((cell.folder / CALLS).is_file() for cell in cells)
+    }
+    columns = [*BUDGET, *(name for one in CHOICES for name in (f"entropy_{one}", f"top_{one}", f"top_{one}_share"))]
+    index = pd.MultiIndex.from_tuples(rows, names=KEY) if rows else pd.MultiIndex.from_arrays([[], [], []], names=KEY)
+    return pd.DataFrame(list(rows.values()), index=index, columns=columns)
+
+
+def _budget(cell: Cell) -> dict[str, float]:
+    calls = read_table(
+        cell.folder / CALLS, ("epoch", "item_id", "rollout", "prompt_tokens", "completion_tokens", "cost")
+    )
+    log = updates(cell)
+    if log.empty:
+        return dict.fromkeys(BUDGET, 0)
+    attempts = log.groupby("epoch")["trajectories"].sum()
+    # How often a question was tried in an epoch; what else the method asked, such as for edits, is no question.
+    of_a_question = int(calls.groupby(["epoch", "item_id"])["rollout"].nunique().mode().iloc[0])
+    return {
+        "questions": round(attempts.iloc[0] / of_a_question),
+        "passes": len(attempts),
+        "trajectories": float(attempts.sum()),
+        "updates": len(log),
+        "calls": len(calls),
+        "tokens": float(calls[["prompt_tokens", "completion_tokens"]].to_numpy().sum()),
+        "cost": float(calls["cost"].sum()),
+    }
+
+
+def _choices(cells: Sequence[Cell]) -> dict[str, Any]:
+    drawn = pd.concat([_drawn(cell).assign(seed=cell.run.seed) for cell in cells])
+    found: dict[str, Any] = {}
+    for name, own in drawn.groupby("name"):
+        if own["seed"].nunique() < len(cells):
+            continue
+        by_seed = own.groupby("seed")
+        shares = by_seed["choice"].value_counts(normalize=True).unstack(fill_value=0.0).mean()
+        surprise = -100 * by_seed["log_prob"].mean() / np.log(own["options"]).groupby(own["seed"]).mean()
+        entropies = surprise[~by_seed["is_greedy"].first() & (by_seed["options"].max() > 1)]
+        top = shares.idxmax()
+        found[f"entropy_{name}"] = entropies.mean() + 0.0 if len(entropies) else None
+        found[f"top_{name}"], found[f"top_{name}_share"] = top, 100 * shares[top]
+    return found
+
+
+def _drawn(cell: Cell) -> pd.DataFrame:
+    """The choices of a cell on its test questions; what the step limit forces is no choice and is left out."""
+    rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
+    entry = methods().get(cell.run.method)
+    settings = settings_of(entry.module, entry.config) if entry else None
+    is_greedy = GREEDY in (getattr(settings, "decode", None), getattr(settings, "selection", None))
+    kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= getattr(settings, "max_steps", np.inf))]
+    return kept.assign(is_greedy=is_greedy)

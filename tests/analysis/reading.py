@@ -1,0 +1,80 @@
+"""A table or figure as tests look at it: rows with labels and entries, groups of columns, records as text."""
+
+import csv
+import importlib
+import io
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from analysis.source import Source
+from analysis.table import csv as tidy
+from analysis.tables.variants import DESIGNS
+
+
+class Row(NamedTuple):
+    section: str
+    labels: tuple
+    entries: tuple
+
+
+class Group(NamedTuple):
+    title: str
+    detail: str
+    columns: tuple
+
+
+class Read:
+    """What was built, which stays at hand as ``made``."""
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.made, name)
+
+    @property
+    def rows(self) -> list[Row]:
+        shown = self.made.shown
+        return [Row(label[0], label[1:], tuple(row)) for label, row in zip(shown.index, shown.to_numpy(), strict=True)]
+
+    @property
+    def groups(self) -> list[Group]:
+        columns = groupby(self.made.shown.columns, key=lambda column: column[:2])
+        return [Group(*head, tuple(title for *_, title in of)) for head, of in columns]
+
+    @property
+    def heads(self) -> tuple:
+        return tuple(self.made.shown.index.names[1:])
+
+    @property
+    def records(self) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(tidy(self.made.frame, ""))))
+
+
+class Artefact:
+    """A module of an artefact, whose result is read."""
+
+    def __init__(self, module: str, **options: Any) -> None:
+        self._module = importlib.import_module(module)
+        self._options = options
+
+    def build(self, source: Source) -> Read:
+        return Read(self._module.build(replace(source, options={**self._options, **source.options})))
+
+
+main_table, costs, errors, paired, benchmark_cost, seed_variance, lambda_sweep, hw_cost, training_budget = (
+    Artefact(f"analysis.tables.{name}")
+    for name in (
+        *("main_table", "costs", "errors", "paired", "benchmark_cost", "seed_variance", "lambda_sweep", "hw_cost"),
+        "training_budget",
+    )
+)
+gate_behaviour, halting_training, backbones, leak_report, simulator_sensitivity = (
+    Artefact(f"analysis.tables.{name}")
+    for name in ("gate_behaviour", "halting_training", "backbones", "leak_report", "simulator_sensitivity")
+)
+pareto, depth, lambda_frontier, gate_entropy = (
+    Artefact(f"analysis.figures.{name}") for name in ("pareto", "depth", "lambda_frontier", "gate_entropy")
+)
+ablation, paradigm, roles = (Artefact("analysis.tables.variants", design=design) for design in DESIGNS)
