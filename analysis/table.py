@@ -229,10 +229,13 @@ def latex(table: Table) -> str:
     )
 
 
+_LIGATURES = re.compile(r"(?<=[-'`?!])(?=[-'`])")
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{letter: f"\\{letter}" for letter in "{}$&#%_"},
-    **{letter: f"{{{letter}}}" for letter in "[]*-'`?!"},
+    # At the start of a row these would be taken for an argument of the line break before it.
+    **{letter: f"{{{letter}}}" for letter in "[]*"},
+    "\0": "{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -255,7 +258,8 @@ _LATEX = {
 
 def latex_escape(text: str) -> str:
     """Text that LaTeX prints as it stands; a letter outside the known ones becomes its code point."""
-    return "".join(_LATEX.get(letter, letter if " " <= letter <= "~" else _unknown(letter)) for letter in text)
+    apart = _LIGATURES.sub("\0", text.replace("\0", " "))
+    return "".join(_LATEX.get(letter, letter if " " <= letter <= "~" else _unknown(letter)) for letter in apart)
 
 
 def _unknown(letter: str) -> str:

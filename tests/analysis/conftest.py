@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from analysis.published import load
-from analysis.table import BEST, NOT_RUN, Entry
-from tests.analysis.reading import Group, Row
-from tests.analysis.reading import Read as Table
+from analysis.table import BEST, NOT_RUN, Entry, Table, shown
+from tests.analysis.reading import Read
 
 TITLES = {
     "math": "MATH",
@@ -172,21 +172,25 @@ def full_run(write_cell: WriteCell) -> list[Path]:
 
 
 @pytest.fixture
-def tiny() -> Callable[..., Table]:
+def tiny() -> Callable[..., Read]:
     """Build a small table with a given text wherever text may stand."""
 
-    def build(text: str = "text", simulated: bool = True) -> Table:
-        entries = (Entry("12.34", BEST, "†", "+1.00", "10.0–14.0"), Entry(NOT_RUN))
-        return Table(
-            label="tiny",
-            caption=text,
-            simulated=simulated,
-            heads=("Method", "LLM"),
-            groups=(Group(text, text, ("Publ.", "Meas.")),),
-            rows=(Row("one", (text, "a"), entries), Row("one", (text, "b"), entries), Row("two", ("z", "a"), entries)),
-            notes=(text,),
-            provenance=((text, text),),
-            records=({"a": text, "b": "1"},),
+    def build(text: str = "text", simulated: bool = True) -> Read:
+        entries = [Entry("12.34", BEST, "†", "+1.00", "10.0–14.0")] * 3
+        return Read(
+            Table(
+                label="tiny",
+                caption=text,
+                simulated=simulated,
+                shown=shown(
+                    [("one", text, "a"), ("one", text, "b"), ("two", "z", "a")],
+                    ("Method", "LLM"),
+                    {(text, text): {"Publ.": entries, "Meas.": [Entry(NOT_RUN)] * 3}},
+                ),
+                notes=(text,),
+                provenance={text: text},
+                frame=pd.DataFrame([{"a": text, "b": 1}]),
+            )
         )
 
     return build

@@ -5,8 +5,10 @@ import importlib
 import io
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from analysis import table
 from analysis.source import Source
 from analysis.table import csv as tidy
 from analysis.tables.variants import DESIGNS
@@ -78,3 +80,8 @@ pareto, depth, lambda_frontier, gate_entropy = (
     Artefact(f"analysis.figures.{name}") for name in ("pareto", "depth", "lambda_frontier", "gate_entropy")
 )
 ablation, paradigm, roles = (Artefact("analysis.tables.variants", design=design) for design in DESIGNS)
+
+
+def write(read: Read, folder: Path, name: str) -> list[Path]:
+    """Every file of a table."""
+    return table.write(read.made, folder, name)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis import render, tables
 from analysis.source import Source
+from analysis.table import NOT_RUN
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import config
@@ -74,13 +74,13 @@ def test_a_backbone_of_ones_own_has_a_row_and_one_that_is_gone_keeps_its_own(
     own, gone = row(table, "own-7B").entries, row(table, "llama-3.1-8B").entries
     assert [entry.text for entry in own[:6]] == ["", "7", "", "0.021", "", "0.07"]
     assert not any(entry.sign for entry in own)
-    assert [entry.text for entry in gone[:6]] == ["8", tables.NOT_RUN, "0.024", tables.NOT_RUN, "0.08", tables.NOT_RUN]
+    assert [entry.text for entry in gone[:6]] == ["8", NOT_RUN, "0.024", NOT_RUN, "0.08", NOT_RUN]
 
 
 def test_what_is_asked_follows_the_preset() -> None:
     simulated = build(backbones=["qwen-2.5-32B"])
     assert [entry.text for entry in row(simulated, "qwen-2.5-32B").entries[6:]] == ["simulated", "not pinned", "32768"]
-    assert [entry.text for entry in row(simulated, "qwen-2.5-14B").entries[6:]] == [tables.NOT_RUN] * 3
+    assert [entry.text for entry in row(simulated, "qwen-2.5-14B").entries[6:]] == [NOT_RUN] * 3
     assert simulated.simulated
     real = build("paper")
     assert row(real, "qwen-2.5-14B").entries[6].text == "by a server"
@@ -95,9 +95,7 @@ def test_a_pinned_revision_is_shown_of_servers_only(declared: dict[str, dict[str
 
 
 def test_the_files_are_the_same_twice_and_name_the_preset(tmp_path: Path) -> None:
-    written = [
-        [path.read_bytes() for path in render.write(build(), tmp_path / name, "backbones")] for name in ("one", "two")
-    ]
+    written = [[path.read_bytes() for path in write(build(), tmp_path / name, "backbones")] for name in ("one", "two")]
     assert written[0] == written[1]
     assert all(record["preset"] == "embedded" and len(record["config_hash"]) == 64 for record in build().records)
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from analysis.measures import Key
 from scipy.stats import spearmanr
 
 from analysis import traces
@@ -52,7 +51,7 @@ def judged(tmp_path: Path) -> Judge:
     def run(
         quantity: str,
         cells: Sequence[Path],
-        timings: dict[Key, Timed] | None = None,
+        timings: dict[tuple[str, str, str], Timed] | None = None,
         seeds: Seeds = ONE,
         **entry: Any,
     ) -> Judged:
@@ -250,7 +249,7 @@ def test_a_seed_without_a_case_has_no_part_in_the_mean(write_cell: Any, judged: 
 
 def test_a_timing_has_the_seed_of_its_cell(write_cell: Any, judged: Judge) -> None:
     cells = [write_cell("gmr", "pool", "mbpp", seed=seed) for seed in (0, 1, 2)]
-    timed = finding(judged("seconds('gmr', 'mbpp')", cells, {Key("gmr", "pool", "mbpp"): Timed(1.5, 0)}, seeds=THREE))
+    timed = finding(judged("seconds('gmr', 'mbpp')", cells, {("gmr", "pool", "mbpp"): Timed(1.5, 0)}, seeds=THREE))
     assert [cell.run.seed for cell in timed.cells] == [0]
 
 
@@ -413,7 +412,7 @@ def test_flops_and_seconds(write_cell: Any, judged: Judge) -> None:
     found = finding(judged("flops('gmr', 'mbpp')", [folder]))
     assert found.value == pytest.approx(2 * 14e9 * 110.5 / 1e15)
     assert found.interval is not None
-    timed = judged("seconds('gmr', 'mbpp')", [folder], {Key("gmr", "pool", "mbpp"): Timed(1.5, 0)})
+    timed = judged("seconds('gmr', 'mbpp')", [folder], {("gmr", "pool", "mbpp"): Timed(1.5, 0)})
     assert finding(timed).value == 1.5
     assert timed.outcome is Outcome.UNDECIDED
     assert finding(judged("seconds('gmr', 'mbpp')", [folder])).missing == ("a timing job of gmr pool on mbpp",)

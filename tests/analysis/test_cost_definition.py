@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from analysis.costs import UNIT
 
 from analysis.claims.declared import Bounds, Claim
 from analysis.claims.judge import Run, judge
@@ -15,6 +14,7 @@ from analysis.claims.measured import Measured
 from analysis.claims.readings import by_key
 from analysis.claims.report import Report
 from analysis.claims.seeds import Seeds
+from analysis.frames import UNIT
 from analysis.published import load
 from analysis.results import read, read_all
 from analysis.source import Source

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis import tables
 from analysis.source import Source
-from analysis.table import Entry
+from analysis.table import NOT_RUN, Entry
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import errors
@@ -102,6 +101,6 @@ def test_what_math_verify_left_open_is_told_from_what_it_was_not_asked(write_cel
 def test_a_place_that_was_not_run_is_called_so(write_cell: WriteCell) -> None:
     folders = [write_cell("cot", benchmark="mbpp", details=["passed"] * 4), write_cell("single", benchmark="math")]
     table = errors.build(Source.of(folders))
-    assert [entry.text for entry in entries(table, "Single LLM")] == ["0.0", tables.NOT_RUN, tables.NOT_RUN]
+    assert [entry.text for entry in entries(table, "Single LLM")] == ["0.0", NOT_RUN, NOT_RUN]
     assert any("not run" in note for note in table.notes)
     assert len(table.records) == 2

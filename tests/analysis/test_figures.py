@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
-from analysis import figure, sweeps
+from analysis import figure as drawing
+from analysis import sweeps
 from analysis.figure import Figure, balanced
 from analysis.provenance import SIMULATED
 from harness.files import ROOT
@@ -48,13 +49,13 @@ def figure() -> Figure:
 
 
 def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) -> None:
-    written = figures.write(figure, tmp_path, "sub/tiny")
+    written = drawing.write(figure, tmp_path, "sub/tiny")
     assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg"]
     for path in written:
         assert b"SIMULATED" in path.read_bytes()
     assert SIMULATED in words(figure)
     real = dataclasses.replace(figure, simulated=False)
-    assert not any(b"SIMULATED" in path.read_bytes() for path in figures.write(real, tmp_path, "real"))
+    assert not any(b"SIMULATED" in path.read_bytes() for path in drawing.write(real, tmp_path, "real"))
     assert "SIMULATED" not in words(real)
 
 
@@ -66,7 +67,7 @@ def test_the_picture_says_what_it_shows_and_of_which_run(figure: Figure) -> None
 
 
 def test_nothing_lies_over_the_panels_or_leaves_the_picture(figure: Figure) -> None:
-    picture = figures.picture(figure)
+    picture = drawing.picture(figure)
     FigureCanvasAgg(picture).draw()
     [axes] = picture.axes
     above, below = picture._suptitle, picture._supxlabel
@@ -79,7 +80,7 @@ def test_nothing_lies_over_the_panels_or_leaves_the_picture(figure: Figure) -> N
 
 
 def test_the_same_bytes_twice(figure: Figure) -> None:
-    assert figures.pictures(figure) == figures.pictures(figure)
+    assert drawing.pictures(figure) == drawing.pictures(figure)
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(sources: dict[
 def test_the_picture_is_a_real_one(figure: Figure) -> None:
     from matplotlib.image import imread
 
-    pixels = imread(io.BytesIO(figures.pictures(figure)["png"]))
+    pixels = imread(io.BytesIO(drawing.pictures(figure)["png"]))
     assert pixels.shape[:2] == (450, 600)
     assert np.asarray(pixels).std() > 0.05
 

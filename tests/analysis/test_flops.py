@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from analysis.measures import measure
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -54,8 +53,7 @@ def pair(write_cell: WriteCell) -> Path:
 def test_the_mean_is_the_total_over_the_questions(pair: Path, calls: list[list[Call]]) -> None:
     folder = with_calls(pair, calls)
     total = sum(2 * SIZES[key] * (sent + written) / 1e6 for own in calls for key, sent, written in own)
-    (measurement,) = measure([read(folder)]).values()
-    found = flops.per_query(measurement)
+    found = flops.per_query([read(folder)])
     assert found.mean == pytest.approx(total / 2)
     assert found.low <= found.mean <= found.high
 
@@ -65,8 +63,7 @@ def test_the_interval_is_a_bootstrap_over_questions(write_cell: WriteCell) -> No
     rng = np.random.default_rng(5)
     sent = rng.integers(100, 4000, 60)
     folder = with_calls(write_cell("gmr", "pool", correct=[True] * 60), [[("qwen-2.5-32B", int(n), 0)] for n in sent])
-    (measurement,) = measure([read(folder)]).values()
-    found = flops.per_query(measurement)
+    found = flops.per_query([read(folder)])
     means = rng.choice(sent * 64e9 / 1e15, (20_000, 60)).mean(axis=1)
     assert (found.low, found.high) == pytest.approx(tuple(np.percentile(means, [2.5, 97.5])), rel=0.02)
 
@@ -76,8 +73,7 @@ def test_several_seeds_are_averaged(write_cell: WriteCell) -> None:
         with_calls(write_cell("gmr", "pool", seed=seed, correct=[True] * 2), [[("qwen-2.5-14B", n, 0)]] * 2)
         for seed, n in ((0, 100), (1, 300))
     ]
-    (measurement,) = measure([read(folder) for folder in folders]).values()
-    assert flops.per_query(measurement).mean == pytest.approx(28e9 * 200 / 1e15)
+    assert flops.per_query([read(folder) for folder in folders]).mean == pytest.approx(28e9 * 200 / 1e15)
 
 
 def rewrite(folder: Path, change: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> None:

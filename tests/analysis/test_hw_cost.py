@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from analysis.measures import Key
 
-from analysis import render, tables
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
+from analysis.table import NOT_RUN
 from analysis.timings import read_timings
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import Row, hw_cost
+from tests.analysis.reading import Row, hw_cost, write
 from tests.analysis.timed import time, with_calls
 
 WriteCell = Callable[..., Path]
@@ -60,9 +59,9 @@ def test_rows_and_groups_are_those_of_the_paper(write_cell: WriteCell, tmp_path:
     assert [group.title for group in table.groups] == [
         f"{title}, {what}" for title in ("HumanEval", "MBPP") for what in ("PFLOPs", "seconds")
     ]
-    assert [entry.text for entry in row(table, "masrouter").entries[1::2]] == [tables.NOT_RUN] * 4
-    assert [entry.text for entry in row(table, "gmr").entries[3::4]] == [tables.NOT_RUN, "1.50"]
-    assert f"{tables.NOT_RUN}: not run." in table.notes
+    assert [entry.text for entry in row(table, "masrouter").entries[1::2]] == [NOT_RUN] * 4
+    assert [entry.text for entry in row(table, "gmr").entries[3::4]] == [NOT_RUN, "1.50"]
+    assert f"{NOT_RUN}: not run." in table.notes
 
 
 def test_a_row_the_paper_does_not_print_has_no_published_number(write_cell: WriteCell) -> None:
@@ -126,7 +125,7 @@ def test_the_files_are_the_same_whatever_the_order(write_cell: WriteCell, tmp_pa
     timings = [time(folder, tmp_path / "timings" / str(place), 3.0 + place) for place, folder in enumerate(folders)]
     written = []
     for name, step in (("one", 1), ("two", -1)):
-        paths = render.write(build(folders[::step], timings[::step]), tmp_path / name, "hw_cost")
+        paths = write(build(folders[::step], timings[::step]), tmp_path / name, "hw_cost")
         written.append([path.read_bytes() for path in paths])
     assert written[0] == written[1]
 
@@ -134,7 +133,7 @@ def test_the_files_are_the_same_whatever_the_order(write_cell: WriteCell, tmp_pa
 def test_a_timing_is_found_by_what_it_is_of(write_cell: WriteCell, tmp_path: Path) -> None:
     folder = cell(write_cell)
     found = read_timings([time(folder, tmp_path / "t", 6.0)], [read(folder)])
-    assert found[Key("gmr", "pool", "humaneval")].per_query == 1.5
+    assert found[("gmr", "pool", "humaneval")].per_query == 1.5
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from analysis import render
 from analysis.source import Source
+from analysis.table import csv as csv_text
+from analysis.table import html, latex, markdown
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.runner import config, layout
@@ -87,7 +88,8 @@ def test_a_question_repeated_in_both_ways_counts_once_in_either(write: Write) ->
 def test_the_csv_has_every_pair_and_where_it_is_from(write: Write) -> None:
     write("gsm_hard")
     write("humaneval", test={"e2": TEST["e2"]})
-    text = render.csv.render(build())
+    made = build()
+    text = csv_text(made.frame, made.warning)
     rows = list(csv.DictReader(io.StringIO(text.split("\n", 1)[1])))
     assert [(row["train"], row["test"], row["kind"]) for row in rows] == [
         ("t0", "e0", "exact"),
@@ -110,7 +112,7 @@ def test_a_changed_world_has_the_questions_of_its_preset(write: Write) -> None:
 def test_it_says_which_data(write: Write) -> None:
     for key in ("gsm_hard", "humaneval"):
         write(key)
-    for text in (render.markdown.render(build()), render.html.render(build()), render.latex.render(build())):
+    for text in (markdown(build()), html(build()), latex(build())):
         assert "embedded data, splits official" in text
 
 

@@ -125,13 +125,6 @@ def test_marks():
     assert marks([]) == []
 
 
-@pytest.mark.parametrize(
-    ("measured", "printed", "text"), [(71.2, 70.0, "+1.20"), (70.0, 71.2, "−1.20"), (43.27, 43.27, "0.00")]
-)
-def test_differences(measured, printed, text):
-    assert difference(measured, printed) == text
-
-
 def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
     cells = [write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot")]
     table = main_table.build(Source.of(cells))

@@ -10,7 +10,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from analysis.measures import Key, Measurement, measure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -56,12 +55,11 @@ def cell(correct: Sequence[bool], costs: Sequence[float], seed: int, names: Sequ
 
 def measurement(
     seeds: Verdicts, costs: Sequence[Sequence[float]] | None = None, names: Sequence[str] | None = None
-) -> Measurement:
+) -> list[Cell]:
     """One method; without costs, each question costs one."""
     spent = costs or [[1.0] * len(seeds[0])] * len(seeds)
     ids = names or [f"{place:04d}" for place in range(len(seeds[0]))]
-    cells = [cell(correct, cost, seed, ids) for seed, (correct, cost) in enumerate(zip(seeds, spent, strict=True))]
-    return measure(cells)[Key("m", "pool", "b")]
+    return [cell(correct, cost, seed, ids) for seed, (correct, cost) in enumerate(zip(seeds, spent, strict=True))]
 
 
 def pair(both: int, first: int, second: int, neither: int) -> Comparison:

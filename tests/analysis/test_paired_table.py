@@ -7,9 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
-from analysis.measures import Key, measure
 
-from analysis import render
+from analysis.frames import Results
 from analysis.paired import compare, holm
 from analysis.pdf import compile_fragment
 from analysis.published import load
@@ -18,7 +17,7 @@ from analysis.source import Source
 from analysis.table import BEST, DAGGER, NOT_RUN, Entry
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import paired
+from tests.analysis.reading import paired, write
 from tests.analysis.spending import spend
 
 
@@ -103,10 +102,9 @@ def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell):
         ]
     cells.append(write_cell("gmr", "pool", "gsm_hard"))
     table = paired.build(Source.of(cells))
-    measured = measure(read_all(cells))
+    measured = Results(read_all(cells)).trainings
     raw = [
-        compare(measured[Key("gmr", "pool", key)], measured[Key("cot", "qwen-2.5-14B", key)]).discordant.p
-        for key in sizes
+        compare(measured[("gmr", "pool", key)], measured[("cot", "qwen-2.5-14B", key)]).discordant.p for key in sizes
     ]
     lines = [record(table, method="cot", backbone="qwen-2.5-14B", benchmark=key) for key in sizes]
     assert [float(line["p_exact"]) for line in lines] == pytest.approx(raw)
@@ -193,7 +191,7 @@ def test_every_format_can_be_written(write_cell, tmp_path):
     ours, theirs = counts(60, 15, 5, 20)
     cells = [write_cell("gmr", "pool", correct=ours), write_cell("masrouter", "pool", correct=theirs)]
     table = paired.build(Source.of(cells))
-    files = render.write(table, tmp_path, "paired")
+    files = write(table, tmp_path, "paired")
     assert all(file.stat().st_size for file in files)
     assert "SIMULATED" in (tmp_path / "paired.csv").read_text()
     if shutil.which("pdflatex"):

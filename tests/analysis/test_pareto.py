@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from analysis import plane
 from analysis.figure import Figure
+from analysis.figures import pareto as pareto_module
 from analysis.frontier import Point, frontier, outline
 from analysis.labels import Box, apart, beside
 from analysis.published import load
@@ -131,8 +131,8 @@ def test_what_was_fitted_is_marked_and_has_no_difference(make: Any) -> None:
 
 
 def test_families_differ_in_shape_and_colour() -> None:
-    looks = list(plane._LOOKS.values())
-    assert {row.family for row in load().methods.values()} == set(plane._LOOKS)
+    looks = list(pareto_module._LOOKS.values())
+    assert {row.family for row in load().methods.values()} == set(pareto_module._LOOKS)
     assert len({look.marker for look in looks}) == len({look.color for look in looks}) == len(looks)
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis import render
 from analysis.pdf import compile_fragment
 from analysis.source import Source
 from harness.errors import UserError
-from tests.analysis.reading import main_table
+from tests.analysis.reading import main_table, write
 
 needs_tex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 
@@ -26,7 +25,7 @@ def overfull(log: str) -> list[float]:
 
 @needs_tex
 def test_the_full_table_fits_its_page(tmp_path, full_run):
-    files = render.write(main_table.build(Source.of(full_run)), tmp_path, "main_table")
+    files = write(main_table.build(Source.of(full_run)), tmp_path, "main_table")
     log = compile_fragment(files[0], tmp_path / "main_table.pdf")
     assert (tmp_path / "main_table.pdf").read_bytes().startswith(b"%PDF")
     assert "(1 page" in log
@@ -36,7 +35,7 @@ def test_the_full_table_fits_its_page(tmp_path, full_run):
 
 @needs_tex
 def test_a_narrow_table_keeps_its_size_and_the_pdf_its_bytes(tmp_path, write_cell):
-    files = render.write(main_table.build(Source.of([write_cell()])), tmp_path, "narrow")
+    files = write(main_table.build(Source.of([write_cell()])), tmp_path, "narrow")
     log = compile_fragment(files[0], tmp_path / "a.pdf")
     compile_fragment(files[0], tmp_path / "b.pdf")
     assert not overfull(log)
@@ -46,7 +45,7 @@ def test_a_narrow_table_keeps_its_size_and_the_pdf_its_bytes(tmp_path, write_cel
 @needs_tex
 def test_whatever_stands_in_a_cell_compiles(tmp_path, tiny):
     every = "".join(map(chr, range(32, 127)))
-    files = render.write(tiny(f"{every} --- '' `` ● ○ − † é 中 \N{GRINNING FACE}"), tmp_path, "tiny")
+    files = write(tiny(f"{every} --- '' `` ● ○ − † é 中 \N{GRINNING FACE}"), tmp_path, "tiny")
     log = compile_fragment(files[0], tmp_path / "tiny.pdf")
     assert "Missing character" not in log
 
@@ -56,7 +55,7 @@ def test_whatever_stands_in_a_cell_compiles(tmp_path, tiny):
 def test_a_label_is_no_argument_of_the_line_before_it(tmp_path, tiny, start):
     table = tiny()
     rows = (table.rows[0], dataclasses.replace(table.rows[1], labels=(f"{start} label", "b")))
-    files = render.write(dataclasses.replace(table, rows=rows), tmp_path, "tiny")
+    files = write(dataclasses.replace(table, rows=rows), tmp_path, "tiny")
     compile_fragment(files[0], tmp_path / "tiny.pdf")
     if shutil.which("pdftotext"):
         command = ["pdftotext", "-layout", "tiny.pdf", "-"]

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from analysis import render, tables
+from analysis.provenance import SIMULATED
 from analysis.published import load
 from analysis.source import Source
-from analysis.table import DAGGER, NOT_RUN
+from analysis.table import DAGGER, NOT_RUN, signed
 from harness.errors import UserError
-from tests.analysis.reading import seed_variance
+from tests.analysis.reading import seed_variance, write
 from tests.analysis.spending import cell_of, record_of
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
@@ -44,7 +44,7 @@ def test_mean_and_sample_deviation_of_one_benchmark(write_cell, verdicts):
     percents = 2 * np.array(RIGHT["math"])
     assert cell_of(table, mean, "MATH", "Meas.").text == f"{percents.mean():.2f}"
     assert cell_of(table, deviation, "MATH", "Meas.").text == f"{percents.std(ddof=1):.2f}"
-    assert cell_of(table, mean, "MATH", "Meas.").beside == tables.signed(percents.mean() - 78.37)
+    assert cell_of(table, mean, "MATH", "Meas.").beside == signed(percents.mean() - 78.37)
     assert [cell_of(table, row, "MATH", "Meas.").text for row in seeds] == [f"{one:.2f}" for one in percents]
     assert [row.labels[2] for row in table.rows] == ["mean", "sd", "seed 0", "seed 1", "seed 2"]
 
@@ -142,7 +142,7 @@ def test_a_fitted_row_has_the_dagger_and_no_difference(write_cell, verdicts):
 
 def test_every_format_warns_and_every_record_says_where_it_comes_from(write_cell, verdicts, tmp_path):
     table = build(run(write_cell, verdicts))
-    for path in render.write(table, tmp_path / "reports", "seed_variance"):
-        assert tables.SIMULATED in path.read_text(), path.name
+    for path in write(table, tmp_path / "reports", "seed_variance"):
+        assert SIMULATED in path.read_text(), path.name
     for name in ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones"):
         assert all(record[name] for record in table.records)

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from analysis.flips import Decision, outcomes
 
-from analysis import flips
 from analysis.sensitivity import World, conclusions, plan
 from analysis.source import Source
 from analysis.table import DAGGER, Entry
+from analysis.tables import simulator_sensitivity as simulator_sensitivity_module
+from analysis.tables.simulator_sensitivity import Decision, outcomes
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Preset
@@ -49,8 +49,8 @@ def stated_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small study: one parameter, two conclusions."""
     path = tmp_path / "sensitivity.yaml"
     path.write_text(CONFIG)
-    monkeypatch.setattr(flips, "plan", lambda preset: plan(preset, path))
-    monkeypatch.setattr(flips, "conclusions", lambda preset: conclusions(preset, path))
+    monkeypatch.setattr(simulator_sensitivity_module, "plan", lambda preset: plan(preset, path))
+    monkeypatch.setattr(simulator_sensitivity_module, "conclusions", lambda preset: conclusions(preset, path))
     monkeypatch.chdir(tmp_path)
     return path
 

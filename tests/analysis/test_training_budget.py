@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from analysis.learned import budget, choices
-from analysis.measures import Measurement, measure
 
-from analysis import render
+from analysis.frames import Results
 from analysis.provenance import SIMULATED
-from analysis.results import read
+from analysis.results import read_all
 from analysis.source import Source
 from analysis.table import NOT_RUN
+from analysis.training import CHOICES
+from analysis.training import learned as learned_of
 from harness.results import DECISIONS
 from harness.training.loop import TABLES
 from tests.analysis import learned
-from tests.analysis.reading import main_table, training_budget
+from tests.analysis.reading import main_table, training_budget, write
 from tests.analysis.spending import cell_of, record_of, row_of, title
 
 OPTIONS = {"backbone": 5, "role": 26, "mode": 6, "action": 10}
@@ -55,22 +56,22 @@ def made(write_cell: Any, method: str, chosen: Sequence[dict[str, Any]] = (), se
     return trained(learned.make(write_cell, method, seed, made=chosen, updates=log, per_epoch=1, **changes))
 
 
-def measured(*folders: Path) -> Measurement:
-    (found,) = measure([read(folder) for folder in folders]).values()
-    return found
+def measured(*folders: Path) -> pd.Series:
+    (row,) = learned_of(Results(read_all(folders))).to_dict("records")
+    return pd.Series(row)
 
 
 def test_a_budget_counts_what_the_training_used(write_cell: Any) -> None:
-    found = budget(measured(made(write_cell, "gmr")))
+    found = measured(made(write_cell, "gmr"))
     assert (found.questions, found.passes, found.trajectories, found.updates) == (3, 2, 12, 2)
     assert (found.calls, found.tokens, found.cost) == (24, 24 * 110, 12.0)
 
 
 def test_calls_of_an_optimizer_are_charged_and_are_no_questions(write_cell: Any) -> None:
     folder = trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=4)
-    found = budget(measured(folder))
+    found = measured(folder)
     assert (found.questions, found.calls, found.cost) == (3, 32, 16.0)
-    assert choices(measured(folder)) == {}
+    assert measured(folder)[[f"top_{name}" for name in CHOICES]].isna().all()
 
 
 def test_several_trainings_are_averaged(write_cell: Any) -> None:
@@ -78,41 +79,41 @@ def test_several_trainings_are_averaged(write_cell: Any) -> None:
         trained(made(write_cell, "gmr", [decision("backbone", name, 0.2)] * 4, seed), cost=seed + 1.0)
         for seed, name in enumerate(("small", "small", "large"))
     ]
-    assert budget(measured(*folders)).cost == 48
-    backbone = choices(measured(*folders))["backbone"]
-    assert (backbone.top, backbone.share) == ("small", pytest.approx(200 / 3))
+    assert (measured(*folders)).cost == 48
+    found = measured(*folders)
+    assert (found.top_backbone, found.top_backbone_share) == ("small", pytest.approx(200 / 3))
 
 
 @pytest.mark.parametrize(("probability", "entropy"), [(1.0, 0), (0.1, 100)])
 def test_a_random_policy_is_100_and_a_settled_one_0(write_cell: Any, probability: float, entropy: float) -> None:
     folder = made(write_cell, "puppeteer", [decision("action", "plan", probability)] * 8, backbone="qwen-2.5-32B")
-    assert choices(measured(folder))["action"].entropy == pytest.approx(entropy)
+    assert measured(folder).entropy_action == pytest.approx(entropy)
 
 
 def test_what_nobody_drew_is_left_out(write_cell: Any) -> None:
     """Guesses, gates, and the end that the step limit forces after the sixth step."""
     chosen = [decision("action", "plan", 0.1), decision("task", "Math", 1.0), decision("halt", "yes", 0.5)]
     forced = [decision("action", "terminate", 1e-6, step=7)] * 20
-    found = choices(measured(made(write_cell, "puppeteer", [*chosen, *forced], backbone="qwen-2.5-32B")))
-    assert list(found) == ["action"]
-    assert (found["action"].entropy, found["action"].top) == (pytest.approx(100), "plan")
+    found = measured(made(write_cell, "puppeteer", [*chosen, *forced], backbone="qwen-2.5-32B"))
+    assert found[[f"top_{name}" for name in CHOICES]].notna().sum() == 1
+    assert (found.entropy_action, found.top_action) == (pytest.approx(100), "plan")
 
 
 def test_an_end_that_was_chosen_counts_however_early(write_cell: Any) -> None:
     chosen = [decision("action", "plan", 0.1), decision("action", "terminate", 1.0, step=3)]
-    action = choices(measured(made(write_cell, "puppeteer", chosen, backbone="qwen-2.5-32B")))["action"]
-    assert action.entropy == pytest.approx(50)
-    assert action.share == 50
+    found = measured(made(write_cell, "puppeteer", chosen, backbone="qwen-2.5-32B"))
+    assert (found.entropy_action, found.top_action_share) == (pytest.approx(50), 50)
 
 
 def test_a_choice_from_one_option_has_no_entropy(write_cell: Any) -> None:
-    found = choices(measured(made(write_cell, "gmr", [{**decision("backbone", "small", 1.0), "options": 1}])))
-    assert found["backbone"].entropy is None
+    found = measured(made(write_cell, "gmr", [{**decision("backbone", "small", 1.0), "options": 1}]))
+    assert pd.isna(found.entropy_backbone)
 
 
 def test_a_greedy_choice_has_no_entropy(write_cell: Any) -> None:
-    found = choices(measured(made(write_cell, "gmr_greedy", [decision("backbone", "small", 0.6)])))
-    assert (found["backbone"].entropy, found["backbone"].share) == (None, 100)
+    found = measured(made(write_cell, "gmr_greedy", [decision("backbone", "small", 0.6)]))
+    assert pd.isna(found.entropy_backbone)
+    assert found.top_backbone_share == 100
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_the_table_sets_learners_side_by_side(learners: list[Path], tmp_path: Pa
     record = record_of(table, method="masrouter")
     assert (record["cost"], record["top_backbone"]) == ("12", "large")
     assert float(record["entropy_backbone"]) == pytest.approx(100)
-    for path in render.write(table, tmp_path / "reports", "training_budget"):
+    for path in write(table, tmp_path / "reports", "training_budget"):
         assert SIMULATED in path.read_text(), path.name
 
 
@@ -166,6 +167,6 @@ def test_the_main_table_says_of_each_learned_row_what_was_learned(learners: list
 def test_a_row_left_as_initialised_is_called_so(write_cell: Any) -> None:
     folder = learned.make(write_cell, "gmr_untrained", made=[decision("backbone", "small", 0.2)], updates=())
     trained(folder, epochs=0)
-    assert budget(measured(folder)).trajectories == 0
+    assert (measured(folder)).trajectories == 0
     notes = main_table.build(Source.of([folder])).notes
     assert any(note.endswith("(LLM Pool): left as initialised.") for note in notes)

@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from analysis.render import csv
 from matplotlib.figure import Figure as Picture
 from matplotlib.text import Text
 
+from analysis import figure as drawing
 from analysis.figure import Figure
 from analysis.source import Source
+from analysis.table import csv
 from harness.results import DECISIONS
 from tests.analysis import learned
 
@@ -54,7 +55,7 @@ def make(write_cell: Callable[..., Path], method: str = "gmr", seed: int = 0, **
 
 
 def picture(figure: Figure) -> Picture:
-    return figures.picture(figure)
+    return drawing.picture(figure)
 
 
 def words(figure: Figure) -> str:
@@ -66,5 +67,5 @@ def words(figure: Figure) -> str:
 def files(module: str, folders: Iterable[Path], **options: str) -> bytes:
     """Every file of a figure, one after the other."""
     figure = import_module(module).build(Source.of(list(folders), **options))
-    made = figures.pictures(figure)
-    return made["png"] + made["pdf"] + made["svg"] + csv.render(figure).encode()
+    made = drawing.pictures(figure)
+    return made["png"] + made["pdf"] + made["svg"] + csv(figure.frame, figure.warning).encode()
