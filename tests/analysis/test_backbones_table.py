@@ -14,6 +14,7 @@ from harness.files import ROOT
 from harness.runner import config
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import Row, backbones
+from tests.analysis.reading import write as write_table
 
 PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
 
@@ -95,7 +96,9 @@ def test_a_pinned_revision_is_shown_of_servers_only(declared: dict[str, dict[str
 
 
 def test_the_files_are_the_same_twice_and_name_the_preset(tmp_path: Path) -> None:
-    written = [[path.read_bytes() for path in write(build(), tmp_path / name, "backbones")] for name in ("one", "two")]
+    written = [
+        [path.read_bytes() for path in write_table(build(), tmp_path / name, "backbones")] for name in ("one", "two")
+    ]
     assert written[0] == written[1]
     assert all(record["preset"] == "embedded" and len(record["config_hash"]) == 64 for record in build().records)
 

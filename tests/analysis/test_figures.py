@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +45,7 @@ def figure() -> Figure:
         draw=draw,
         inches=(4, 3),
         provenance=(("run", "abc123"), ("preset", "embedded"), ("seeds", "0, 1"), ("code", "def")),
-        records=({"x": "1", "y": "2"}, {"x": "3", "y": "4"}),
+        frame=pd.DataFrame({"x": [1, 3], "y": [2, 4]}),
     )
 
 
