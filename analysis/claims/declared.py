@@ -59,13 +59,14 @@ def Between(low: float, high: float) -> Region:  # noqa: N802
 class claim:  # noqa: N801 - a decorator
     """Makes a function of :class:`Numbers` the quantity of a :class:`Claim`, which is named after the function.
 
+    The docstring of the function is the statement in our own words.
+
     The function has the numbers of one side as ``n`` and its variables as further arguments. Wherever a function can
     stand below, it takes those of these arguments that it names.
 
     Attributes:
         section: Section of the paper under which a report lists it.
         place: Where exactly it stands, other places included.
-        says: The statement in our own words.
         unit: Of the quantity.
         stated: What the paper says the quantity is, if it says so: a number, or a function over the print.
         tolerance: How far the print may be from it, or :data:`ROUNDING`: as far as the rounding of its inputs allows.
@@ -79,7 +80,6 @@ class claim:  # noqa: N801 - a decorator
 
     section: str
     place: str
-    says: str
     unit: Literal["points", "%", "ratio", "margin", "price", "steps", "nats", "roles", "correlation"]
     stated: float | Quantity | None = None
     tolerance: float | Literal["rounding"] = 0.0
@@ -108,6 +108,11 @@ class Claim(claim):
     def key(self) -> str:
         """Its short name."""
         return self.quantity.__name__
+
+    @property
+    def says(self) -> str:
+        """The statement in our own words."""
+        return " ".join((self.quantity.__doc__ or "").split())
 
     @property
     def printed(self) -> Quantity:

@@ -60,7 +60,7 @@ def judged(
     """One claim, judged against some cells."""
     found = read_all(cells) if cells else ()
     simulated = any(cell.run.simulated for cell in found)
-    one = claim(section="a", place="b", says="c", unit="points", holds=holds, exact=exact)(quantity)
+    one = claim(section="a", place="b", unit="points", holds=holds, exact=exact)(quantity)
     return judge(one, PUBLISHED, Run(by_key(found), timings or {}, seeds, simulated))
 
 

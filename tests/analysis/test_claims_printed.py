@@ -185,7 +185,7 @@ def test_rounding_allows_whatever_rounds_to_the_print(first: int, second: int) -
 def test_parts_are_all_combinations_and_mappings_set_what_they_name() -> None:
     over = {"benchmark": ["math", "mbpp"], "row": [{"method": "gmr", "lead": 5}, {"method": "masrouter", "lead": 3}]}
 
-    @claim(section="a", place="b", says="c", unit="points", stated=lambda lead: lead, tolerance=9, over=over)
+    @claim(section="a", place="b", unit="points", stated=lambda lead: lead, tolerance=9, over=over)
     def lead(n: Numbers, method: str, benchmark: str) -> Value:
         return n.accuracy(method, benchmark) - 70
 
@@ -201,7 +201,7 @@ def test_parts_are_all_combinations_and_mappings_set_what_they_name() -> None:
 
 def test_a_claim_says_what_must_be_true() -> None:
     with pytest.raises(ValueError, match="needs `stated` or `holds`"):
-        claim(section="a", place="b", says="c", unit="points")
+        claim(section="a", place="b", unit="points")
 
 
 @pytest.mark.parametrize(

@@ -173,8 +173,9 @@ def test_the_order_of_cells_does_not_matter(some: Some) -> None:
 
 
 def test_text_of_a_claim_is_no_markup() -> None:
-    @claim(section="<b>", place="a | b", says="<script>x</script> *y*", unit="points", stated=2, note="</table>")
+    @claim(section="<b>", place="a | b", unit="points", stated=2, note="</table>")
     def one(n: Numbers) -> Value:
+        """<script>x</script> *y*"""
         return 1 + 1
 
     report = build(claims=[one])

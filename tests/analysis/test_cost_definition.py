@@ -79,7 +79,7 @@ def test_paired_ratios_by_either_definition(cells: list[Path]) -> None:
 
 
 def test_claims_are_judged_on_the_paper_s_cost_and_say_the_other(cells: list[Path]) -> None:
-    @claim(section="Cost", place="somewhere", says="GMR is cheaper than MASRouter.", unit="%", holds=Above(0))
+    @claim(section="Cost", place="somewhere", unit="%", holds=Above(0))
     def cheaper(n: Numbers) -> Value:
         return 100 * (1 - n.cost("gmr", "gsm_hard") / n.cost("masrouter", "gsm_hard"))
 

@@ -8,73 +8,47 @@ from analysis.claims.numbers import Numbers, Value, least, most
 _MACNET = ("macnet_chain", "macnet_tree", "macnet_complete")
 
 
-@claim(
-    section="Ablations",
-    place="ablation study",
-    says="Without the LLM router GMR loses 14.0 points on GSM-Hard.",
-    unit="points",
-    stated=14.0,
-    tolerance=0.05,
-    holds=Above(0),
-)
+@claim(section="Ablations", place="ablation study", unit="points", stated=14.0, tolerance=0.05, holds=Above(0))
 def without_llm_router(n: Numbers) -> Value:
+    """Without the LLM router GMR loses 14.0 points on GSM-Hard."""
     return n.accuracy("gmr", "gsm_hard") - n.accuracy("gmr_no_llm_router", "gsm_hard")
 
 
-@claim(
-    section="Ablations",
-    place="ablation study",
-    says="No other ablation loses as much accuracy as that of the LLM router.",
-    unit="points",
-    holds=Above(0),
-    over={"benchmark": TWO},
-)
+@claim(section="Ablations", place="ablation study", unit="points", holds=Above(0), over={"benchmark": TWO})
 def llm_router_matters_most(n: Numbers, benchmark: str) -> Value:
+    """No other ablation loses as much accuracy as that of the LLM router."""
     others = ("role_allocator", "retrieval_gate", "write_gate", "halting", "memory_gates")
     weakest = least(*[n.accuracy(f"gmr_no_{one}", benchmark) for one in others])
     return weakest - n.accuracy("gmr_no_llm_router", benchmark)
 
 
-@claim(
-    section="Ablations",
-    place="ablation study",
-    says="Without the role allocator GMR loses accuracy on both benchmarks.",
-    unit="points",
-    holds=Above(0),
-    over={"benchmark": TWO},
-)
+@claim(section="Ablations", place="ablation study", unit="points", holds=Above(0), over={"benchmark": TWO})
 def without_role_allocator(n: Numbers, benchmark: str) -> Value:
+    """Without the role allocator GMR loses accuracy on both benchmarks."""
     return n.accuracy("gmr", benchmark) - n.accuracy("gmr_no_role_allocator", benchmark)
 
 
-@claim(
-    section="Ablations",
-    place="ablation study",
-    says="The role allocator is worth less than the LLM router.",
-    unit="points",
-    holds=Above(0),
-    over={"benchmark": TWO},
-)
+@claim(section="Ablations", place="ablation study", unit="points", holds=Above(0), over={"benchmark": TWO})
 def role_allocator_matters_less(n: Numbers, benchmark: str) -> Value:
+    """The role allocator is worth less than the LLM router."""
     return n.accuracy("gmr_no_role_allocator", benchmark) - n.accuracy("gmr_no_llm_router", benchmark)
 
 
 @claim(
     section="Ablations",
     place="ablation study",
-    says="Without either memory gate GMR loses accuracy.",
     unit="points",
     holds=Above(0),
     over={"method": ["gmr_no_retrieval_gate", "gmr_no_write_gate"], "benchmark": TWO},
 )
 def either_memory_gate(n: Numbers, method: str, benchmark: str) -> Value:
+    """Without either memory gate GMR loses accuracy."""
     return n.accuracy("gmr", benchmark) - n.accuracy(method, benchmark)
 
 
 @claim(
     section="Ablations",
     place="ablation study",
-    says="Without both memory gates GMR loses 2.56 points on GSM-Hard and 6.25 on HumanEval.",
     unit="points",
     stated=lambda lost: lost,
     tolerance=0.005,
@@ -82,13 +56,13 @@ def either_memory_gate(n: Numbers, method: str, benchmark: str) -> Value:
     over={"loss": [{"benchmark": "gsm_hard", "lost": 2.56}, {"benchmark": "humaneval", "lost": 6.25}]},
 )
 def both_memory_gates(n: Numbers, benchmark: str) -> Value:
+    """Without both memory gates GMR loses 2.56 points on GSM-Hard and 6.25 on HumanEval."""
     return n.accuracy("gmr", benchmark) - n.accuracy("gmr_no_memory_gates", benchmark)
 
 
 @claim(
     section="Ablations",
     place="ablation study, table",
-    says="Losing both memory gates costs at least the accuracy that losing one of them does.",
     unit="points",
     holds=Above(0),
     over={"benchmark": TWO},
@@ -98,6 +72,7 @@ def both_memory_gates(n: Numbers, benchmark: str) -> Value:
     ),
 )
 def gates_add_up(n: Numbers, benchmark: str) -> Value:
+    """Losing both memory gates costs at least the accuracy that losing one of them does."""
     return least(
         n.accuracy("gmr_no_retrieval_gate", benchmark), n.accuracy("gmr_no_write_gate", benchmark)
     ) - n.accuracy("gmr_no_memory_gates", benchmark)
@@ -106,7 +81,6 @@ def gates_add_up(n: Numbers, benchmark: str) -> Value:
 @claim(
     section="Ablations",
     place="introduction; cost analysis",
-    says="The memory gates make GMR cheaper, as they spare agents redundant context.",
     unit="%",
     holds=Above(0),
     note=(
@@ -115,37 +89,31 @@ def gates_add_up(n: Numbers, benchmark: str) -> Value:
     ),
 )
 def gates_save_cost(n: Numbers) -> Value:
+    """The memory gates make GMR cheaper, as they spare agents redundant context."""
     return 100 * (1 - most(*[n.cost("gmr", benchmark) / n.cost("gmr_no_memory_gates", benchmark) for benchmark in TWO]))
 
 
 @claim(
     section="Ablations",
     place="ablation study",
-    says="Without halting the cost rises by over 40 % on GSM-Hard and more than doubles on HumanEval.",
     unit="%",
     holds=lambda more_than: Above(more_than),
     over={"rise": [{"benchmark": "gsm_hard", "more_than": 40}, {"benchmark": "humaneval", "more_than": 100}]},
 )
 def without_halting_costs_more(n: Numbers, benchmark: str) -> Value:
+    """Without halting the cost rises by over 40 % on GSM-Hard and more than doubles on HumanEval."""
     return 100 * (n.cost("gmr_no_halting", benchmark) / n.cost("gmr", benchmark) - 1)
 
 
-@claim(
-    section="Ablations",
-    place="ablation study",
-    says="Without halting GMR loses accuracy.",
-    unit="points",
-    holds=Above(0),
-    over={"benchmark": TWO},
-)
+@claim(section="Ablations", place="ablation study", unit="points", holds=Above(0), over={"benchmark": TWO})
 def without_halting_accuracy(n: Numbers, benchmark: str) -> Value:
+    """Without halting GMR loses accuracy."""
     return n.accuracy("gmr", benchmark) - n.accuracy("gmr_no_halting", benchmark)
 
 
 @claim(
     section="Ablations",
     place="ablation study",
-    says="Most questions are solved before the depth limit, so that fewer than half run to six steps.",
     unit="%",
     holds=Below(50),
     published=lambda n, benchmark: 100 * (n.depth("gmr", benchmark) - 1) / 5,
@@ -153,37 +121,25 @@ def without_halting_accuracy(n: Numbers, benchmark: str) -> Value:
     note="The share is not printed; the printed mean depth allows at most the share given here.",
 )
 def most_questions_end_early(n: Numbers, benchmark: str) -> Value:
+    """Most questions are solved before the depth limit, so that fewer than half run to six steps."""
     return n.steps_share("gmr", benchmark, 6)
 
 
-@claim(
-    section="Ablations",
-    place="ablation study",
-    says="On GSM-Hard GMR without halting is more accurate than MacNet-32B in any topology.",
-    unit="points",
-    holds=Above(0),
-    over={"method": _MACNET},
-)
+@claim(section="Ablations", place="ablation study", unit="points", holds=Above(0), over={"method": _MACNET})
 def equal_depth_accuracy(n: Numbers, method: str) -> Value:
+    """On GSM-Hard GMR without halting is more accurate than MacNet-32B in any topology."""
     return n.accuracy("gmr_no_halting", "gsm_hard") - n.accuracy(method, "gsm_hard", LARGE)
 
 
-@claim(
-    section="Ablations",
-    place="ablation study",
-    says="On GSM-Hard GMR without halting costs less than MacNet-32B in any topology.",
-    unit="%",
-    holds=Above(0),
-    over={"method": _MACNET},
-)
+@claim(section="Ablations", place="ablation study", unit="%", holds=Above(0), over={"method": _MACNET})
 def equal_depth_cost(n: Numbers, method: str) -> Value:
+    """On GSM-Hard GMR without halting costs less than MacNet-32B in any topology."""
     return 100 * (1 - n.cost("gmr_no_halting", "gsm_hard") / n.cost(method, "gsm_hard", LARGE))
 
 
 @claim(
     section="Ablations",
     place="ablation study",
-    says="The accuracies of MacNet-32B on GSM-Hard reach from 61.93 to 62.31.",
     unit="points",
     stated=lambda value: value,
     tolerance=0.001,
@@ -191,13 +147,13 @@ def equal_depth_cost(n: Numbers, method: str) -> Value:
     note="The lowest and the highest of the three topologies.",
 )
 def macnet_range(n: Numbers, sign: int) -> Value:
+    """The accuracies of MacNet-32B on GSM-Hard reach from 61.93 to 62.31."""
     return sign * least(*[sign * n.accuracy(method, "gsm_hard", LARGE) for method in _MACNET])
 
 
 @claim(
     section="Depth",
     place="cost analysis; effect of the depth budget",
-    says="Easy questions end early and only the hard ones run deep.",
     unit="correlation",
     holds=Above(0.3),
     over={"benchmark": ["gsm_hard", "humaneval", "math"]},
@@ -209,30 +165,31 @@ def macnet_range(n: Numbers, sign: int) -> Value:
     ),
 )
 def easy_end_early_hard_run_deep(n: Numbers, benchmark: str) -> Value:
+    """Easy questions end early and only the hard ones run deep."""
     return n.depth_by_difficulty(benchmark)
 
 
 @claim(
     section="Depth",
     place="effect of the depth budget",
-    says="On MATH a depth budget of 10 instead of 6 gains less than a point.",
     unit="points",
     holds=Below(1),
     note="The points of the figure are not printed.",
 )
 def depth_gain_after_six(n: Numbers) -> Value:
+    """On MATH a depth budget of 10 instead of 6 gains less than a point."""
     return n.accuracy("gmr_depth_10", "math") - n.accuracy("gmr", "math")
 
 
 @claim(
     section="Depth",
     place="effect of the depth budget",
-    says="On MATH most of the gain in accuracy comes with a budget of up to 6.",
     unit="points",
     holds=Above(0),
     note="The points of the figure are not printed; that it begins at 2 is our reading.",
 )
 def depth_gain_until_six(n: Numbers) -> Value:
+    """On MATH most of the gain in accuracy comes with a budget of up to 6."""
     return (
         n.accuracy("gmr", "math")
         - n.accuracy("gmr_depth_2", "math")
@@ -243,31 +200,24 @@ def depth_gain_until_six(n: Numbers) -> Value:
 @claim(
     section="Depth",
     place="effect of the depth budget",
-    says="On MATH the cost keeps rising from a budget of 6 to one of 10.",
     unit="%",
     holds=Above(0),
     note="The points of the figure are not printed.",
 )
 def depth_cost(n: Numbers) -> Value:
+    """On MATH the cost keeps rising from a budget of 6 to one of 10."""
     return 100 * (n.cost("gmr_depth_10", "math") / n.cost("gmr", "math") - 1)
 
 
-@claim(
-    section="Routing paradigms",
-    place="cost analysis",
-    says="GMR is at least as accurate as Full-History.",
-    unit="points",
-    holds=Above(0),
-    over={"benchmark": TWO},
-)
+@claim(section="Routing paradigms", place="cost analysis", unit="points", holds=Above(0), over={"benchmark": TWO})
 def as_accurate_as_full_history(n: Numbers, benchmark: str) -> Value:
+    """GMR is at least as accurate as Full-History."""
     return n.accuracy("gmr", benchmark) - n.accuracy("full_history", benchmark)
 
 
 @claim(
     section="Routing paradigms",
     place="routing-paradigm comparison",
-    says="Full-History and GMR are about equally accurate, 70.27 and 70.55 on GSM-Hard, 89.06 and 89.84 on HumanEval.",
     unit="points",
     stated=lambda own, other: own - other,
     tolerance=0.001,
@@ -281,54 +231,39 @@ def as_accurate_as_full_history(n: Numbers, benchmark: str) -> Value:
     note="On a par is taken as within 2 points; the margin is ours.",
 )
 def on_par_with_full_history(n: Numbers, benchmark: str) -> Value:
+    """Full-History and GMR are about equally accurate, 70.27 and 70.55 on GSM-Hard, 89.06 and 89.84 on HumanEval."""
     return n.accuracy("gmr", benchmark) - n.accuracy("full_history", benchmark)
 
 
 @claim(
-    section="Routing paradigms",
-    place="routing-paradigm comparison",
-    says="On GSM-Hard GMR costs about 40 % less than Full-History.",
-    unit="%",
-    stated=40,
-    tolerance=1,
-    holds=Above(0),
+    section="Routing paradigms", place="routing-paradigm comparison", unit="%", stated=40, tolerance=1, holds=Above(0)
 )
 def gsm_cheaper_than_full_history(n: Numbers) -> Value:
+    """On GSM-Hard GMR costs about 40 % less than Full-History."""
     return 100 * (1 - n.cost("gmr", "gsm_hard") / n.cost("full_history", "gsm_hard"))
 
 
-@claim(
-    section="Routing paradigms",
-    place="routing-paradigm comparison",
-    says="On HumanEval GMR costs over 50 % less than Full-History.",
-    unit="%",
-    holds=Above(50),
-)
+@claim(section="Routing paradigms", place="routing-paradigm comparison", unit="%", holds=Above(50))
 def humaneval_cheaper_than_full_history(n: Numbers) -> Value:
+    """On HumanEval GMR costs over 50 % less than Full-History."""
     return 100 * (1 - n.cost("gmr", "humaneval") / n.cost("full_history", "humaneval"))
 
 
-@claim(
-    section="Routing paradigms",
-    place="cost analysis",
-    says="GMR is cheaper than query-only routing.",
-    unit="%",
-    holds=Above(0),
-    over={"benchmark": TWO},
-)
+@claim(section="Routing paradigms", place="cost analysis", unit="%", holds=Above(0), over={"benchmark": TWO})
 def cheaper_than_query_only(n: Numbers, benchmark: str) -> Value:
+    """GMR is cheaper than query-only routing."""
     return 100 * (1 - n.cost("gmr", benchmark) / n.cost("masrouter", benchmark))
 
 
 @claim(
     section="Routing paradigms",
     place="routing-paradigm comparison",
-    says="Query-only routing is the least accurate of the three paradigms.",
     unit="points",
     holds=Above(0),
     over={"benchmark": TWO},
 )
 def query_only_least_accurate(n: Numbers, benchmark: str) -> Value:
+    """Query-only routing is the least accurate of the three paradigms."""
     others = least(n.accuracy("full_history", benchmark), n.accuracy("gmr", benchmark))
     return others - n.accuracy("masrouter", benchmark)
 
@@ -336,7 +271,6 @@ def query_only_least_accurate(n: Numbers, benchmark: str) -> Value:
 @claim(
     section="Routing paradigms",
     place="ablation table against paradigm table",
-    says="Full-History and GMR without memory gates, which the paper describes alike, have the same accuracy.",
     unit="points",
     stated=0,
     tolerance=ROUNDING,
@@ -348,13 +282,13 @@ def query_only_least_accurate(n: Numbers, benchmark: str) -> Value:
     ),
 )
 def one_method_two_names(n: Numbers, benchmark: str) -> Value:
+    """Full-History and GMR without memory gates, which the paper describes alike, have the same accuracy."""
     return n.accuracy("full_history", benchmark) - n.accuracy("gmr_no_memory_gates", benchmark)
 
 
 @claim(
     section="Routing paradigms",
     place="ablation table against paradigm table",
-    says="Full-History and GMR without memory gates, which the paper describes alike, cost the same.",
     unit="%",
     stated=0,
     tolerance=ROUNDING,
@@ -363,4 +297,5 @@ def one_method_two_names(n: Numbers, benchmark: str) -> Value:
     note="As above; the margin of 20 % is ours.",
 )
 def one_method_two_costs(n: Numbers, benchmark: str) -> Value:
+    """Full-History and GMR without memory gates, which the paper describes alike, cost the same."""
     return 100 * (n.cost("full_history", benchmark) / n.cost("gmr_no_memory_gates", benchmark) - 1)
