@@ -179,13 +179,8 @@ def judge(claim: Claim, published: Published, run: Run) -> Judged:
     """
     parts = tuple(_part(claim, variables, published, run) for variables in claim.parts())
     found = outcome([part.finding.outcome for part in parts])
-    return Judged(
-        claim=claim,
-        parts=parts,
-        consistency=consistency([part.consistency for part in parts]),
-        outcome=found,
-        verdict=verdict(found, simulated=run.simulated),
-    )
+    in_print = consistency([part.consistency for part in parts])
+    return Judged(claim, parts, in_print, found, verdict(found, simulated=run.simulated))
 
 
 def _part(claim: Claim, variables: Variables, published: Published, run: Run) -> Part:
@@ -234,7 +229,13 @@ def _finding(claim: Claim, variables: Variables, region: Region | None, publishe
         reason = f"nothing was drawn for {'; '.join(measured.unknown)}"
         return Finding(Outcome.UNDECIDED, reason=reason, cells=cells, calibrated=calibrated)
     whole = call(claim.quantity, Measured(published, run, all_calls=True), variables) if measured.charged else None
-    found, reason = _interval(claim, variables, published, run, measured)
+    found, reason = None, "no interval: from a log or a timing job, not from questions"
+    if not measured.fixed:
+        found = interval(
+            list(measured.used.values()),
+            lambda drawn: np.asarray(call(claim.quantity, Measured(published, run, drawn), variables)),
+        )
+        reason = "" if found else "no interval: no replicate differs from another"
     decisive = Interval(value, value) if claim.exact else found
     return Finding(
         outcome=decide(region, decisive),
@@ -245,20 +246,6 @@ def _finding(claim: Claim, variables: Variables, region: Region | None, publishe
         cells=cells,
         calibrated=calibrated,
     )
-
-
-def _interval(
-    claim: Claim, variables: Variables, published: Published, run: Run, measured: Measured
-) -> tuple[Interval | None, str]:
-    """The interval of a quantity, or why it has none."""
-    if measured.fixed:
-        return None, "no interval: from a log or a timing job, not from questions"
-
-    def replicated(drawn: Replicates) -> NDArray[np.float64]:
-        return np.asarray(call(claim.quantity, Measured(published, run, drawn), variables))
-
-    found = interval(list(measured.used.values()), replicated)
-    return found, "" if found else "no interval: no replicate differs from another"
 
 
 def _told(told: Any, variables: Variables, published: Published) -> Any:

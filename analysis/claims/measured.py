@@ -55,12 +55,7 @@ class Measured(Numbers):
     """
 
     def __init__(
-        self,
-        published: Published,
-        run: Run,
-        replicates: Replicates | None = None,
-        *,
-        all_calls: bool = False,
+        self, published: Published, run: Run, replicates: Replicates | None = None, *, all_calls: bool = False
     ) -> None:
         """Read measured cells.
 
@@ -129,8 +124,7 @@ class Measured(Numbers):
         wrong = 100 - np.mean([one.accuracy.mean(axis=0) for one in present], axis=0)
         items = self._drawn.items.get(benchmark, np.arange(found.n))
         by_seed = np.stack([_rank_correlation(depth[items], wrong[items]) for depth in found.depth], axis=-1)
-        drawn = self._drawn.seeds.get(found.trainings)
-        value: Value = (by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)).mean(axis=-1)
+        value: Value = self._chosen(found, by_seed).mean(axis=-1)
         return value
 
     def write_rate(self, benchmark: str) -> Value:
@@ -212,14 +206,7 @@ class Measured(Numbers):
         return np.nan if found is None else self._over(found, of(found), np.ones((len(found.cells), found.n)))
 
     def _ratio(self, method: str, benchmark: str, name: str) -> Value:
-        found = self._find(method, benchmark, POOL)
-        if found is None:
-            return np.nan
-        try:
-            return self._over(found, *found.gate(name))
-        except AbsentError as absent:
-            self.unknown[str(absent)] = None
-            return np.nan
+        return self._unless_absent(method, benchmark, lambda found: self._over(found, *found.gate(name)))
 
     def _over(self, found: Readings, tops: Array, bottoms: Array) -> Value:
         """Σ tops / Σ bottoms over the drawn items of each seed, then the mean over the drawn seeds.
@@ -228,12 +215,16 @@ class Measured(Numbers):
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             by_seed = self._sums(found, tops) / self._sums(found, bottoms)
-        drawn = self._drawn.seeds.get(found.trainings)
-        chosen = by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
+        chosen = self._chosen(found, by_seed)
         present = ~np.isnan(chosen)
         with np.errstate(invalid="ignore"):
             value: Value = np.where(present, chosen, 0).sum(axis=-1) / present.sum(axis=-1)
         return value
+
+    def _chosen(self, found: Readings, by_seed: Array) -> Array:
+        """The values of the drawn seeds."""
+        drawn = self._drawn.seeds.get(found.trainings)
+        return by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
 
     def _sums(self, found: Readings, values: Array) -> Array:
         """Sums over the drawn items, shape (R, seeds), or (seeds,) as measured."""
@@ -264,11 +255,16 @@ class Measured(Numbers):
         self, method: str, benchmark: str, measure: str, over: Callable[..., Array], seeds: Callable[..., Array]
     ) -> Value:
         self.fixed = True
+        return self._unless_absent(
+            method, benchmark, lambda found: float(seeds([over(log) for log in found.training(measure)]))
+        )
+
+    def _unless_absent(self, method: str, benchmark: str, of: Callable[[Readings], Value]) -> Value:
         found = self._find(method, benchmark, POOL)
         if found is None:
             return np.nan
         try:
-            return float(seeds([over(log) for log in found.training(measure)]))
+            return of(found)
         except AbsentError as absent:
             self.unknown[str(absent)] = None
             return np.nan
