@@ -9,6 +9,7 @@ import yaml
 
 from analysis.source import Source
 from analysis.table import NOT_RUN
+from analysis.tables import backbones as module
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import config
@@ -31,13 +32,13 @@ def row(table: Table, key: str) -> Row:
 @pytest.fixture
 def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
     """The declaration, to be changed; :func:`write` puts it where the table reads it."""
-    monkeypatch.setattr(backbones, "BACKBONES", tmp_path / "backbones.yaml")
+    monkeypatch.setattr(module, "BACKBONES", tmp_path / "backbones.yaml")
     entries: dict[str, dict[str, object]] = yaml.safe_load((ROOT / "config" / "backbones.yaml").read_text())
     return entries
 
 
 def write(entries: dict[str, dict[str, object]]) -> None:
-    backbones.BACKBONES.write_text(yaml.safe_dump(entries, sort_keys=False))
+    module.BACKBONES.write_text(yaml.safe_dump(entries, sort_keys=False))
 
 
 @pytest.mark.parametrize("key", list(PRINTED))
@@ -61,7 +62,7 @@ def test_another_size_is_flagged_with_its_difference(declared: dict[str, dict[st
 
 def build_unchanged() -> Table:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backbones, "BACKBONES", ROOT / "config" / "backbones.yaml")
+        patch.setattr(module, "BACKBONES", ROOT / "config" / "backbones.yaml")
         return build()
 
 

@@ -44,7 +44,7 @@ def figure() -> Figure:
         simulated=True,
         draw=draw,
         inches=(4, 3),
-        provenance=(("run", "abc123"), ("preset", "embedded"), ("seeds", "0, 1"), ("code", "def")),
+        provenance={"run": "abc123", "preset": "embedded", "seeds": "0, 1", "code": "def"},
         frame=pd.DataFrame({"x": [1, 3], "y": [2, 4]}),
     )
 

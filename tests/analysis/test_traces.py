@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import ratios, traces
+from analysis import ratios, traces, training
 from analysis.ratios import Ratio, estimates, mean_of
 from analysis.results import read
 from analysis.statistics import wilson
