@@ -76,6 +76,7 @@ class Turn(NamedTuple):
         kind: Kind = "solve",
         style: Style = "direct",
         form: Form = "answer",
+        instruction: str = "",
     ) -> Reply:
         """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
         return await self.context.ask(
@@ -87,6 +88,7 @@ class Turn(NamedTuple):
             kind=kind,
             style=style,
             form=form,
+            instruction=instruction,
             temperature=OTHERS_TEMPERATURE if self.repetition else 0.0,
             draw=self.draw,
         )
@@ -111,7 +113,8 @@ class Turn(NamedTuple):
 
 async def custom(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
     """One call with an instruction of the workflow."""
-    return Outcome((await turn.ask(turn.prompt(instruction, records), "custom")).text)
+    prompt = turn.prompt(instruction, records)
+    return Outcome((await turn.ask(prompt, "custom", instruction=instruction)).text)
 
 
 async def generate_code(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:

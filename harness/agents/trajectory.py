@@ -178,6 +178,7 @@ class Context:
         kind: Kind = "solve",
         style: Style = "direct",
         form: Form = "answer",
+        instruction: str = "",
         is_step: bool = True,
         temperature: float | None = 0.0,
         max_tokens: int = 2048,
@@ -187,7 +188,8 @@ class Context:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
 
         Kind, style and form of the turn tell a simulated backbone, which understands no prompt, what is asked of it;
-        others are not told, and nothing else depends on them.
+        others are not told, and nothing else depends on them. So does an instruction that a method has found by itself:
+        turns that differ in it are draws of their own.
 
         A temperature comes with neither nucleus nor penalty; ``None`` is what the publisher of the backbone has it
         sample by (D-GEN-2). At 0 the same prompt is the same call and gets the same reply, though each use is charged.
@@ -208,7 +210,7 @@ class Context:
             max_tokens=max_tokens,
             draw=draw,
             response_format=response_format,
-            metadata={"kind": kind, "style": style, "form": form, "role": role},
+            metadata={"kind": kind, "style": style, "form": form, "role": role, "instruction": instruction},
         )
         reply = await self._client.complete(backbone, request)
         call = Call(

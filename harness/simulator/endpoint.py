@@ -152,9 +152,15 @@ class SimulatedEndpoint:
         except ValueError as error:
             raise RefusedError(400, str(error), "response_format") from error
         if wanted is not None:
-            topic = request["messages"][-1]["content"]
-            return schema_reply(wanted, topic, self.world.settings.parameters.invalid_schema_share, key)
-        return self._writer.write(backbone, read(request["messages"], request.get("metadata"), self.world.index), key)
+            topic, share = request["messages"][-1]["content"], self.world.settings.parameters.invalid_schema_share
+            return schema_reply(wanted, topic, share, _digest(backbone, request, wanted))
+        told = request.get("metadata") or {}
+        reading = read(request["messages"], told, self.world.index)
+        if reading.item is None:
+            return self._writer.write(backbone, reading, key)
+        turn = [reading.kind, reading.style, reading.form, told.get("role", ""), told.get("instruction", "")]
+        shown = [reading.item.question, *map(tuple, reading.contributions)]
+        return self._writer.write(backbone, reading, _digest(backbone, request, [turn, shown]))
 
     def _body(self, model: str, done: _Completion) -> dict[str, Any]:
         message = {"role": "assistant", "content": done.text}
@@ -218,10 +224,15 @@ def identity(backbone: str, request: Mapping[str, Any]) -> str:
 
     It holds the key of the backbone, so that the name it was called by does not matter.
     """
+    return _digest(backbone, request, [[message["role"], message["content"]] for message in request["messages"]])
+
+
+def _digest(backbone: str, request: Mapping[str, Any], said: Any) -> str:
+    """The same of what is said in other words: replies are drawn by what a prompt shows, not by how it is worded."""
     parts = {name: request[name] for name in _IDENTITY if request.get(name) is not None}
     # Clients write the same temperature as 0 or as 0.0.
     temperature = request.get("temperature")
     parts["temperature"] = 1.0 if temperature is None else float(temperature)
     parts["model"] = backbone
-    parts["messages"] = [[message["role"], message["content"]] for message in request["messages"]]
+    parts["messages"] = said
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -35,7 +35,13 @@ async def test_one_call_at_temperature_zero_static_first(module: str, config: di
     assert backbone == "small"
     assert request.messages == (Message("user", f"{opening}{RULES}\n\nQuestion:\nHow many eggs?"),)
     assert (request.temperature, request.max_tokens, request.draw) == (0.0, 2048, 0)
-    assert request.metadata == {"kind": "solve", "style": config.get("style", "direct"), "form": "answer", "role": ""}
+    assert request.metadata == {
+        "kind": "solve",
+        "style": config.get("style", "direct"),
+        "form": "answer",
+        "role": "",
+        "instruction": "",
+    }
     [call] = trajectory.calls
     assert (trajectory.depth, call.purpose, call.is_step) == (1, "solve", True)
 

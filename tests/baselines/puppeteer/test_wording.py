@@ -83,9 +83,16 @@ async def test_what_a_turn_is_for_is_said_with_it(action: Action) -> None:
         "style": "step_by_step" if action.key == "reasoning" else "direct",
         "form": "program" if action.key == "python" else "answer",
         "role": action.key,
+        "instruction": "",
     }
     assert told == [first, {**first, "form": "answer"}][: 1 + (action.key == "python")]
-    assert final[1].metadata == {"kind": "aggregate", "style": "direct", "form": "answer", "role": ""}
+    assert final[1].metadata == {
+        "kind": "aggregate",
+        "style": "direct",
+        "form": "answer",
+        "role": "",
+        "instruction": "",
+    }
 
 
 @pytest.mark.parametrize("key", ["math", "gsm_hard", "mmlu_pro"])

@@ -147,6 +147,27 @@ def test_evidence_moves_the_probability(world: World) -> None:
         assert probability(right, "Hence so.\n" + right) > probability(right, "Hence so.\n" + wrong)
 
 
+def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: SimulatedEndpoint) -> None:
+    """Of the same seed; only the tokens of the prompt differ."""
+    for item in word_problems(40):
+        shown = [Record("A", f"The answer is {item.gold}"), Record("B", "The answer is 7")]
+        for told in ({"kind": "aggregate"}, {"kind": "critique"}, {"role": "Math/Engineer", "style": "step_by_step"}):
+            plain, wordy = (
+                endpoint.chat(asked(team_prompt([words], item, shown, header=words), **told))[1]
+                for words in ("Weigh these:", "Rewrite what colleagues have handed in, step by step, and make a plan:")
+            )
+            assert plain["choices"] == wordy["choices"]
+            assert plain["usage"]["prompt_tokens"] < wordy["usage"]["prompt_tokens"]
+    turns = ({}, {"role": "a"}, {"instruction": "a"}, {"kind": "revise"}, {"style": "complex"}, {"seed": 1})
+    texts = {
+        endpoint.chat({**request_for(item), "metadata": turn, "seed": turn.get("seed", 0)})[1]["choices"][0]["message"][
+            "content"
+        ]
+        for turn in turns
+    }
+    assert len(texts) == len(turns)
+
+
 def test_wrong_replies_often_copy_a_wrong_record(ask: Ask) -> None:
     copied = own = 0
     for item in word_problems(400):
