@@ -22,7 +22,7 @@ from harness.errors import UserError
 from harness.results import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.loop import Attempt, Place, Training
+from harness.training.loop import Attempt, Training, TrainingStep
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class AFlow:
             "parent": done.parent or 0,
             "best": max(score for score, _ in search.scored([*rounds, done])),
         }
-        training.note(Place(done.number, done.number, self._rounds), measures, attempts)
+        training.note(TrainingStep(done.number, done.number, self._rounds), measures, attempts)
 
 
 def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:

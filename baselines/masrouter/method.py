@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +15,13 @@ from baselines.masrouter.rollout import Rollout
 from baselines.masrouter.router import Embeddings, Router, Texts
 from baselines.masrouter.trace import Trace
 from baselines.masrouter.update import learn
-from harness.agents.trajectory import Context, Episode
+from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.concurrency import gather
 from harness.results import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, updates
-from harness.training.loop import Attempt, Place, Training
+from harness.training.learning import Learning, train
+from harness.training.loop import Training, TrainingStep
 
 
 class MASRouter:
@@ -63,55 +63,41 @@ class MASRouter:
         Raises:
             UserError: It was trained with other tasks, modes, roles or backbones.
         """
-        self._trained = restored(checkpoint, self.config, self.pool).network
+        self._trained = self.restored(checkpoint).network
 
     async def fit(self, training: Training) -> None:
         """Train for the epochs of the benchmark, one rollout a question, a checkpoint after each epoch."""
-        found = training.resume()
-        learning = await self._begin(training) if found is None else restored(found, self.config, self.pool)
-        done = int(found.facts["epoch"]) if found else 0
         epochs = self._setting.epochs(self.config.epochs)
-        for place, questions, ends_epoch in updates(training, done, epochs, self.config.batch):
-            await self._update(learning, training, questions, place)
-            if ends_epoch:
-                self._save(training, place.epoch, learning)
-        self._trained = learning.network
+        self._trained = await train(self, training, epochs=epochs, batch=self.config.batch)
 
-    async def _begin(self, training: Training) -> Learning[Router]:
+    async def begin(self, training: Training) -> Learning[Router]:
+        """A router as initialised by the training seed."""
+
         async def embedded(profiles: Iterable[list[str]]) -> Embeddings:
             return np.stack([await training.embed(profile) for _, profile in profiles])
 
         facts = self.pool.to_facts()
         texts = Texts(*[await embedded(facts[kind]) for kind in Texts._fields])
-        learning = Learning(new_router(self.config, texts, training.seed), self.config.lr)
-        self._save(training, 0, learning)
-        return learning
+        return Learning(new_router(self.config, texts, training.seed), self.config.lr)
 
-    def _save(self, training: Training, epoch: int, learning: Learning[Router]) -> None:
-        facts = {**self.pool.to_facts(), "max_agents": self.config.max_agents}
-        training.save(epoch, learning.learned(), learning.moments(), facts)
+    def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
+        """A router as a checkpoint left it; see :func:`~baselines.masrouter.learning.restored`."""
+        return restored(checkpoint, self.config, self.pool)
 
-    async def _update(
-        self, learning: Learning[Router], training: Training, questions: Sequence[Item], place: Place
-    ) -> None:
-        async def rollout(item: Item) -> tuple[Attempt, Trace]:
-            its = Rollout(learning.network, self.pool, self.config)
-            attempt = await training.attempt(its.solve, item, Episode(place.epoch, 0))
-            return attempt, its.trace
+    def facts(self) -> Mapping[str, Any]:
+        """The choices and the largest team that a trained router is bound to."""
+        return {**self.pool.to_facts(), "max_agents": self.config.max_agents}
 
-        with training.timed("rollouts"):
-            made = await gather(rollout(item) for item in questions)
-        attempts = [attempt for attempt, _ in made]
-        with training.timed("update"):
-            measures = learn(
-                learning,
-                [attempt.answered for attempt in attempts],
-                [trace for _, trace in made],
-                self.pool,
-                utility=self.utility,
-                vae_weight=self.config.vae_weight,
-            )
-        training.note(place, measures, attempts)
+    def rollouts(self, network: Router) -> Callable[[], Rollout]:
+        """Trajectories of the router."""
+        return lambda: Rollout(network, self.pool, self.config)
+
+    def learn(
+        self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
+    ) -> dict[str, float]:
+        """One step of the optimiser."""
+        weight = self.config.vae_weight
+        return learn(learning, answered, traces, self.pool, utility=self.utility, vae_weight=weight)
 
 
 def build(setting: Setting, config: Config) -> MASRouter:

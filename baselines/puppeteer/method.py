@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from baselines.puppeteer.actions import to_facts
 from baselines.puppeteer.config import Config
@@ -11,14 +11,13 @@ from baselines.puppeteer.rewards import utility
 from baselines.puppeteer.rollout import Rollout
 from baselines.puppeteer.trace import Trace
 from baselines.puppeteer.update import learn
-from harness.agents.trajectory import Context, Episode
+from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.concurrency import gather
 from harness.results import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, refuse_other_choices, seeded, updates
-from harness.training.loop import Attempt, Place, Training
+from harness.training.learning import Learning, refuse_other_choices, seeded, train
+from harness.training.loop import Training, TrainingStep
 
 
 class Puppeteer:
@@ -64,57 +63,43 @@ class Puppeteer:
         Raises:
             UserError: It was trained with other actions.
         """
-        self._policy = self._restored(checkpoint).network.snapshot()
+        self._policy = self.restored(checkpoint).network.snapshot()
 
     async def fit(self, training: Training) -> None:
         """Train for the epochs of the benchmark, a checkpoint after each."""
-        found = training.resume()
-        learning = self._begin(training) if found is None else self._restored(found)
-        done = int(found.facts["epoch"]) if found else 0
-        size = self.config.batch if self.config.update == "batched" else 1
-        for place, questions, ends_epoch in updates(training, done, self._setting.epochs(self.config.epochs), size):
-            await self._update(learning, training, questions, place)
-            if ends_epoch:
-                _save(training, place.epoch, learning)
-        self._policy = learning.network.snapshot()
+        batch = self.config.batch if self.config.update == "batched" else 1
+        network = await train(self, training, epochs=self._setting.epochs(self.config.epochs), batch=batch)
+        self._policy = network.snapshot()
 
-    def _begin(self, training: Training) -> Learning[Policy]:
-        learning = Learning(seeded(Policy, "puppeteer", "initial weights", training.seed), self.config.lr)
-        _save(training, 0, learning)
-        return learning
+    async def begin(self, training: Training) -> Learning[Policy]:
+        """A policy as initialised by the training seed."""
+        return Learning(seeded(Policy, "puppeteer", "initial weights", training.seed), self.config.lr)
 
-    def _restored(self, checkpoint: Checkpoint) -> Learning[Policy]:
-        refuse_other_choices(checkpoint.facts, to_facts())
+    def restored(self, checkpoint: Checkpoint) -> Learning[Policy]:
+        """A policy as a checkpoint left it.
+
+        Raises:
+            UserError: It was trained with other actions.
+        """
+        refuse_other_choices(checkpoint.facts, self.facts())
         learning = Learning(Policy(), self.config.lr)
         learning.restore(checkpoint.tensors)
         return learning
 
-    async def _update(
-        self, learning: Learning[Policy], training: Training, questions: Sequence[Item], place: Place
-    ) -> None:
-        policy = learning.network.snapshot()
+    def facts(self) -> dict[str, list[list[str]]]:
+        """The actions that a trained policy is bound to."""
+        return to_facts()
 
-        async def rollout(item: Item) -> tuple[Attempt, Trace]:
-            its = Rollout(policy, self._setting.backbone, self.config)
-            attempt = await training.attempt(its.solve, item, Episode(place.epoch, 0))
-            return attempt, its.trace
+    def rollouts(self, network: Policy) -> Callable[[], Rollout]:
+        """Walks of the policy as it is now, with actions sampled."""
+        policy = network.snapshot()
+        return lambda: Rollout(policy, self._setting.backbone, self.config)
 
-        with training.timed("rollouts"):
-            made = await gather(rollout(item) for item in questions)
-        attempts = [attempt for attempt, _ in made]
-        with training.timed("update"):
-            measures = learn(
-                learning,
-                [attempt.answered for attempt in attempts],
-                [trace for _, trace in made],
-                self._parameters_b,
-                self.config,
-            )
-        training.note(place, measures, attempts)
-
-
-def _save(training: Training, epoch: int, learning: Learning[Policy]) -> None:
-    training.save(epoch, learning.learned(), learning.moments(), to_facts())
+    def learn(
+        self, learning: Learning[Policy], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
+    ) -> dict[str, float]:
+        """One step of the optimiser."""
+        return learn(learning, answered, traces, self._parameters_b, self.config)
 
 
 def build(setting: Setting, config: Config) -> Puppeteer:

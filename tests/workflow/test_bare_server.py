@@ -8,10 +8,10 @@ import orjson
 import pytest
 import yaml
 from aiohttp import web
+from analysis.measures import measure
 
 from analysis import tidy
 from analysis.claims.records import _backbones as of_claims
-from analysis.measures import measure
 from analysis.provenance import provenance
 from analysis.results import read
 from harness.benchmarks.prepare import prepare
