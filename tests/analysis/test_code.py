@@ -36,7 +36,7 @@ def test_all_that_is_loaded_is_found() -> None:
 def test_an_import_inside_of_a_function_counts() -> None:
     # Loaded by render.write only when a table is written.
     assert ROOT / "analysis" / "render" / "latex.py" in closure(["analysis.render"])
-    assert ROOT / "harness" / "benchmarks" / "leaks.py" in closure(["analysis.artefacts.leak_report"])
+    assert ROOT / "harness" / "benchmarks" / "leaks.py" in closure(["analysis.figures.leak_report"])
 
 
 def test_no_artefact_depends_on_another() -> None:

@@ -105,7 +105,7 @@ def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(sources: dict[
         "import json, sys, time; from pathlib import Path; import matplotlib; from tests.analysis import traced;"
         "matplotlib.rcParams['axes.facecolor'] = 'red'; time.time = lambda: 1e9;"
         "sources = json.loads(sys.argv[1]);"
-        "made = [traced.files('analysis.artefacts.' + one, map(Path, sources[one][::-1])) for one in sources];"
+        "made = [traced.files('analysis.figures.' + one, map(Path, sources[one][::-1])) for one in sources];"
         "sys.stdout.buffer.write(b''.join(made))"
     )
     elsewhere = subprocess.run(
@@ -115,7 +115,7 @@ def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(sources: dict[
         check=True,
         env={**os.environ, "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo"},
     )
-    here = [traced.files(f"analysis.artefacts.{module}", map(Path, found)) for module, found in sources.items()]
+    here = [traced.files(f"analysis.figures.{module}", map(Path, found)) for module, found in sources.items()]
     assert elsewhere.stdout == b"".join(here)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from analysis.artefacts.halting_training import HALTING, NONE
+from analysis.figures.halting_training import HALTING, NONE
 
 from analysis.source import Source
 from analysis.table import NOT_RUN

@@ -108,7 +108,7 @@ def test_an_unknown_name_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"module": "analysis.artefacts.nope"}, "names the module 'analysis.artefacts.nope', which cannot be found"),
+        ({"module": "analysis.figures.nope"}, "names the module 'analysis.artefacts.nope', which cannot be found"),
         ({"cells": [{"methods": ["gmrr"]}]}, "unknown method 'gmrr'"),
         ({"cells": [{"method": ["gmr"]}]}, r"mine\.cells\.0: unknown key 'method'; did you mean 'methods'"),
         ({"cells": []}, r"mine\.cells: \[\] should have at least 1 item"),
@@ -120,7 +120,7 @@ def test_a_slip_in_the_file_is_one_line(
 ) -> None:
     config.methods()
     monkeypatch.setattr(config, "FOLDER", tmp_path)
-    entry = {"module": "analysis.artefacts.main_table", "kind": "table", "cells": [{}], **change}
+    entry = {"module": "analysis.figures.main_table", "kind": "table", "cells": [{}], **change}
     (tmp_path / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
     with pytest.raises(UserError, match=message):
         registry.artefacts.__wrapped__()

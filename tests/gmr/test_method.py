@@ -58,7 +58,7 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 
 
 async def ask_test_questions(folder: Path, made: GMR, client: Any) -> None:
-    answered = await evaluate(made, ITEMS[4:], runtime(client), Progress("toy", 4), in_flight=3, folder=folder)
+    answered = await evaluate(made, ITEMS[4:], runtime(client), Progress("toy", 4), in_flight=3)
     results.write(folder, answered, {"cell": "toy"})
 
 
@@ -138,7 +138,7 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
     assert share(untrained, LARGE) > 0.3
     assert share(made, LARGE) < 0.1
     answered = await evaluate(
-        made, ITEMS, runtime(client, seed), Progress("toy", len(ITEMS)), in_flight=4, folder=tmp_path
+        made, ITEMS, runtime(client, seed), Progress("toy", len(ITEMS)), in_flight=4
     )
     assert sum(one.verdict.correct for one in answered) >= len(ITEMS) - 1
 

@@ -10,6 +10,7 @@ from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.simulator.build import build_world_file
 from workflow import reports
+from workflow.commands import exports
 
 BENCHMARK = "gsm_hard"
 SETTINGS = {
@@ -39,8 +40,10 @@ async def _run() -> None:
 
 
 def _reports() -> None:
-    for name in (*REPORTS, "claims", "search_history", "inspect", "page"):
+    for name in (*REPORTS, "claims", "search_history"):
         reports.write(name, preset())
+    exports.export("smoke", None, [f"{key}={value}" for key, value in SETTINGS.items()])
+    reports.write("page", preset())
 
 
 if __name__ == "__main__":

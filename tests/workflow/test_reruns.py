@@ -120,7 +120,7 @@ def test_a_changed_ablation_reruns_itself_and_what_shows_it(house: Path) -> None
         }
 
 
-@pytest.mark.parametrize("file", ["gmr/gates.py", "harness/agents/activation.py", "analysis/artefacts/pareto.py"])
+@pytest.mark.parametrize("file", ["gmr/gates.py", "harness/agents/activation.py", "analysis/figures/pareto.py"])
 def test_a_comment_reruns_nothing(house: Path, file: str) -> None:
     old = "from __future__ import annotations"
     with changed(house / file, old, f"{old}  # All of them.\n\n# Nothing else has changed."):
@@ -128,7 +128,7 @@ def test_a_comment_reruns_nothing(house: Path, file: str) -> None:
 
 
 def test_the_style_of_a_plot_reruns_the_plot_alone(house: Path) -> None:
-    with changed(house / "analysis" / "artefacts" / "pareto.py", *CODE):
+    with changed(house / "analysis" / "figures" / "pareto.py", *CODE):
         assert reruns(house) == {"figure name=pareto_he"}
 
 

@@ -68,7 +68,6 @@ rule learning:
         code=code_of_report(
             ["analysis.learning.report", "analysis.learning.files"],
             "config/studies",
-            "analysis/schemas",
         ),
     shell:
         "gmr --log {log} report learning --preset {wildcards.preset}"
@@ -90,7 +89,7 @@ rule search_history:
     params:
         backbones=backbones_of,
         cells=lambda wildcards: len(searches_of(PRESETS[wildcards.preset])),
-        code=code_of_report(["analysis.search_history"], "analysis/schemas"),
+        code=code_of_report(["analysis.search_history"]),
     shell:
         "gmr --log {log} report search_history --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

@@ -57,7 +57,7 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 async def asked(made: MASRouter, client: Any, items: tuple[Item, ...] = ITEMS[4:], seed: int = 0) -> list[Answered]:
     with TemporaryDirectory() as folder:
         place, progress = runtime(client, seed), Progress("toy", len(items))
-        return list(await evaluate(made, items, place, progress, in_flight=3, folder=Path(folder)))
+        return list(await evaluate(made, items, place, progress, in_flight=3))
 
 
 async def whole(folder: Path, client: Any) -> None:

@@ -46,7 +46,7 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 
 async def ask_test_questions(folder: Path, made: Puppeteer, client: Any) -> None:
     place = runtime(client, code_tools=NoPrograms())
-    answered = await evaluate(made, ITEMS, place, Progress("toy", len(ITEMS)), in_flight=3, folder=folder)
+    answered = await evaluate(made, ITEMS, place, Progress("toy", len(ITEMS)), in_flight=3)
     results.write(folder, answered, {"cell": "toy"}, made.utility)
 
 

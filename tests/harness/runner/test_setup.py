@@ -98,7 +98,7 @@ def test_simulated_ones_go_on_with_one_warning(
 def test_the_same_holds_for_a_cell_that_is_timed(
     owner: str, refused: bool, chosen: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("harness.runner.timing.AskingAlways", lambda *wiring: Client(owner))
+    monkeypatch.setattr("harness.runner.timing.AskingAlways", lambda *wiring, **more: Client(owner))
 
     async def opened() -> str:
         async with AsyncExitStack() as stack:

@@ -185,4 +185,4 @@ def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
     for revision, told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
         plain, critique = (Request("m", revision, prompt, metadata=said) for said in (None, {"kind": "critique"}))
         assert (plain.key != critique.key, critique.to_record() != plain.to_record()) == (told, told)
-        assert critique.body().get("metadata") == ({"kind": "critique"} if told else None)
+        assert critique.fields()[0].get("metadata") == ({"kind": "critique"} if told else None)
