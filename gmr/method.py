@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gmr.config import Config
-from gmr.learning import new_router, restored
-from gmr.objective import utility
-from gmr.pool import Pool, pool_of
-from gmr.rollout import Rollout
-from gmr.router import Router, Snapshot
-from gmr.trace import Trace
-from gmr.update import learn
+from gmr.config import Config, Pool, pool_of
+from gmr.rollout import Rollout, Trace
+from gmr.router import Router, Snapshot, Vector
+from gmr.training import learn, new_router, restored, utility
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.results import Answered
@@ -87,7 +84,7 @@ class GMR:
         return Learning(new_router(self.config, roles, backbones, training.seed), self.config.lr)
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
-        """A router as a checkpoint left it; see :func:`~gmr.learning.restored`."""
+        """A router as a checkpoint left it; see :func:`~gmr.training.restored`."""
         return restored(checkpoint, self.config, self.pool)
 
     def facts(self) -> Mapping[str, Any]:
@@ -125,3 +122,41 @@ class GMR:
 def build(setting: Setting, config: Config) -> GMR:
     """The method for one setting."""
     return GMR(setting, config)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One role or backbone, and the probability with which the router takes it."""
+
+    key: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The first step of a trajectory before any model is asked; of later ones nothing can be said without replies.
+
+    Attributes:
+        roles: All roles, the most probable first.
+        backbones: All backbones given the first of the roles, in the order of the pool.
+    """
+
+    roles: tuple[Option, ...]
+    backbones: tuple[Option, ...]
+
+
+def outlook(router: GMR, question: Vector) -> Outlook:
+    """What a router would do first.
+
+    Args:
+        router: Trained or loaded.
+        question: Embedding of the question, shape (384,).
+    """
+    state = router.policy.begin(question)
+    roles = router.policy.roles(state)
+    order = sorted(range(len(roles)), key=lambda index: -roles[index])
+    backbones = router.policy.backbones(state, order[0])
+    return Outlook(
+        tuple(Option(router.pool.roles[index].key, float(roles[index])) for index in order),
+        tuple(Option(one.key, float(p)) for one, p in zip(router.pool.backbones, backbones, strict=True)),
+    )

@@ -15,9 +15,9 @@ from baselines.masrouter.trace import draw_noise
 from baselines.puppeteer.policy import Policy
 from baselines.puppeteer.state import STATE
 from gmr.config import Config
-from gmr.learning import new_router
 from gmr.padded import evaluate
 from gmr.router import Router, Snapshot
+from gmr.training import new_router
 from harness.training.learning import Learning, seeded
 from tests.benchmarks.conftest import FEW, Measure
 from tests.gmr.made import trace, units
