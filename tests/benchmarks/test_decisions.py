@@ -12,8 +12,7 @@ from baselines.masrouter.router import Router as MASRouter
 from baselines.masrouter.router import Texts
 from baselines.masrouter.trace import Trace as Plan
 from baselines.masrouter.trace import draw_noise
-from baselines.puppeteer.policy import Policy
-from baselines.puppeteer.state import STATE
+from baselines.puppeteer.policy import STATE, Policy
 from gmr.config import Config
 from gmr.padded import evaluate
 from gmr.router import Router, Snapshot
