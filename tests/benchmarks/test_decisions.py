@@ -9,9 +9,8 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from baselines.masrouter.router import Router as MASRouter
-from baselines.masrouter.router import Texts
-from baselines.masrouter.trace import Trace as Plan
-from baselines.masrouter.trace import draw_noise
+from baselines.masrouter.router import Texts, draw_noise
+from baselines.masrouter.router import Trace as Plan
 from baselines.puppeteer.policy import STATE, Policy
 from gmr.config import Config
 from gmr.padded import evaluate
