@@ -132,7 +132,7 @@ def _about(run: Run) -> dict[str, Any]:
         **{name: getattr(run, name) for name in names},
         "method": run.method_title,
         "notes": list(run.notes),
-        "data": dataclasses.asdict(run.data),
+        "data": run.data.model_dump(),
         "backbones": {key: dict(one) for key, one in run.backbones.items()},
         "times": "left out, for they are no part of a result; see timing.json of the cell",
     }

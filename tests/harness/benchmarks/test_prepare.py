@@ -42,8 +42,8 @@ def pin(monkeypatch: pytest.MonkeyPatch) -> Pin:
     def apply(key: str) -> None:
         items = benchmark(key).normalise(ALL[key])
         splits = {"official": benchmark(key).split(items, "official").checksum}
-        expected = Expected(len(items), checksum(items), splits)
-        pinned = {**real, key: replace(real[key], expected=expected)}
+        expected = Expected(count=len(items), checksum=checksum(items), splits=splits)
+        pinned = {**real, key: real[key].model_copy(update={"expected": expected})}
         monkeypatch.setattr(registry, "_entries", lambda path: pinned)
 
     return apply

@@ -64,6 +64,7 @@ def expected(number: int, arguments: list[int]) -> int:
         "tgkill": low[0] == PID,
         "prlimit64": low[0] in (0, PID),
         "sendto": arguments[4] == 0,
+        "fallocate": low[1] == 0,
         "fcntl": low[1] not in SIGNAL_REQUESTS[:3],
         "ioctl": low[1] not in SIGNAL_REQUESTS[3:],
     }.get(name, name not in linux.FORBIDDEN)
