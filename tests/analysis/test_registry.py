@@ -108,7 +108,7 @@ def test_an_unknown_name_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"module": "analysis.figures.nope"}, "names the module 'analysis.artefacts.nope', which cannot be found"),
+        ({"module": "analysis.figures.nope"}, "names the module 'analysis.figures.nope', which cannot be found"),
         ({"cells": [{"methods": ["gmrr"]}]}, "unknown method 'gmrr'"),
         ({"cells": [{"method": ["gmr"]}]}, r"mine\.cells\.0: unknown key 'method'; did you mean 'methods'"),
         ({"cells": []}, r"mine\.cells: \[\] should have at least 1 item"),
