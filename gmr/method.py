@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gmr.config import Config
-from gmr.learning import new_router, restored
-from gmr.objective import utility
-from gmr.pool import Pool, pool_of
-from gmr.rollout import Rollout
-from gmr.router import Router, Snapshot
-from gmr.trace import Trace
-from gmr.update import learn
-from harness.agents.trajectory import Context, Episode
+from gmr.config import Config, Pool, pool_of
+from gmr.rollout import Rollout, Trace
+from gmr.router import Router, Snapshot, Vector
+from gmr.training import learn, new_router, restored, utility
+from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.concurrency import gather
 from harness.results import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, updates
-from harness.training.loop import Attempt, Place, Training
+from harness.training.learning import Learning, train
+from harness.training.loop import Training, TrainingStep
 
 logger = logging.getLogger(__name__)
 
@@ -72,56 +69,42 @@ class GMR:
         Raises:
             UserError: It was trained with other roles, other backbones or another variant.
         """
-        self._policy = restored(checkpoint, self.config, self.pool).network.snapshot()
+        self._policy = self.restored(checkpoint).network.snapshot()
 
     async def fit(self, training: Training) -> None:
         """Train for the epochs of the benchmark, a checkpoint after each (paper, Optimization; D-GMR-10)."""
-        found = training.resume()
-        learning = await self._begin(training) if found is None else restored(found, self.config, self.pool)
-        done = int(found.facts["epoch"]) if found else 0
-        for place, questions, ends_epoch in updates(
-            training, done, self._setting.epochs(self.config.epochs), self.config.batch
-        ):
-            await self._update(learning, training, questions, place)
-            if ends_epoch:
-                self._save(training, place.epoch, learning)
-        self._policy = learning.network.snapshot()
+        config, epochs = self.config, self._setting.epochs(self.config.epochs)
+        network = await train(self, training, epochs=epochs, batch=config.batch, group=config.group)
+        self._policy = network.snapshot()
 
-    async def _begin(self, training: Training) -> Learning[Router]:
+    async def begin(self, training: Training) -> Learning[Router]:
+        """A router as initialised by the training seed."""
         roles = np.stack([await training.embed(role.profile) for role in self.pool.roles])
         backbones = np.stack([await training.embed(backbone.profile) for backbone in self.pool.backbones])
-        learning = Learning(new_router(self.config, roles, backbones, training.seed), self.config.lr)
-        self._save(training, 0, learning)
-        return learning
+        return Learning(new_router(self.config, roles, backbones, training.seed), self.config.lr)
 
-    def _save(self, training: Training, epoch: int, learning: Learning[Router]) -> None:
-        training.save(epoch, learning.learned(), learning.moments(), self.pool.to_facts())
+    def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
+        """A router as a checkpoint left it; see :func:`~gmr.training.restored`."""
+        return restored(checkpoint, self.config, self.pool)
 
-    async def _update(
-        self, learning: Learning[Router], training: Training, questions: Sequence[Item], place: Place
-    ) -> None:
-        policy = learning.network.snapshot()
+    def facts(self) -> Mapping[str, Any]:
+        """The roles and backbones that a trained router is bound to."""
+        return self.pool.to_facts()
 
-        async def rollout(item: Item, number: int) -> tuple[Attempt, Trace]:
-            its = Rollout(policy, self.pool, self.config)
-            attempt = await training.attempt(its.solve, item, Episode(place.epoch, number))
-            return attempt, its.trace
+    def rollouts(self, network: Router) -> Callable[[], Rollout]:
+        """Trajectories of the router as it is now, with decisions sampled."""
+        policy = network.snapshot()
+        return lambda: Rollout(policy, self.pool, self.config)
 
-        with training.timed("rollouts"):
-            made = await gather(rollout(item, number) for item in questions for number in range(self.config.group))
-        attempts = [attempt for attempt, _ in made]
-        with training.timed("update"):
-            measures = learn(
-                learning,
-                [attempt.answered for attempt in attempts],
-                [trace for _, trace in made],
-                self.config,
-                (training.seed, place.update),
-            )
-        training.note(place, measures, attempts)
-        self._warn_of_collapse(measures, place)
+    def learn(
+        self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
+    ) -> dict[str, float]:
+        """One step of the optimiser; warns once where the choice of backbones has collapsed."""
+        measures = learn(learning, answered, traces, self.config, (self._setting.seed, step.update))
+        self._warn_of_collapse(measures, step)
+        return measures
 
-    def _warn_of_collapse(self, measures: Mapping[str, float], place: Place) -> None:
+    def _warn_of_collapse(self, measures: Mapping[str, float], step: TrainingStep) -> None:
         entropy = measures.get("entropy_backbone", math.inf)
         if not self._warned and entropy < COLLAPSED_ENTROPY:
             self._warned = True
@@ -131,11 +114,49 @@ class GMR:
                 self._setting.benchmark,
                 self._setting.seed,
                 entropy,
-                place.update,
-                place.of,
+                step.update,
+                step.of,
             )
 
 
 def build(setting: Setting, config: Config) -> GMR:
     """The method for one setting."""
     return GMR(setting, config)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One role or backbone, and the probability with which the router takes it."""
+
+    key: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The first step of a trajectory before any model is asked; of later ones nothing can be said without replies.
+
+    Attributes:
+        roles: All roles, the most probable first.
+        backbones: All backbones given the first of the roles, in the order of the pool.
+    """
+
+    roles: tuple[Option, ...]
+    backbones: tuple[Option, ...]
+
+
+def outlook(router: GMR, question: Vector) -> Outlook:
+    """What a router would do first.
+
+    Args:
+        router: Trained or loaded.
+        question: Embedding of the question, shape (384,).
+    """
+    state = router.policy.begin(question)
+    roles = router.policy.roles(state)
+    order = sorted(range(len(roles)), key=lambda index: -roles[index])
+    backbones = router.policy.backbones(state, order[0])
+    return Outlook(
+        tuple(Option(router.pool.roles[index].key, float(roles[index])) for index in order),
+        tuple(Option(one.key, float(p)) for one, p in zip(router.pool.backbones, backbones, strict=True)),
+    )

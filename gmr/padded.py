@@ -16,11 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from gmr.gates import RetrievalGate, WriteGate
-from gmr.halting import Halting, pool
-from gmr.latents import LATENT
-from gmr.router import Latents, Router
-from gmr.trace import Step, Trace, Vector
+from gmr.networks import LATENT, Halting, RetrievalGate, WriteGate, pool
+from gmr.rollout import Step, Trace
+from gmr.router import Latents, Router, Vector
 
 _POLICY = ("role", "backbone", "halt")
 

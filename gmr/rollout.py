@@ -3,22 +3,60 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gmr.aggregator import aggregator_prompt
-from gmr.config import Config
-from gmr.pool import Pool
-from gmr.router import Memory, Snapshot, State
-from gmr.trace import Step, Trace
+from gmr.config import Config, Pool
+from gmr.router import Memory, Probabilities, Snapshot, State, Vector
 from harness.agents.activation import act
-from harness.agents.prompts import Record
+from harness.agents.prompts import Record, team_prompt
 from harness.agents.sampling import most_frequent
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
+from harness.llm.request import Message
 
-Probabilities = NDArray[np.float64]
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The decisions of one step of Algorithm 1.
+
+    Attributes:
+        role: Index of the role in the router's pool.
+        backbone: Index of the backbone in the router's pool.
+        retrieved: For each record of S_{t-1}, in memory order, whether the agent saw it.
+        response: Embedding y_t of the response, shape (384,).
+        written: Whether the response was stored.
+        halted: The halting draw; ``None`` where none is made (t = φ, or halting switched off).
+        log_prob: Sum of the log-probabilities of the draws of this step, as sampled.
+    """
+
+    role: int
+    backbone: int
+    retrieved: tuple[bool, ...]
+    response: Vector
+    written: bool
+    halted: bool | None
+    log_prob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One trajectory: the embedding of the question, shape (384,), and its 1 to φ steps."""
+
+    question: Vector
+    steps: tuple[Step, ...]
+
+
+INSTRUCTION = (
+    "You close the work of a team. Weigh the analyses and results your colleagues stored, find the errors in them, and "
+    "commit to the single most reliable answer; where nothing they stored convinces you, answer on your own."
+)
+NOTHING_STORED = "No stored records: none of your colleagues' contributions was kept."
+
+
+def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tuple[Message, ...]:
+    """The final call: the question and the stored records, or an explicit line that there are none."""
+    return team_prompt((INSTRUCTION, rules), item, records, "" if records else NOTHING_STORED)
 
 
 class Rollout:
@@ -36,7 +74,7 @@ class Rollout:
         self._pool = pool
         self._config = config
         self._greedy = greedy
-        self._question: NDArray[np.float32]
+        self._question: Vector
         self._steps: list[Step] = []
         self._stored: list[Record] = []
         self._last: Record

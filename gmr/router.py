@@ -12,18 +12,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from gmr.allocation import LLMRouter, RoleAllocator
 from gmr.config import Config
-from gmr.gates import RetrievalGate, WriteGate
-from gmr.halting import Halting, pool
-from gmr.latents import LATENT, ProfileVAE
-from gmr.state_encoder import StateEncoder, by_row
-from gmr.trace import Vector
+from gmr.networks import (
+    LATENT,
+    Halting,
+    LLMRouter,
+    ProfileVAE,
+    RetrievalGate,
+    RoleAllocator,
+    StateEncoder,
+    WriteGate,
+    by_row,
+    pool,
+)
 from harness.concurrency import Batcher
 
 # Trajectories whose contexts are computed together: more would save little and keep the event loop from its calls.
 TOGETHER = 16
 
+Vector = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
 Module = TypeVar("Module", bound=nn.Module)
 

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 
 from analysis.trajectories import CallTexts, Record, record_of
-from gmr.outlook import Option, Outlook, outlook
+from gmr.method import Option, Outlook, outlook
 from harness.agents.grading import grade
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, Status, Verdict

@@ -1,6 +1,5 @@
 """AFlow (Zhang et al. 2025): a model edits a workflow, the training questions score it, the best one answers."""
 
-from baselines.aflow.config import Config
-from baselines.aflow.method import build
+from baselines.aflow.method import Config, build
 
 __all__ = ["Config", "build"]

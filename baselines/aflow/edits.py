@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal, get_args
 
-from baselines.aflow.catalogue import Operator, offered
 from baselines.aflow.workflow import (
     MOST_INPUTS,
     MOST_NODES,
@@ -18,10 +17,12 @@ from baselines.aflow.workflow import (
     QUESTION,
     InvalidWorkflowError,
     Node,
+    Operator,
     Status,
     Workflow,
     check,
     node_of,
+    offered,
 )
 
 Kind = Literal["add", "replace", "remove"]

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+
 from baselines.aflow import search
-from baselines.aflow.config import Config
-from baselines.aflow.interpreter import Interpreter
-from baselines.aflow.optimizer import Optimizer, Proposal
-from baselines.aflow.prompt import Situation, clipped
+from baselines.aflow.operators import Interpreter
+from baselines.aflow.optimizer import Optimizer, Proposal, Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, check, start, workflow_of
 from harness import rng
@@ -18,11 +18,33 @@ from harness.agents.sampling import sample
 from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
+from harness.declarations import Declaration, Share
 from harness.errors import UserError
 from harness.results import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.loop import Attempt, Place, Training
+from harness.training.loop import Attempt, Training, TrainingStep
+
+
+class Config(Declaration):
+    """The settings of AFlow, with the values of its authors' code.
+
+    Attributes:
+        optimizer: Key of the backbone that proposes edits; ``None`` for the one that runs the workflow (D-AF-1).
+        max_rounds: Most rounds after the first, which scores the start workflow.
+        sample: How many rounds a parent is drawn from.
+        uniform_share: Weight λ of the uniform part of that draw.
+        sharpness: Factor α of a difference in score, in points, in the other part.
+        patience: The search ends when the best rounds have stayed the same for this many in a row.
+    """
+
+    optimizer: str | None = None
+    max_rounds: NonNegativeInt = 20
+    sample: PositiveInt = 4
+    uniform_share: Share = 0.3
+    sharpness: NonNegativeFloat = 0.2
+    patience: PositiveInt = 5
+
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +197,7 @@ class AFlow:
             "parent": done.parent or 0,
             "best": max(score for score, _ in search.scored([*rounds, done])),
         }
-        training.note(Place(done.number, done.number, self._rounds), measures, attempts)
+        training.note(TrainingStep(done.number, done.number, self._rounds), measures, attempts)
 
 
 def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:

@@ -1,23 +1,169 @@
-"""A team at work: who is asked when, what each agent sees, and what comes of it (D-MR-2, D-MR-7)."""
+"""MASRouter's teams: tasks, formats, modes, the rounds of a team, and the final node (D-MR-2, D-MR-7, D-MR-10)."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from baselines.masrouter.formats import formats_of
-from baselines.masrouter.modes import Mode
-from harness.agents.activation import act
-from harness.agents.prompts import Record
-from harness.agents.roles import Role
+from harness.agents.activation import Formats, act
+from harness.agents.prompts import Record, team_prompt
+from harness.agents.roles import DOMAINS, Output, Role
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
 from harness.benchmarks.programs import parse
 from harness.concurrency import gather
+from harness.llm.request import Message, Style
+
+_DESCRIPTIONS = {
+    "Code": "Write a function in Python from a description of what it has to do and examples of its use.",
+    "Commonsense": "Pick the right one of several options with knowledge of the world, of science and of society.",
+    "Math": "Find a number or a formula by calculation, derivation or proof from what a problem states.",
+}
+
+
+def profiles() -> dict[str, str]:
+    """By domain, in the order of their indices, the text that stands for a task in an embedding."""
+    return {domain: f"{domain} : {_DESCRIPTIONS[domain]}" for domain in DOMAINS}
+
+
+_ANSWER = (
+    "Close with a line that states the result alone, without a unit and without further words: The answer is <result>. "
+    "Where the question has options, the result is the letter of an option."
+)
+TEXTS: Mapping[Output, str] = {
+    "text": "",
+    "code": (
+        "Write the whole function in one fenced Python block, and keep its name and the types of its parameters as the "
+        "task gives them."
+    ),
+    "program": (
+        "Work the problem out in functions without parameters, and let the last line call them and assign the result "
+        "to a variable named answer. Put the whole program into one fenced Python block."
+    ),
+    "formula": f"State the formula that the problem calls for, then put the numbers in and calculate. {_ANSWER}",
+    "answer": _ANSWER,
+    "keywords": (
+        "Give at most three short keywords on one line, with commas between them; none where nothing needs looking up."
+    ),
+}
+
+
+def formats_of(role: Role) -> Formats:
+    """The role's own formats, as released: of its first call, and of a second one.
+
+    A second call of the role itself ends in what its domain asks for; one that the mode of collaboration adds repeats
+    the format of the first.
+    """
+    first = TEXTS[role.output]
+    second = _second(role)
+    return Formats(first, first if second is None else TEXTS[second])
+
+
+def profile(role: Role) -> str:
+    """The whole profile as JSON, with the fields of the released files in their order."""
+    fields = {
+        "Name": role.name,
+        "MessageAggregation": role.sees,
+        "Description": f"{role.description} {role.instruction}",
+        "OutputFormat": role.output,
+        "PostProcess": role.tool,
+        "PostDescription": role.second_call,
+        "PostOutputFormat": _second(role),
+    }
+    return json.dumps({name: "none" if value is None else value for name, value in fields.items()})
+
+
+def _second(role: Role) -> Output | None:
+    """What a second call of the role itself gives back."""
+    if role.second_call is None:
+        return None
+    return "code" if role.domain == "Code" else "answer"
+
+
+Edges = Literal["none", "chain", "complete"]
+
+_REFLECT = (
+    "Search your own answer for errors, mend those you find, and give it once more in the same format. Where you find "
+    "none, repeat it as it is."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way for a team to work together.
+
+    Attributes:
+        name: Its name in results.
+        description: What the router knows of it.
+        rounds: How often each agent speaks. From the second round on, an agent sees what the others said in the round
+            before, and not what it said itself.
+        edges: Whom an agent sees in the first round: nobody, the agent before it, or all agents before it.
+        note: What every agent is told beyond its role.
+        style: How explicitly every agent is to reason; ``None`` for its role's own way.
+        second_call: What an agent whose role has no second call is asked in one; ``None`` for no such call.
+    """
+
+    name: str
+    description: str
+    rounds: int = 1
+    edges: Edges = "none"
+    note: str = ""
+    style: Style | None = None
+    second_call: str | None = None
+
+    @property
+    def profile(self) -> str:
+        """The text that stands for the mode in an embedding: ``name : description``."""
+        return f"{self.name} : {self.description}"
+
+    def before(self, slot: int) -> range:
+        """The slots, counted from 0, that a slot sees in the first round."""
+        first = {"none": slot, "chain": max(slot - 1, 0), "complete": 0}[self.edges]
+        return range(first, slot)
+
+    def layers(self, agents: int) -> tuple[tuple[int, ...], ...]:
+        """The slots in the order of their turns; those of one layer do not wait for each other."""
+        if self.edges == "none":
+            return (tuple(range(agents)),)
+        return tuple((slot,) for slot in range(agents))
+
+
+MODES: tuple[Mode, ...] = (
+    Mode("IO", "One agent alone reads the question and states its answer at once."),
+    Mode(
+        "CoT",
+        "One agent alone reasons its way to the answer in explicit steps.",
+        note="Think the problem through step by step before you commit to an answer.",
+        style="step_by_step",
+    ),
+    Mode(
+        "Chain",
+        "Several agents work in a row; each one receives what the agent before it produced and builds on it.",
+        edges="chain",
+    ),
+    Mode(
+        "FullConnected",
+        "Several agents share everything; each one receives the work of every agent that had its turn earlier.",
+        edges="complete",
+    ),
+    Mode(
+        "Debate",
+        "Several agents argue over two rounds; having heard each other's positions they dispute them until one stands.",
+        rounds=2,
+        note="This is a debate: take a position that differs from the answers of the other agents or opposes them.",
+    ),
+    Mode(
+        "Reflection",
+        "Several agents each look back on their own answer, search it for errors and correct it.",
+        second_call=_REFLECT,
+    ),
+)
+
 
 THIS_ROUND = "What other agents have said in this round:"
 PREVIOUS_ROUND = "What the other agents said in the previous round:"
@@ -151,3 +297,36 @@ def with_all_tests(item: Item) -> Item:
         return item
     tests = (ast.get_source_segment(item.code.checks, node) or "" for node in tree.body)
     return dataclasses.replace(item, code=dataclasses.replace(item.code, visible=tuple(tests)))
+
+
+INSTRUCTIONS: Mapping[str, str] = {
+    "Code": (
+        "You are the decision-maker of a team of programmers. Compare the functions that the agents propose, check "
+        "them against the description and its examples, and deliver one that is right, taken from them or written "
+        "anew."
+    ),
+    "Commonsense": (
+        "You are the decision-maker of a team of experts. Compare the arguments with which the agents defend their "
+        "options, and settle on the option that the facts support."
+    ),
+    "Math": (
+        "You are the decision-maker of a team of mathematicians. Compare the solutions of the agents, recalculate "
+        "where their results differ, and settle on one result."
+    ),
+}
+LAST_OUTPUTS = "What the agents delivered:"
+NOTHING_CAME_BACK = "No agent delivered anything; answer the question on your own."
+
+
+def final_prompt(domain: str, rules: str, item: Item, texts: Sequence[str]) -> tuple[Message, ...]:
+    """The prompt of the final node.
+
+    Args:
+        domain: Whose decision prompt it gets.
+        rules: The benchmark's output rules.
+        item: The question.
+        texts: What each agent said in the last round, by slot; labelled by letters, without the roles.
+    """
+    records = [Record(f"Agent {letter(slot)}", texts[slot]) for slot in said(texts)]
+    closing = "" if records else NOTHING_CAME_BACK
+    return team_prompt((INSTRUCTIONS[domain], rules), item, records, closing, header=LAST_OUTPUTS)

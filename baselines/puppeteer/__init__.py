@@ -1,12 +1,10 @@
 """Puppeteer (Dang et al. 2025): a learned policy says which agent of one backbone speaks next (docs/baselines.md).
 
-From the outside a method like any other: ``Config`` and ``build``. Inside, from the bottom up: :mod:`.actions` are the
-agents, :mod:`.path` is what a line of work has brought so far, :mod:`.prompts` and :mod:`.agents` let an agent speak,
-:mod:`.state` and :mod:`.policy` decide who is next, :mod:`.rollout` walks one question, :mod:`.answer` closes it,
-:mod:`.trace`, :mod:`.rewards` and :mod:`.update` learn from it, :mod:`.method` is the training and the test.
+From the outside a method like any other: ``Config`` and ``build``. Inside, :mod:`.agents` are the ten agents and what
+they are told, :mod:`.policy` decides who is next and walks one question, :mod:`.method` learns from the walks.
 """
 
-from baselines.puppeteer.config import Config
 from baselines.puppeteer.method import Puppeteer, build
+from baselines.puppeteer.policy import Config
 
 __all__ = ["Config", "Puppeteer", "build"]

@@ -1,19 +1,307 @@
-"""One activation of an agent: its call, and for the programmer the run of its program (D-PUP-10)."""
+"""Puppeteer's agents: the ten actions, what agents see and are told, one activation (D-PUP-2, D-PUP-7, D-PUP-10)."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from baselines.puppeteer import prompts
-from baselines.puppeteer.actions import TEMPERATURE, Action
-from baselines.puppeteer.path import Contribution, Messages, Path
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.agents.activation import appended
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, Value, programs
+from harness.agents.prompts import RECORDS_HEADER, Record, render_records, team_prompt
 from harness.agents.trajectory import Context
+from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import definitions, parse
-from harness.llm.request import Message, Reply
+from harness.llm.request import Kind as Turn
+from harness.llm.request import Message, Reply, Style
+
+# What the released code sends with every call (D-GEN-2).
+TEMPERATURE = 0.1
+
+Kind = Literal["reasoning", "program", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One choice of the policy.
+
+    Attributes:
+        key: Name in decisions and calls.
+        name: How its contributions are signed.
+        kind: ``reasoning`` is one call; ``program`` a call whose program is run; ``end`` no call at all.
+        persona: Who the agent is.
+        instruction: What it does.
+        turn: What its turns are for.
+        style: How explicitly it is to reason.
+        answers: Whether it is told the output rules and commits to an answer.
+    """
+
+    key: str
+    name: str
+    kind: Kind
+    persona: str
+    instruction: str
+    turn: Turn = "solve"
+    style: Style = "direct"
+    answers: bool = True
+
+    @property
+    def profile(self) -> str:
+        """What a trained policy has learned this action to be."""
+        return f"{self.persona} {self.instruction}".strip()
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        "planning",
+        "Planner",
+        "reasoning",
+        "You are the planner of a small team.",
+        "Make a plan for the question: which conditions matter, which steps lead to the result and in which order, and "
+        "where a slip is likely. Leave the steps to your colleagues and do not solve the question yourself.",
+        turn="plan",
+        answers=False,
+    ),
+    Action(
+        "reasoning",
+        "Reasoner",
+        "reasoning",
+        "You are the reasoner of a small team, who leaves no gap in an argument.",
+        "Reason step by step from what is given, and from what your colleagues have established, to a full solution.",
+        style="step_by_step",
+    ),
+    Action(
+        "critique",
+        "Critic",
+        "reasoning",
+        "You are the critic of a small team, fair and hard to convince.",
+        "Go through the work of your colleagues and point out the most important defect in it: a wrong step, a gap, a "
+        "condition misread. Where there is none, say so and say why. Leave the repair to others.",
+        turn="critique",
+        answers=False,
+    ),
+    Action(
+        "reflect",
+        "Reflector",
+        "reasoning",
+        "You are the member of a small team who looks back before going on.",
+        "Reflect on how the work has gone: what was taken for granted, what was overlooked, what another way would "
+        "have shown. Then revise the solution in the light of it.",
+        turn="revise",
+    ),
+    Action(
+        "question",
+        "Questioner",
+        "reasoning",
+        "You are the member of a small team who asks what nobody has asked.",
+        "Pose the one further question on which the solution hangs most, answer it, and carry what follows from it "
+        "through to the result.",
+    ),
+    Action(
+        "summarize",
+        "Summarizer",
+        "reasoning",
+        "You keep the record of a small team.",
+        "Sum up what has been established so far, leave dead ends out, and state the result that it supports.",
+    ),
+    Action(
+        "conclude",
+        "Concluder",
+        "reasoning",
+        "You bring the work of a small team to its end.",
+        "Draw the conclusion from what has been established so far, close what is still open, and commit to one "
+        "complete solution.",
+    ),
+    Action(
+        "modify",
+        "Modifier",
+        "reasoning",
+        "You are the editor of a small team.",
+        "Rewrite the solution of your colleagues: keep what holds, put right what does not, and give it as a whole.",
+        turn="revise",
+    ),
+    Action(
+        "python",
+        "Programmer",
+        "program",
+        "You are the programmer of a small team.",
+        "You settle by a short Python program what is tedious or risky to settle by hand.",
+    ),
+    Action("terminate", "Terminator", "end", "", "The work of the team ends here."),
+)
+KEYS: tuple[str, ...] = tuple(action.key for action in ACTIONS)
+TERMINATE = KEYS.index("terminate")
+
+
+def to_facts() -> dict[str, list[list[str]]]:
+    """Key and profile of every action, in the order of the indices: what a trained policy is bound to."""
+    return {"actions": [[action.key, action.profile] for action in ACTIONS]}
+
+
+Vector = NDArray[np.float32]
+Messages = tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one activation of an agent brought.
+
+    Attributes:
+        text: What later agents see of it; empty where its call failed for good.
+        answer: The answer it commits to, as it was written; ``None`` for none.
+        dialog: The agent's conversation, to be continued should it act again.
+        tokens: Prompt and completion tokens of all its calls.
+        program: The valid program it offers (programming questions only).
+    """
+
+    text: str
+    answer: str | None
+    dialog: Messages
+    tokens: int
+    program: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The work on one question so far.
+
+    Attributes:
+        speakers: Who contributed, in order.
+        contributions: What they contributed.
+        embeddings: Embeddings of the contributions, shape (384,) each.
+        dialogs: The conversation of every agent that has acted, by the key of its action.
+    """
+
+    speakers: tuple[str, ...] = ()
+    contributions: tuple[Contribution, ...] = ()
+    embeddings: tuple[Vector, ...] = ()
+    dialogs: Mapping[str, Messages] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """How many agents have acted."""
+        return len(self.contributions)
+
+    @property
+    def answers(self) -> list[tuple[str, str]]:
+        """Its candidate answers, each with who gave it, in order and with repetitions."""
+        pairs = zip(self.speakers, self.contributions, strict=True)
+        return [(speaker, one.answer) for speaker, one in pairs if one.answer is not None]
+
+    @property
+    def program(self) -> str | None:
+        """The latest valid program, ``None`` for none (programming questions only)."""
+        return next((one.program for one in reversed(self.contributions) if one.program is not None), None)
+
+    def after(self, action: Action, one: Contribution, embedding: Vector) -> Path:
+        """The path with one contribution more."""
+        return Path(
+            speakers=(*self.speakers, action.name),
+            contributions=(*self.contributions, one),
+            embeddings=(*self.embeddings, embedding),
+            dialogs={**self.dialogs, action.key: one.dialog},
+        )
+
+
+CANDIDATES_HEADER = "Candidate answers of your team, oldest first:"
+AGAIN = "It is your turn again, with the same task as before. The work has gone on since."
+COMPUTE = (
+    "Write one Python program in a fenced block that computes the answer and leaves its result in a variable named "
+    "answer. The program will be executed."
+)
+IMPLEMENT = (
+    "Write the program as a whole in one fenced Python block. It will be executed on the examples that the question "
+    "states."
+)
+STATE = "Check that this fits the question, then state the answer."
+AGGREGATE = (
+    "You speak for a team that has finished its work. Compare the candidate answers with the question, and with each "
+    "other, and give the single most reliable answer, whether it is one of them or not."
+)
+NO_CANDIDATES = "Your team has left no candidate answer."
+WRITE = (
+    "You speak for a team that has finished its work and has left no program. Write the program that the question asks "
+    "for, with the help of what the team has contributed."
+)
+# The released task of GSM-Hard puts such a line before every question; it has none for MATH and for programs (D-PUP-2).
+POSED = {"gsm_hard": "The following mathematical problem is to be solved by writing a Python program:"}
+
+
+def posed(item: Item) -> Item:
+    """The question as agents and policy are to see it."""
+    line = POSED.get(item.benchmark)
+    return item if line is None else replace(item, question=f"{line}\n{item.question}")
+
+
+def turn(action: Action, item: Item, rules: str, path: Path) -> Messages:
+    """The messages that let an agent act: a new conversation, or its earlier one with the work as it is now.
+
+    Args:
+        action: Who acts.
+        item: The question.
+        rules: The benchmark's output rules.
+        path: The work so far, all of which is shown.
+    """
+    records = history(path)
+    request = _request(action, item)
+    earlier = path.dialogs.get(action.key)
+    if earlier:
+        return (*earlier, Message("user", _blocks(AGAIN, request, render_records(records))))
+    system = (action.persona, action.instruction, rules if action.answers else "")
+    if not records:
+        return team_prompt(system, item, (), request)
+    return team_prompt(system, item, records, header=_blocks(request, RECORDS_HEADER))
+
+
+def history(path: Path) -> list[Record]:
+    """All contributions of a path, unfiltered: this is what Gated-Memory Routing is set against."""
+    return [Record(speaker, one.text) for speaker, one in zip(path.speakers, path.contributions, strict=True)]
+
+
+def final(item: Item, rules: str, path: Path) -> Messages:
+    """The final call: the question, which upstream leaves out, and the candidate answers of the path (D-PUP-7).
+
+    A program is no candidate that could be compared, so on programming questions it sees all contributions (D-PUP-11).
+    """
+    if item.code is not None:
+        return team_prompt((WRITE, rules), item, history(path))
+    records = [Record(speaker, f"The answer is {answer}") for speaker, answer in path.answers]
+    closing = "" if records else NO_CANDIDATES
+    return team_prompt((AGGREGATE, rules), item, records, closing, header=CANDIDATES_HEADER)
+
+
+def stated(text: str) -> str | None:
+    """The answer to which a reply commits, as it wrote it: its last box, else what follows its last "answer is"."""
+    box = last_box(text)
+    if box:
+        return f"\\boxed{{{box}}}"
+    lines: Sequence[str] = [line for line in after_answer_is(text) if line]
+    return lines[-1] if lines else None
+
+
+def fenced(program: str) -> str:
+    """A program in a fence that nothing inside it can close."""
+    longest = max((len(run) for run in re.findall("`+", program)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{program.rstrip()}\n{fence}"
+
+
+def _request(action: Action, item: Item) -> str:
+    """What stands in the message of the user, because the second call of the same conversation asks otherwise."""
+    if action.kind != "program":
+        return ""
+    return COMPUTE if item.code is None else IMPLEMENT
+
+
+def _blocks(*blocks: str) -> str:
+    return "\n\n".join(block for block in blocks if block)
+
 
 Ask = Callable[..., Awaitable[Reply]]
 
@@ -35,13 +323,12 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
         context.ask,
         backbone,
         step=path.steps + 1,
-        slot=path.slot,
         role=action.key,
         kind=action.turn,
         style=action.style,
         temperature=TEMPERATURE,
     )
-    prompt = prompts.turn(action, item, context.rules, path)
+    prompt = turn(action, item, context.rules, path)
     reply = await ask(prompt, purpose="act", form="program" if action.kind == "program" else "answer")
     if reply.error is not None:
         # A call that failed leaves no conversation to continue.
@@ -51,7 +338,7 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
     elif action.kind == "program":
         one = await _computed(prompt, reply, ask, context)
     else:
-        answer = prompts.stated(reply.text) if action.answers else None
+        answer = stated(reply.text) if action.answers else None
         one = Contribution(reply.text, answer, _continued(prompt, reply), _tokens(reply))
     return path.after(action, one, await context.embed(one.text))
 
@@ -77,11 +364,11 @@ async def _computed(prompt: Messages, reply: Reply, ask: Ask, context: Context) 
     if value is None or value.printed is None:
         return Contribution(appended(reply.text, _failure(value)), None, _continued(prompt, reply), _tokens(reply))
     told = f"The program was executed; its variable answer holds {value.printed}"
-    conversation = (*prompt, Message("assistant", reply.text), Message("user", f"{told}\n\n{prompts.STATE}"))
+    conversation = (*prompt, Message("assistant", reply.text), Message("user", f"{told}\n\n{STATE}"))
     second = await ask(conversation, purpose="second_call")
     dialog = _continued(prompt, reply) if second.error is not None else _continued(conversation, second)
     text = f"{told}\n\n{second.text}".strip()
-    return Contribution(text, prompts.stated(second.text), dialog, _tokens(reply) + _tokens(second))
+    return Contribution(text, stated(second.text), dialog, _tokens(reply) + _tokens(second))
 
 
 def _failure(value: Value | None) -> str:

@@ -1,24 +1,101 @@
-"""Who acts next: a multi-layer perceptron over the state of a path (D-PUP-1)."""
+"""Puppeteer's policy over states (D-PUP-1), and the walk of one question from the first choice to the answer."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from baselines.puppeteer.actions import ACTIONS
-from baselines.puppeteer.state import STATE
-from baselines.puppeteer.trace import Choice
+from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, fenced, final, posed
+from harness.agents.trajectory import Context, Decision
+from harness.benchmarks.items import Item
+from harness.declarations import Declaration
+from harness.runner.method import ByBenchmark
+
+UpdateMode = Literal["batched", "per_question"]
+Selection = Literal["sample", "greedy"]
+
+
+class Config(Declaration):
+    """How the policy is trained and how it decides.
+
+    Attributes:
+        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named; 0 leaves the
+            policy as initialised.
+        batch: Questions of one ``batched`` update.
+        max_steps: Most steps D of a question (D-PUP-3).
+        lr: Learning rate of Adam.
+        gamma: Discount of later rewards.
+        entropy_weight: Weight of a question's mean entropy (D-PUP-8).
+        step_weight: Factor κ on the cost of a step (D-PUP-6).
+        update: ``batched`` freezes the policy over ``batch`` questions and takes one step of the optimiser for all of
+            them; ``per_question`` takes one after every question, one question at a time, as upstream (D-PUP-8).
+        selection: How actions are chosen at test time. Training always samples, since it has to explore (D-PUP-4).
+    """
+
+    epochs: ByBenchmark[NonNegativeInt]
+    batch: PositiveInt = 16
+    max_steps: PositiveInt = 6
+    lr: NonNegativeFloat = 1e-4
+    gamma: NonNegativeFloat = 0.99
+    entropy_weight: NonNegativeFloat = 1.0
+    step_weight: NonNegativeFloat = 1.0
+    update: UpdateMode = "batched"
+    selection: Selection = "sample"
+
+
+Vector = NDArray[np.float32]
+Array = NDArray[np.float64]
+EMBEDDING = 384
+STATE = 3 * EMBEDDING
+
+
+def state_of(question: Vector, outputs: Sequence[Vector]) -> NDArray[np.float64]:
+    """The embeddings of the question, of the last output, and the mean over all outputs: shape (1152,).
+
+    Args:
+        question: Shape (384,).
+        outputs: Of the path, in order, shape (384,) each; before the first there are zeros.
+    """
+    past = np.asarray(outputs, dtype=np.float64).reshape(-1, EMBEDDING)
+    last, mean = (past[-1], past.mean(axis=0)) if len(past) else (np.zeros(EMBEDDING), np.zeros(EMBEDDING))
+    return np.concatenate([question.astype(np.float64), last, mean])
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One draw of the policy.
+
+    Attributes:
+        step: Steps ℓ already done.
+        state: What the policy saw, shape (1152,).
+        barred: Actions that could not be drawn: terminating at the start (D-PUP-5).
+        action: The action drawn.
+        log_prob: Its log-probability among those that could be drawn.
+        tokens: Prompt and completion tokens of the step it led to; 0 for the end.
+    """
+
+    step: int
+    state: NDArray[np.float64]
+    barred: tuple[int, ...]
+    action: int
+    log_prob: float
+    tokens: int = 0
+
+
+# The choices of one question, in order.
+Trace = tuple[Choice, ...]
+
 
 _SIZES = (STATE, 512, 128, 32, len(ACTIONS))
-
-Array = NDArray[np.float64]
 
 
 class Evaluation(NamedTuple):
@@ -88,3 +165,64 @@ def _barred(actions: Sequence[int]) -> Tensor:
     mask = torch.zeros(len(ACTIONS), dtype=torch.bool)
     mask[list(actions)] = True
     return mask
+
+
+class Rollout:
+    """Walks one question and keeps the trace of its choices.
+
+    Args:
+        policy: The policy as it is now; it does not change while rollouts are under way.
+        backbone: Key of the backbone behind all agents.
+        config: Gives the most steps.
+        greedy: Take the most probable action instead of sampling.
+    """
+
+    def __init__(self, policy: Snapshot, backbone: str, config: Config, *, greedy: bool = False) -> None:
+        self._policy = policy
+        self._backbone = backbone
+        self._max_steps = config.max_steps
+        self._greedy = greedy
+        self._choices: list[Choice] = []
+
+    @property
+    def trace(self) -> Trace:
+        """The choices made, complete once :meth:`solve` has returned."""
+        return tuple(self._choices)
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """Act until the policy terminates or the last step is done, then close."""
+        shown = posed(item)
+        question = await context.embed(shown.question)
+        path = Path()
+        while (action := self._choose(question, path, context)) != TERMINATE:
+            path = await act(ACTIONS[action], self._backbone, shown, path, context)
+            self._choices[-1] = replace(self._choices[-1], tokens=path.contributions[-1].tokens)
+        return await self._close(path, item, context)
+
+    def _choose(self, question: NDArray[np.float32], path: Path, context: Context) -> int:
+        """Draw an action and record it; the step limit is a choice that nobody drew, as upstream (D-PUP-12)."""
+        state = state_of(question, path.embeddings)
+        barred: tuple[int, ...] = () if path.steps else (TERMINATE,)
+        log_probs = self._policy.log_probs(state, barred)
+        step, action = path.steps + 1, TERMINATE
+        if path.steps < self._max_steps:
+            action = context.draw(step, "action", KEYS, np.exp(log_probs), greedy=self._greedy)
+        log_prob = float(log_probs[action])
+        context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
+        self._choices.append(Choice(path.steps, state, barred, action, log_prob))
+        return action
+
+    async def _close(self, path: Path, item: Item, context: Context) -> str:
+        """The answer: on programming questions the last valid program (D-PUP-11), else a final call (D-PUP-7)."""
+        if path.program is not None:
+            return fenced(path.program)
+        reply = await context.ask(
+            self._backbone,
+            final(item, context.rules, path),
+            step=path.steps + 1,
+            purpose="aggregate",
+            kind="aggregate" if item.code is None else "solve",
+            is_step=False,
+            temperature=TEMPERATURE,
+        )
+        return reply.text

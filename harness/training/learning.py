@@ -1,4 +1,4 @@
-"""What learners with a network share: its optimiser, its place in a checkpoint, its initial weights, its batches.
+"""What learners with a network share: optimiser, checkpoint, initial weights, and the loop of policy-gradient training.
 
 Of torch, only what the caller's network needs: a method that learns without gradients does without this module.
 """
@@ -6,7 +6,7 @@ Of torch, only what the caller's network needs: a method that learns without gra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -14,11 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from harness import rng
+from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.items import Item
+from harness.concurrency import gather
 from harness.errors import UserError
-from harness.training.loop import Place, Training
+from harness.results import Answered
+from harness.training.checkpoint import Checkpoint
+from harness.training.loop import Attempt, Training, TrainingStep
 
 Network = TypeVar("Network", bound=nn.Module)
+Trace = TypeVar("Trace")
+Trace_co = TypeVar("Trace_co", covariant=True)
 Tensors = Mapping[str, NDArray[np.generic]]
 _ADAM = ("exp_avg", "exp_avg_sq", "step")
 _NETWORK = "network."
@@ -149,7 +155,7 @@ def check_on_policy(again: ArrayLike, sampled: Sequence[float]) -> None:
 class Update(NamedTuple):
     """One step of the optimiser to come: where it stands, its questions, and whether its epoch ends with it."""
 
-    place: Place
+    step: TrainingStep
     questions: list[Item]
     ends_epoch: bool
 
@@ -171,5 +177,78 @@ def updates(training: Training, done: int, epochs: int, size: int) -> Iterator[U
         key = ("order of training", str(training.seed), str(epoch))
         items = sorted(training.items, key=lambda item: rng.uniform(*key, item.id))
         for number in range(per_epoch):
-            place = Place(epoch, (epoch - 1) * per_epoch + number + 1, epochs * per_epoch)
-            yield Update(place, items[number * size : (number + 1) * size], number == per_epoch - 1)
+            step = TrainingStep(epoch, (epoch - 1) * per_epoch + number + 1, epochs * per_epoch)
+            yield Update(step, items[number * size : (number + 1) * size], number == per_epoch - 1)
+
+
+class Rollout(Protocol[Trace_co]):
+    """One question walked by a policy that does not change meanwhile."""
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """The answer."""
+
+    @property
+    def trace(self) -> Trace_co:
+        """The decisions made, so that their log-probabilities can be computed again with gradient."""
+
+
+class PolicyGradient(Protocol[Network, Trace]):
+    """A method that learns by policy gradient, as :func:`train` needs it."""
+
+    async def begin(self, training: Training) -> Learning[Network]:
+        """The network as initialised."""
+
+    def restored(self, checkpoint: Checkpoint) -> Learning[Network]:
+        """The network as a checkpoint left it."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What a checkpoint is bound to."""
+
+    def rollouts(self, network: Network) -> Callable[[], Rollout[Trace]]:
+        """Makes rollouts of the network as it is now."""
+
+    def learn(
+        self, learning: Learning[Network], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
+    ) -> Mapping[str, float]:
+        """Take one step of the optimiser; returns what the training log holds of it."""
+
+
+async def train(
+    method: PolicyGradient[Network, Trace], training: Training, *, epochs: int, batch: int, group: int = 1
+) -> Network:
+    """Train on policy, a checkpoint before the first epoch and after each.
+
+    Args:
+        method: What is trained.
+        training: Questions, attempts, log and checkpoints; a training that was interrupted goes on.
+        epochs: Epochs in all.
+        batch: Questions of one update.
+        group: Rollouts of each question in an update.
+
+    Returns:
+        The trained network.
+    """
+
+    def save(epoch: int) -> None:
+        training.save(epoch, learning.learned(), learning.moments(), method.facts())
+
+    async def attempt(rollout: Rollout[Trace], item: Item, episode: Episode) -> tuple[Attempt, Trace]:
+        return await training.attempt(rollout.solve, item, episode), rollout.trace
+
+    found = training.resume()
+    learning = await method.begin(training) if found is None else method.restored(found)
+    if found is None:
+        save(0)
+    done = int(found.facts["epoch"]) if found else 0
+    for step, questions, ends_epoch in updates(training, done, epochs, batch):
+        with training.timed("rollouts"):
+            rollout = method.rollouts(learning.network)
+            episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(group)]
+            made = await gather(attempt(rollout(), item, episode) for item, episode in episodes)
+        attempts, traces = [one for one, _ in made], [trace for _, trace in made]
+        with training.timed("update"):
+            measures = method.learn(learning, [one.answered for one in attempts], traces, step)
+        training.note(step, measures, attempts)
+        if ends_epoch:
+            save(step.epoch)
+    return learning.network

@@ -55,8 +55,8 @@ class Attempt(NamedTuple):
     answered: Answered
 
 
-class Place(NamedTuple):
-    """Where a training is: the epoch and the update, both counted from 1, and how many updates there will be."""
+class TrainingStep(NamedTuple):
+    """One step of a training: its epoch and its update, both counted from 1, and how many updates there will be."""
 
     epoch: int
     update: int
@@ -188,18 +188,18 @@ class Training:
         finally:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
-    def note(self, place: Place, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
+    def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
         """Log one update: what the method measured, and the attempts it learned from.
 
         Accuracy, costs, depth and calls of the attempts are added to the measures.
         """
         measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
         self._updates_of_epoch += (
-            {"epoch": place.epoch, "update": place.update, "measure": name, "value": float(value)}
+            {"epoch": step.epoch, "update": step.update, "measure": name, "value": float(value)}
             for name, value in measures.items()
         )
         self._trajectories += ((episode, one.trajectory) for episode, one in attempts)
-        self._progress(place, measures)
+        self._progress(step, measures)
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of a finished epoch.
@@ -255,22 +255,22 @@ class Training:
     def _checkpoints(self) -> Path:
         return self._folder / _CHECKPOINTS
 
-    def _progress(self, place: Place, measures: Mapping[str, float]) -> None:
+    def _progress(self, step: TrainingStep, measures: Mapping[str, float]) -> None:
         self._updates += 1
         now = time.monotonic()
-        if now - self._last < INTERVAL_S and place.update < place.of:
+        if now - self._last < INTERVAL_S and step.update < step.of:
             return
         self._last = now
         logger.info(
             "%s: training, epoch %d, update %d/%d, %.1f %% right, depth %.2f, cost %.2e a question, %.0f s left",
             self._label,
-            place.epoch,
-            place.update,
-            place.of,
+            step.epoch,
+            step.update,
+            step.of,
             100 * measures["accuracy"],
             measures["depth"],
             measures["cost_total"],
-            (now - self._started) / self._updates * (place.of - place.update),
+            (now - self._started) / self._updates * (step.of - step.update),
         )
 
 

@@ -9,15 +9,13 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from baselines.masrouter.router import Router as MASRouter
-from baselines.masrouter.router import Texts
-from baselines.masrouter.trace import Trace as Plan
-from baselines.masrouter.trace import draw_noise
-from baselines.puppeteer.policy import Policy
-from baselines.puppeteer.state import STATE
+from baselines.masrouter.router import Texts, draw_noise
+from baselines.masrouter.router import Trace as Plan
+from baselines.puppeteer.policy import STATE, Policy
 from gmr.config import Config
-from gmr.learning import new_router
 from gmr.padded import evaluate
 from gmr.router import Router, Snapshot
+from gmr.training import new_router
 from harness.training.learning import Learning, seeded
 from tests.benchmarks.conftest import FEW, Measure
 from tests.gmr.made import trace, units

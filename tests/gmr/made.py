@@ -10,8 +10,8 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from gmr.config import Config
+from gmr.rollout import Step, Trace
 from gmr.router import Router, Snapshot
-from gmr.trace import Step, Trace
 
 ROLES, BACKBONES = 7, 5
 

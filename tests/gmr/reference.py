@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gmr.rollout import Trace
 from gmr.router import Router
-from gmr.trace import Trace
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from gmr.networks import by_row
 from gmr.router import TOGETHER, Memory, Snapshot
-from gmr.state_encoder import by_row
 from tests.gmr.made import rollout, router, units
 
 MEMORIES = 18

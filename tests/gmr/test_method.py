@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import gmr.method
-from gmr.config import Config
+from gmr.config import Config, Pool
 from gmr.method import GMR
-from gmr.pool import Pool
 from gmr.router import Router
 from harness import results
 from harness.benchmarks.items import Item

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmr.padded import Evaluation, evaluate
+from gmr.rollout import Step, Trace
 from gmr.router import Router
-from gmr.trace import Step, Trace
 from tests.gmr.made import BACKBONES, ROLES, rollout, router, trace, units
 from tests.gmr.reference import Reference, total
 

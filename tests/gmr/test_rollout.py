@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gmr.aggregator import NOTHING_STORED
+from gmr.rollout import NOTHING_STORED, aggregator_prompt
 from gmr.router import Router, Snapshot
-from harness.agents.prompts import RECORDS_HEADER
+from harness.agents.prompts import RECORDS_HEADER, Record
 from harness.agents.trajectory import Episode, Trajectory
 from harness.llm.request import GREEDY, Reply, Request
 from tests.gmr.made import units
@@ -224,3 +224,21 @@ async def test_the_depth_stays_within_its_limit_and_the_last_draw_is_not_made(ma
     trajectory, trace = await walk(at_once, config(max_depth=max_depth), Client())
     assert trajectory.depth == 1
     assert trace.steps[0].halted is (None if max_depth == 1 else True)
+
+
+RECORDS = [Record("Critic", "It is 3."), Record("Historian", "It is 4.")]
+
+
+def test_the_prompt_has_rules_first_then_question_then_records_in_memory_order() -> None:
+    system, user = aggregator_prompt(RULES, ITEMS[0], RECORDS)
+    assert (system.role, user.role) == ("system", "user")
+    assert system.content.endswith(RULES)
+    places = [user.content.index(part) for part in (ITEMS[0].question, "[1] Critic:\nIt is 3.", "[2] Historian:\n")]
+    assert places == sorted(places)
+    assert NOTHING_STORED not in user.content
+
+
+def test_an_empty_memory_is_said_in_so_many_words() -> None:
+    system, user = aggregator_prompt(RULES, ITEMS[0], [])
+    assert user.content == f"Question:\n{ITEMS[0].question}\n\n{NOTHING_STORED}"
+    assert system == aggregator_prompt(RULES, ITEMS[0], RECORDS)[0]

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmr.config import Config
+from gmr.config import Config, Pool
 from gmr.method import GMR
-from gmr.pool import Pool
-from gmr.rollout import Rollout
+from gmr.rollout import Rollout, Trace
 from gmr.router import Router, Snapshot
-from gmr.trace import Trace
 from harness.agents.error_share import ErrorShare
 from harness.agents.roles import role
 from harness.agents.runtime import Runtime

@@ -120,7 +120,7 @@ def test_a_changed_ablation_reruns_itself_and_what_shows_it(house: Path) -> None
         }
 
 
-@pytest.mark.parametrize("file", ["gmr/gates.py", "harness/agents/activation.py", "analysis/figures/pareto.py"])
+@pytest.mark.parametrize("file", ["gmr/networks.py", "harness/agents/activation.py", "analysis/figures/pareto.py"])
 def test_a_comment_reruns_nothing(house: Path, file: str) -> None:
     old = "from __future__ import annotations"
     with changed(house / file, old, f"{old}  # All of them.\n\n# Nothing else has changed."):

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from gmr.config import Config
-from gmr.pool import pool_of
+from gmr.config import Config, pool_of
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Cell

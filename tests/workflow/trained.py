@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gmr.config import Config
-from gmr.learning import new_router
-from gmr.pool import pool_of
+from gmr.config import Config, pool_of
+from gmr.training import new_router
 from harness.benchmarks import benchmark
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones

@@ -9,9 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from baselines.aflow.catalogue import OFFERED
 from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
-from baselines.aflow.workflow import InvalidWorkflowError, Workflow, start
+from baselines.aflow.workflow import OFFERED, InvalidWorkflowError, Workflow, start
 from harness.simulator.replies import schema_reply
 from tests.baselines.aflow.made import flow, node, when
 

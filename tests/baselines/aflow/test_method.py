@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from baselines.aflow import interpreter
-from baselines.aflow.config import Config
-from baselines.aflow.method import AFlow, build
+from baselines.aflow import operators
+from baselines.aflow.method import AFlow, Config, build
 from baselines.aflow.optimizer import FAILED
 from baselines.aflow.search import Round, candidates, probabilities, scored
 from harness import rng
@@ -249,7 +248,7 @@ async def test_a_round_that_breaks_down_ends_the_search_and_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: Exception
 ) -> None:
     """Whatever it was: nothing of the round is saved, and resumed the search ends in the same bytes."""
-    whole, broken = interpreter.Interpreter.solve, ("'instruction': ''", "count 4")[number - 1]
+    whole, broken = operators.Interpreter.solve, ("'instruction': ''", "count 4")[number - 1]
 
     async def solve(self: Any, item: Any, context: Any) -> str:
         if item.id == "q5" and broken in str(self._workflow.to_json()):
@@ -257,7 +256,7 @@ async def test_a_round_that_breaks_down_ends_the_search_and_is_done_again(
         return await whole(self, item, context)
 
     with monkeypatch.context() as patched:
-        patched.setattr(interpreter.Interpreter, "solve", solve)
+        patched.setattr(operators.Interpreter, "solve", solve)
         with pytest.raises(type(error), match=str(error)):
             await searched(tmp_path / "parts", searching(*levels(4, 6)), max_rounds=2)
     assert sorted({name.partition(".")[0] for name in content(tmp_path / "parts")}) == [

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from baselines.aflow.interpreter import Interpreter
-from baselines.aflow.operators import CANDIDATES, HEADER, Turn
+from baselines.aflow.operators import CANDIDATES, HEADER, Interpreter, Turn
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, Workflow, check, start
 from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import question_prompt

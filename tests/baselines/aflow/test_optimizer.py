@@ -11,8 +11,7 @@ import orjson
 import pytest
 
 from baselines.aflow.edits import schema
-from baselines.aflow.optimizer import FAILED, Optimizer, Proposal, parsed
-from baselines.aflow.prompt import Situation, clipped
+from baselines.aflow.optimizer import FAILED, Optimizer, Proposal, Situation, clipped, parsed
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baselines.aflow.interpreter import Interpreter
+from baselines.aflow.operators import Interpreter
 from baselines.aflow.workflow import Workflow, start
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from baselines.aflow.catalogue import OFFERED
-from baselines.aflow.workflow import InvalidWorkflowError, Node, Workflow, check, node_of, start, workflow_of
+from baselines.aflow.workflow import OFFERED, InvalidWorkflowError, Node, Workflow, check, node_of, start, workflow_of
 from tests.baselines.aflow.made import flow, node, when
 
 ENSEMBLE = flow(node("a", "Custom", repeat=3, instruction="Be brief."), node("b", "ScEnsemble", "a"))

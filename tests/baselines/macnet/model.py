@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.macnet import prompts
+from baselines import macnet
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Reply, Request
@@ -21,10 +21,10 @@ ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 RULES = "End with a line that says: The answer is <number>."
 TOPOLOGIES = ["chain", "star", "tree", "complete"]
 KINDS = {
-    prompts.SOLVE: "solve",
-    prompts.CRITICISE: "critique",
-    prompts.REVISE: "revise",
-    prompts.MERGE: "merge",
+    macnet.SOLVE: "solve",
+    macnet.CRITICISE: "critique",
+    macnet.REVISE: "revise",
+    macnet.MERGE: "merge",
 }
 
 

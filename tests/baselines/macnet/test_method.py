@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from baselines.macnet import Config, build, prompts
+from baselines import macnet
+from baselines.macnet import Config, build
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner import method as harness_method
@@ -38,8 +39,8 @@ def test_a_benchmark_of_a_domain_without_checks_is_one_line() -> None:
 async def test_critics_check_what_the_domain_of_the_benchmark_asks_for(domain: str) -> None:
     client = Digesting()
     await solve(client, "chain", 2, domain=domain)
-    [critic] = [request.messages[0].content for request in client.requests if prompts.CRITICISE in str(request)]
-    assert [name for name, checks in prompts.CHECKS.items() if checks in critic] == [domain]
+    [critic] = [request.messages[0].content for request in client.requests if macnet.CRITICISE in str(request)]
+    assert [name for name, checks in macnet.CHECKS.items() if checks in critic] == [domain]
 
 
 def test_the_rows_of_the_tables() -> None:

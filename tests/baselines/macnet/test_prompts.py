@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.macnet import prompts
+from baselines import macnet
 from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.loading import load_items
@@ -22,7 +22,7 @@ KEYS = ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]
 def read(key: str, make: Any, *shown: Any) -> Reading:
     its = benchmark(key)
     item = load_items(key, "embedded").items[0]
-    checks = [prompts.CHECKS[its.role_domain]] if make is prompts.critique_prompt else []
+    checks = [macnet.CHECKS[its.role_domain]] if make is macnet.critique_prompt else []
     messages = make(*checks, its.output_rules, item, *shown)
     reading = read_prompt([message._asdict() for message in messages], None, QuestionIndex([item]))
     assert reading.item == item
@@ -34,11 +34,11 @@ def read(key: str, make: Any, *shown: Any) -> Reading:
 @pytest.mark.parametrize(
     ("make", "shown", "texts"),
     [
-        (prompts.solve_prompt, (), []),
-        (prompts.critique_prompt, ("A solution.",), ["A solution."]),
-        (prompts.revise_prompt, ("A solution.", "Some advice."), ["A solution.", "Some advice."]),
-        (prompts.revise_prompt, ("A solution.", ""), ["A solution.", "None."]),
-        (prompts.merge_prompt, (["A solution.", "Another."],), ["A solution.", "Another."]),
+        (macnet.solve_prompt, (), []),
+        (macnet.critique_prompt, ("A solution.",), ["A solution."]),
+        (macnet.revise_prompt, ("A solution.", "Some advice."), ["A solution.", "Some advice."]),
+        (macnet.revise_prompt, ("A solution.", ""), ["A solution.", "None."]),
+        (macnet.merge_prompt, (["A solution.", "Another."],), ["A solution.", "Another."]),
     ],
 )
 def test_what_is_shown_is_found(key: str, make: Any, shown: Any, texts: list[str]) -> None:
@@ -51,11 +51,11 @@ def test_what_is_shown_is_found(key: str, make: Any, shown: Any, texts: list[str
 def test_that_there_is_no_advice_passes_for_no_answer(key: str) -> None:
     its = benchmark(key)
     item = load_items(key, "embedded").items[0]
-    assert its.extract(item, prompts.NO_ADVICE) is None
+    assert its.extract(item, macnet.NO_ADVICE) is None
 
 
 def test_every_domain_of_a_benchmark_or_a_role_has_checks() -> None:
-    assert set(prompts.CHECKS) == {benchmark(key).role_domain for key in KEYS} == {r.domain for r in catalogue()}
+    assert set(macnet.CHECKS) == {benchmark(key).role_domain for key in KEYS} == {r.domain for r in catalogue()}
 
 
 def test_what_critics_check_covers_the_kind_of_question() -> None:
@@ -64,7 +64,7 @@ def test_what_critics_check_covers_the_kind_of_question() -> None:
         "Code": ("signature", "examples", "edge cases", "syntax"),
         "Commonsense": ("each option", "letter"),
     }.items():
-        assert all(word in prompts.CHECKS[domain] for word in words)
+        assert all(word in macnet.CHECKS[domain] for word in words)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_critics_check_covers_the_kind_of_question() -> None:
     ],
 )
 def test_approval_and_silence_are_no_advice(critique: str) -> None:
-    assert prompts.advice_in(critique) == ""
+    assert macnet.advice_in(critique) == ""
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_approval_and_silence_are_no_advice(critique: str) -> None:
     ["No revision needed, except for the sign.", "The sign is wrong; otherwise: NO REVISION NEEDED", "REVISION NEEDED"],
 )
 def test_approval_with_a_restriction_is_advice(critique: str) -> None:
-    assert prompts.advice_in(f"\n{critique} ") == critique
+    assert macnet.advice_in(f"\n{critique} ") == critique
 
 
 @given(st.text())
 def test_advice_is_the_critique_or_nothing(critique: str) -> None:
-    assert prompts.advice_in(critique) in ("", critique.strip())
+    assert macnet.advice_in(critique) in ("", critique.strip())

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from baselines.macnet import prompts
+from baselines import macnet
 from harness.llm.request import Message, Reply, Request
 from tests.baselines.macnet.model import ITEM, RULES, Digesting, solve, take_apart
 from tests.scripted import ScriptedClient
@@ -20,16 +20,16 @@ async def test_a_chain_of_three_word_by_word() -> None:
     assert trajectory.answer == "Third."
     critic = "\n\n".join(
         [
-            prompts.PROFILE,
-            prompts.CRITICISE,
-            prompts.CHECKS["Math"],
+            macnet.PROFILE,
+            macnet.CRITICISE,
+            macnet.CHECKS["Math"],
             "If you find no defect, reply with these words alone: NO REVISION NEEDED",
             f"The colleague, not you, has to keep to this form: {RULES}",
         ]
     )
-    reviser = f"{prompts.PROFILE}\n\n{prompts.REVISE}\n\n{RULES}"
+    reviser = f"{macnet.PROFILE}\n\n{macnet.REVISE}\n\n{RULES}"
     assert [(request.temperature, *request.messages) for _, request in client.asked] == [
-        (1.0, Message("system", f"{prompts.PROFILE}\n\n{prompts.SOLVE}\n\n{RULES}"), user("Advice: None.")),
+        (1.0, Message("system", f"{macnet.PROFILE}\n\n{macnet.SOLVE}\n\n{RULES}"), user("Advice: None.")),
         (0.5, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nFirst.")),
         (0.5, Message("system", reviser), user(revision("First.", "It lacks a unit."))),
         (0.0, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nSecond.")),
@@ -57,7 +57,7 @@ async def test_a_merge_shows_each_candidate_once_and_does_not_say_whose_it_is() 
     client = ScriptedClient("Root.", "Advice.", "One.", "Advice.", "Two.", "Merged.")
     trajectory = await solve(client, "star", 3)
     system, last = client.asked[-1][1].messages
-    assert system.content == f"{prompts.PROFILE}\n\n{prompts.MERGE}\n\n{RULES}"
+    assert system.content == f"{macnet.PROFILE}\n\n{macnet.MERGE}\n\n{RULES}"
     assert last == user("The candidates:\n\n[1] Candidate:\nOne.\n\n[2] Candidate:\nTwo.")
     assert trajectory.answer == "Merged."
 

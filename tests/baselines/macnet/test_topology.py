@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.macnet.topology import between_terminals, graph_of
+from baselines.macnet import between_terminals, graph_of
 from tests.baselines.macnet.model import TOPOLOGIES, edges_of, longest_path
 
 ANY_SIZE = st.integers(1, 12)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from baselines.masrouter.router import Router
-from baselines.masrouter.trace import Trace
+from baselines.masrouter.router import Router, Trace
 
 Array = Any
 

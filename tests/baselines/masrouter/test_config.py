@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baselines.masrouter.config import Config
+from baselines.masrouter.method import Config
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import settings_of

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from baselines.masrouter.formats import TEXTS, formats_of, profile
-from baselines.masrouter.modes import MODES
+from baselines.masrouter.team import MODES, TEXTS, formats_of, profile
 from harness.agents.roles import Role, catalogue, role
 from harness.llm.encoder import SentenceEncoder
 from tests.baselines.masrouter.world import RULES, Client, Passing, Planned, pool, role_of, walk

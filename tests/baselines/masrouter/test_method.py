@@ -10,9 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from baselines.masrouter import build
-from baselines.masrouter.method import MASRouter
-from baselines.masrouter.objective import utility
-from baselines.masrouter.pool import Pool
+from baselines.masrouter.method import MASRouter, Pool, utility
 from harness import results
 from harness.agents.roles import by_domain
 from harness.benchmarks.items import Item

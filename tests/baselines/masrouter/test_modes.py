@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from baselines.masrouter.modes import MODES, Mode
-from baselines.masrouter.tasks import profiles
+from baselines.masrouter.team import MODES, Mode, profiles
 from harness.agents.roles import DOMAINS
 
 BY_NAME = {mode.name: mode for mode in MODES}

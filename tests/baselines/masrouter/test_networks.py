@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributions import Normal, kl_divergence
 
-from baselines.masrouter.networks import VAE, NumberOfAgents, Posterior, divergence, sampled, team_size
-from baselines.masrouter.trace import draw_noise
+from baselines.masrouter.router import VAE, NumberOfAgents, Posterior, divergence, draw_noise, sampled, team_size
 from tests.baselines.masrouter.world import ITEMS, Client, router, walk
 
 

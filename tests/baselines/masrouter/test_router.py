@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
 
-from baselines.masrouter.router import Router, log_multinomial
-from baselines.masrouter.trace import Trace, draw_noise
+from baselines.masrouter.router import Router, Trace, draw_noise, log_multinomial
 from harness import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from baselines.masrouter.final import INSTRUCTIONS, LAST_OUTPUTS, NOTHING_CAME_BACK
-from baselines.masrouter.formats import TEXTS
-from baselines.masrouter.modes import MODES
-from baselines.masrouter.team import PREVIOUS_ROUND, THIS_ROUND, with_all_tests
+from baselines.masrouter.team import (
+    INSTRUCTIONS,
+    LAST_OUTPUTS,
+    MODES,
+    NOTHING_CAME_BACK,
+    PREVIOUS_ROUND,
+    TEXTS,
+    THIS_ROUND,
+    with_all_tests,
+)
 from harness.agents.roles import by_domain, role
 from harness.agents.trajectory import Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item

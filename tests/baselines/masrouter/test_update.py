@@ -11,10 +11,8 @@ import pytest
 import torch
 from scipy.stats import entropy
 
-from baselines.masrouter.objective import utility
-from baselines.masrouter.router import Router
-from baselines.masrouter.trace import Choices, Trace
-from baselines.masrouter.update import learn
+from baselines.masrouter.method import learn, utility
+from baselines.masrouter.router import Choices, Router, Trace
 from harness.agents.trajectory import Call, Episode, Trajectory
 from harness.benchmarks.items import Status, Verdict
 from harness.results import Answered

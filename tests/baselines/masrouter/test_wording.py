@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baselines.masrouter.modes import MODES, Mode
+from baselines.masrouter.team import MODES, Mode
 from harness.agents.roles import by_domain, role
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item

@@ -12,14 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from baselines.masrouter.config import Config
-from baselines.masrouter.learning import new_router
-from baselines.masrouter.method import MASRouter
-from baselines.masrouter.modes import MODES
-from baselines.masrouter.pool import Pool
-from baselines.masrouter.rollout import Rollout
-from baselines.masrouter.router import Decided, Router, Texts
-from baselines.masrouter.trace import Choices, Trace
+from baselines.masrouter.method import Config, MASRouter, Pool, Rollout, new_router
+from baselines.masrouter.router import Choices, Decided, Router, Texts, Trace
+from baselines.masrouter.team import MODES
 from harness.agents.code_tools import CodeTools
 from harness.agents.error_share import ErrorShare
 from harness.agents.roles import by_domain, catalogue

@@ -19,8 +19,6 @@ from tests.scripted import setting
     [
         ("batch", 0),
         ("max_steps", 0),
-        ("paths", 0),
-        ("paths", True),
         ("lr", -1e-4),
         ("gamma", "0.99"),
         ("entropy_weight", -1),
@@ -39,7 +37,7 @@ def test_a_value_that_makes_no_sense_is_named(field: str, value: Any) -> None:
 def test_the_values_of_the_specification_are_the_defaults() -> None:
     made = Config(epochs={"default": 1})
     assert (made.batch, made.max_steps, made.lr, made.gamma) == (16, 6, 1e-4, 0.99)
-    assert (made.entropy_weight, made.step_weight, made.paths) == (1.0, 1.0, 1)
+    assert (made.entropy_weight, made.step_weight) == (1.0, 1.0)
     assert (made.update, made.selection) == ("batched", "sample")
 
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import baselines.puppeteer.method
-from baselines.puppeteer.actions import KEYS, to_facts
+from baselines.puppeteer.agents import KEYS, to_facts
 from baselines.puppeteer.method import Puppeteer
-from baselines.puppeteer.state import state_of
+from baselines.puppeteer.policy import state_of
 from harness import results
 from harness.benchmarks.items import Item
 from harness.errors import UserError
@@ -101,7 +101,7 @@ async def test_a_run_may_shorten_the_training(tmp_path: Path, max_epochs: int, t
 async def test_the_log_has_a_line_for_every_measure_and_action(tmp_path: Path) -> None:
     await fitted(tmp_path, Client(says))
     names = {row["measure"] for row in pq.read_table(tmp_path / "training.parquet").to_pylist()}
-    assert {"loss", "entropy", "return", "utility", "depth", "accuracy", "paths", "at_step_limit"} <= names
+    assert {"loss", "entropy", "return", "utility", "depth", "accuracy", "at_step_limit"} <= names
     assert {f"share_{key}" for key in KEYS} <= names
     shares = np.array([log(tmp_path, f"share_{key}") for key in KEYS])
     np.testing.assert_allclose(shares.sum(axis=0), 1)

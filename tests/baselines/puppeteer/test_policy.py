@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from baselines.puppeteer.actions import ACTIONS, TERMINATE
-from baselines.puppeteer.policy import Policy
-from baselines.puppeteer.state import STATE, state_of
-from baselines.puppeteer.trace import Choice
+from baselines.puppeteer.agents import ACTIONS, TERMINATE
+from baselines.puppeteer.policy import STATE, Choice, Policy, state_of
 from harness.training.learning import seeded
 
 RNG = np.random.default_rng(0)
@@ -59,8 +57,7 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     policy = made()
     actions = [2, 4, 6, 8, 5, 9]
     choices = [
-        Choice(None, 0, state, barred, action, 0.0)
-        for state, barred, action in zip(STATES, BARRED, actions, strict=True)
+        Choice(0, state, barred, action, 0.0) for state, barred, action in zip(STATES, BARRED, actions, strict=True)
     ]
     found = policy.evaluate(choices)
     for place, action in enumerate(actions):

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from baselines.puppeteer.agents import program_of
-from baselines.puppeteer.prompts import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, fenced, stated
+from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, fenced, program_of, stated
 from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks import benchmark

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.puppeteer.actions import KEYS, TERMINATE
-from baselines.puppeteer.policy import Policy
-from baselines.puppeteer.rewards import returns, step_reward, step_weight, utility
-from baselines.puppeteer.trace import Choice, Trace
+from baselines.puppeteer.agents import KEYS, TERMINATE
+from baselines.puppeteer.method import returns, step_reward, step_weight, utility
+from baselines.puppeteer.policy import Choice, Policy, Trace
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Status, Verdict
 from harness.results import Answered
@@ -24,8 +23,8 @@ STATE = np.zeros(1152)
 
 def chain(*tokens: int) -> Trace:
     """One path: steps that used so many tokens, and its end."""
-    steps = [Choice(at - 1 if at else None, at, STATE, (), 1, -1.0, used) for at, used in enumerate(tokens)]
-    end = Choice(len(tokens) - 1, len(tokens), STATE, (), TERMINATE, -1.0)
+    steps = [Choice(at, STATE, (), 1, -1.0, used) for at, used in enumerate(tokens)]
+    end = Choice(len(tokens), STATE, (), TERMINATE, -1.0)
     return (*steps, end)
 
 
@@ -82,17 +81,6 @@ def test_returns_of_any_path_are_discounted_sums(
         )
 
 
-def test_paths_without_a_common_beginning_do_not_touch_each_other() -> None:
-    one, other = chain(100, 200), chain(300)
-    moved = [
-        Choice(None if c.parent is None else c.parent + len(one), c.step, c.state, c.barred, c.action, -1.0, c.tokens)
-        for c in other
-    ]
-    both = returns((*one, *moved), False, 10, config())
-    np.testing.assert_array_equal(both[: len(one)], returns(one, False, 10, config()))
-    np.testing.assert_array_equal(both[len(one) :], returns(other, False, 10, config()))
-
-
 @pytest.mark.parametrize("correct", [True, False])
 async def test_the_utility_of_one_path_is_the_return_of_its_first_choice(correct: bool) -> None:
     policy = seeded(Policy, "any").snapshot()
@@ -100,16 +88,6 @@ async def test_the_utility_of_one_path_is_the_return_of_its_first_choice(correct
         trajectory, trace = await walk(policy, Client(), seed=seed)
         first = returns(trace, correct, 10, config())[0]
         assert utility(graded(trajectory, correct), 10, config()) == pytest.approx(first, abs=1e-12)
-
-
-async def test_the_utility_of_several_paths_pays_every_step_once_and_the_verdict_once() -> None:
-    policy = seeded(Policy, "any").snapshot()
-    trajectory, trace = await walk(policy, Client(), seed=1, paths=4)
-    assert sum(choice.action == TERMINATE for choice in trace) > 1
-    steps = [choice for choice in trace if choice.action != TERMINATE]
-    cost = sum(0.99**choice.step * step_reward(choice.step, choice.tokens, 10, config()) for choice in steps)
-    expected = cost + 0.99 ** max(choice.step + 1 for choice in steps)
-    assert utility(graded(trajectory, True), 10, config()) == pytest.approx(expected, abs=1e-12)
 
 
 async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_not() -> None:

@@ -8,9 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE
+from baselines.puppeteer.agents import ACTIONS, AGAIN, AGGREGATE, CANDIDATES_HEADER, KEYS, NO_CANDIDATES, TERMINATE
 from baselines.puppeteer.policy import Policy
-from baselines.puppeteer.prompts import AGAIN, AGGREGATE, CANDIDATES_HEADER, NO_CANDIDATES
 from harness.agents.prompts import RECORDS_HEADER
 from harness.llm.request import Message, Reply, Sampling
 from harness.training.learning import seeded
@@ -127,7 +126,7 @@ async def test_prompts_grow_with_every_step_and_six_steps_are_the_most() -> None
     last = trajectory.decisions[-1]
     assert (last.step, last.choice, last.options) == (7, "terminate", 10)
     assert last.log_prob == pytest.approx(-100 - math.log(1 + math.exp(-0.5)))
-    assert (trace[-1].action, trace[-1].step, trace[-1].tokens, trace[-1].parent) == (TERMINATE, 6, 0, 5)
+    assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (TERMINATE, 6, 0)
 
 
 @pytest.mark.parametrize("limit", [1, 2])

@@ -6,9 +6,20 @@ from typing import Any
 
 import pytest
 
-from baselines.puppeteer.actions import ACTIONS, KEYS, TERMINATE, Action, to_facts
-from baselines.puppeteer.path import Contribution, Path
-from baselines.puppeteer.prompts import fenced, final, posed, stated, turn
+from baselines.puppeteer.agents import (
+    ACTIONS,
+    KEYS,
+    TERMINATE,
+    Action,
+    Contribution,
+    Path,
+    fenced,
+    final,
+    posed,
+    stated,
+    to_facts,
+    turn,
+)
 from harness.agents.code_tools import Value
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.roles import catalogue

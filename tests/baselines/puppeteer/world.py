@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.puppeteer.actions import ACTIONS, KEYS
-from baselines.puppeteer.config import Config
+from baselines.puppeteer.agents import ACTIONS, KEYS
 from baselines.puppeteer.method import Puppeteer
-from baselines.puppeteer.rollout import Rollout
-from baselines.puppeteer.trace import Trace
+from baselines.puppeteer.policy import Config, Rollout, Trace
 from harness.agents.error_share import ErrorShare
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import TEST, Context, Episode, Trajectory

@@ -96,11 +96,11 @@ def test_every_epoch_has_every_question_once_and_resuming_changes_no_batch(
 ) -> None:
     training: Any = SimpleNamespace(items=ITEMS[:count], seed=seed)
     made = list(updates(training, 0, epochs, size))
-    assert list(updates(training, done, epochs, size)) == [one for one in made if one.place.epoch > done]
-    assert [one.place.update for one in made] == list(range(1, len(made) + 1))
-    assert {one.place.of for one in made} <= {len(made)}
+    assert list(updates(training, done, epochs, size)) == [one for one in made if one.step.epoch > done]
+    assert [one.step.update for one in made] == list(range(1, len(made) + 1))
+    assert {one.step.of for one in made} <= {len(made)}
     for epoch in range(1, epochs + 1):
-        its = [one for one in made if one.place.epoch == epoch]
+        its = [one for one in made if one.step.epoch == epoch]
         assert sorted(item.id for one in its for item in one.questions) == sorted(item.id for item in ITEMS[:count])
         assert [len(one.questions) for one in its[:-1]] == [size] * (len(its) - 1)
         assert [one.ends_epoch for one in its] == [False] * (len(its) - 1) + [True]

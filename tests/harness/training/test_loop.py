@@ -22,7 +22,7 @@ from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply
-from harness.training.loop import CHECKPOINT, TABLES, Place, Training, checkpoint, forget
+from harness.training.loop import CHECKPOINT, TABLES, Training, TrainingStep, checkpoint, forget
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
@@ -79,7 +79,7 @@ class Counter:
                 )
             self.seen = self.seen + len(attempts)
             self.momentum = self.momentum / 2 + epoch
-            training.note(Place(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
+            training.note(TrainingStep(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
             self.save(training, epoch)
 
     def save(self, training: Training, epoch: int) -> None:

@@ -1,0 +1,331 @@
+"""The networks of a router, in the order of the paper: latents, state encoder, policies, gates, halting.
+
+Paper, Method and its appendix on representations; D-GMR-1, D-GMR-2, D-GMR-3, D-GMR-15.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Protocol, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from gmr.config import Score, VaeKL
+
+EMBEDDING = 384
+LATENT = 128
+CONTEXT = 2 * LATENT
+_VAE_HIDDEN = 256
+_HEADS = 4
+_FEED_FORWARD = 256
+_LAYERS = 2
+_HALTING_HIDDEN = 64
+_INITIAL_SCALE = 5.0
+_INITIAL_SHARPNESS = 5.0
+
+
+class ProfileVAE(nn.Module):
+    """A variational autoencoder over the profile embeddings of one pool, roles or backbones.
+
+    The policies use the mean of the posterior and never a sample: rollouts of one question must differ in their
+    drawn decisions only. The sample feeds the decoder, in ``loss``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(EMBEDDING, _VAE_HIDDEN), nn.ReLU())
+        self.mu = nn.Linear(_VAE_HIDDEN, LATENT)
+        self.logvar = nn.Linear(_VAE_HIDDEN, LATENT)
+        self.decoder = nn.Sequential(nn.Linear(LATENT, _VAE_HIDDEN), nn.ReLU(), nn.Linear(_VAE_HIDDEN, EMBEDDING))
+
+    def forward(self, profiles: Tensor) -> Tensor:
+        """Posterior means, shape (pool, 128), of profiles of shape (pool, 384)."""
+        return self.mu(self.encoder(profiles))
+
+    def loss(self, profiles: Tensor, noise: Tensor, kl: VaeKL) -> Tensor:
+        """Mean squared reconstruction error plus KL divergence from N(0, I), the mean over the pool.
+
+        The error is a mean over the 384 entries of a profile, the divergence a sum over the 128 latent dimensions
+        (Kingma and Welling) or, with ``mean``, their mean (D-GMR-12).
+
+        Args:
+            profiles: Shape (pool, 384).
+            noise: Standard normal draws of the reparameterised sample, shape (pool, 128).
+            kl: Reduction of the divergence over the latent dimensions.
+        """
+        hidden = self.encoder(profiles)
+        mu, logvar = self.mu(hidden), self.logvar(hidden)
+        rebuilt = self.decoder(mu + torch.exp(0.5 * logvar) * noise)
+        divergence = 0.5 * (mu**2 + logvar.exp() - 1 - logvar)
+        over_dimensions = divergence.sum(dim=1) if kl == "sum" else divergence.mean(dim=1)
+        return F.mse_loss(rebuilt, profiles) + over_dimensions.mean()
+
+
+class Linear(Protocol):
+    """A way to compute x Wᵀ + b for x of shape (rows, k, in)."""
+
+    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor, /) -> Tensor:
+        """Shape (rows, k, out)."""
+
+
+def by_row(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Every row in a matrix product of its own, which has the same shape whatever the number of rows.
+
+    A product of all rows at once rounds by their number: which kernel computes a row, and how it splits a sum, follow
+    from the size of the whole. Here a row has the same bytes in any company. A few rows
+    cost no more than they would together; many cost nearly twice as much.
+    """
+    rows, k, _ = x.shape
+    return torch.baddbmm(bias.expand(rows, k, -1), x, weight.T.expand(rows, -1, -1))
+
+
+class StateEncoder(nn.Module):
+    """Tokens of the stored records, a transformer over them, and an attention from the question to the result.
+
+    Args:
+        max_depth: Most records a memory can hold, the size of the table of positions.
+    """
+
+    def __init__(self, max_depth: int) -> None:
+        super().__init__()
+        self.W_q = nn.Linear(EMBEDDING, LATENT, bias=False)
+        self.W_g = nn.Linear(EMBEDDING, LATENT, bias=False)
+        self.position = nn.Parameter(nn.init.normal_(torch.empty(max_depth, LATENT), std=0.02))
+        self.layers = nn.ModuleList(_layer() for _ in range(_LAYERS))
+        self.attention = nn.MultiheadAttention(LATENT, _HEADS, batch_first=True)
+        self.h_empty = nn.Parameter(torch.zeros(LATENT))
+
+    def token(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
+        """Token u_j of a record, without its position: shape (..., 128).
+
+        Args:
+            role: Latent of its role, shape (..., 128).
+            backbone: Latent of its backbone, shape (..., 128).
+            response: Embedding of its response, shape (..., 384).
+        """
+        return role + backbone + torch.sigmoid(self.W_g(response))
+
+    def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
+        """Contexts c_t, shape (rows, 256).
+
+        Args:
+            q_hat: Projected questions W_q q, shape (rows, 128).
+            tokens: Tokens of the records in memory order, shape (rows, k, 128); k may be 0.
+            stored: Which of them each row holds, a prefix of each row, boolean, shape (rows, k).
+        """
+        some = stored.any(dim=1)
+        history = self.h_empty.expand(len(q_hat), LATENT)
+        if some.any():
+            # Rows without a record stay out: a softmax over nothing is NaN, in the gradient also where it is masked.
+            history = history.index_put((some,), self.history(q_hat[some], tokens[some], stored[some], F.linear))
+        return torch.cat([q_hat, history], dim=1)
+
+    def history(self, q_hat: Tensor, tokens: Tensor, stored: Tensor, linear: Linear) -> Tensor:
+        """The half of the contexts that reads the memory, shape (rows, 128), for rows with one record or more."""
+        x = tokens + self.position[: tokens.shape[1]]
+        for layer in cast(Iterable[nn.TransformerEncoderLayer], self.layers):
+            its = layer.self_attn
+            query, key, value = _heads(linear(layer.norm1(x), its.in_proj_weight, its.in_proj_bias), 3)
+            x = x + _attended(its, query, key, value, stored, linear)
+            hidden = F.relu(linear(layer.norm2(x), layer.linear1.weight, layer.linear1.bias))
+            x = x + linear(hidden, layer.linear2.weight, layer.linear2.bias)
+        weight, bias = self.attention.in_proj_weight, self.attention.in_proj_bias
+        (query,) = _heads(linear(q_hat.unsqueeze(1), weight[:LATENT], bias[:LATENT]), 1)
+        key, value = _heads(linear(x, weight[LATENT:], bias[LATENT:]), 2)
+        return _attended(self.attention, query, key, value, stored, linear).squeeze(1)
+
+
+def _layer() -> nn.TransformerEncoderLayer:
+    """One layer's parameters; its own pass spends as long on preparing its products as on making them."""
+    return nn.TransformerEncoderLayer(
+        LATENT, _HEADS, dim_feedforward=_FEED_FORWARD, dropout=0.0, batch_first=True, norm_first=True
+    )
+
+
+def _heads(x: Tensor, parts: int) -> tuple[Tensor, ...]:
+    """Splits (rows, k, parts · 128) into its parts by head, shape (rows, heads, k, 32) each."""
+    return x.unflatten(2, (parts, _HEADS, -1)).permute(2, 0, 3, 1, 4).unbind()
+
+
+def _attended(
+    of: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tensor, stored: Tensor, linear: Linear
+) -> Tensor:
+    """Attention of n queries to the stored records, all by head: shape (rows, n, 128)."""
+    seen = F.scaled_dot_product_attention(query, key, value, attn_mask=stored[:, None, None, :])
+    return linear(seen.transpose(1, 2).flatten(2), of.out_proj.weight, of.out_proj.bias)
+
+
+class PoolSoftmax(nn.Module):
+    """A softmax over a pool of latents, by their match with a query.
+
+    Attributes:
+        scale: The learned factor of the cosine; ``None`` for the scaled dot product.
+    """
+
+    def __init__(self, score: Score) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(_INITIAL_SCALE)) if score == "cosine" else None
+
+    def forward(self, query: Tensor, pool: Tensor) -> Tensor:
+        """Log-probabilities, shape (rows, pool), for queries (rows, 128) and latents (pool, 128)."""
+        if self.scale is None:
+            logits = query @ pool.T / math.sqrt(LATENT)
+        else:
+            logits = self.scale * (F.normalize(query, dim=1) @ F.normalize(pool, dim=1).T)
+        return F.log_softmax(logits, dim=1)
+
+
+class RoleAllocator(nn.Module):
+    """The policy π_r over roles."""
+
+    def __init__(self, score: Score) -> None:
+        super().__init__()
+        self.W_r = nn.Linear(CONTEXT, LATENT, bias=False)
+        self.softmax = PoolSoftmax(score)
+
+    def forward(self, context: Tensor, roles: Tensor) -> Tensor:
+        """Log-probabilities, shape (rows, R), for contexts (rows, 256) and the latents of all roles (R, 128)."""
+        return self.softmax(self.W_r(context), roles)
+
+
+class LLMRouter(nn.Module):
+    """The policy π_m over backbones, given the role."""
+
+    def __init__(self, score: Score) -> None:
+        super().__init__()
+        self.g = nn.Linear(CONTEXT + LATENT, LATENT)
+        self.softmax = PoolSoftmax(score)
+
+    def forward(self, context: Tensor, role: Tensor, backbones: Tensor) -> Tensor:
+        """Log-probabilities, shape (rows, M).
+
+        Args:
+            context: Shape (rows, 256).
+            role: Latent of the role of each row, shape (rows, 128).
+            backbones: Latents of all backbones, shape (M, 128).
+        """
+        return self.softmax(self.g(torch.cat([context, role], dim=1)), backbones)
+
+
+class RetrievalGate(nn.Module):
+    """Whether the agent of this step sees a record: a Bernoulli draw for each, by a scaled cosine.
+
+    Attributes:
+        s: Learned scale of the cosine.
+        b: Learned offset.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.W_p = nn.Linear(EMBEDDING + 2 * LATENT, LATENT, bias=False)
+        self.W_v = nn.Linear(3 * LATENT, LATENT, bias=False)
+        self.W_y = nn.Linear(EMBEDDING, LATENT, bias=False)
+        self.s = nn.Parameter(torch.tensor(_INITIAL_SHARPNESS))
+        self.b = nn.Parameter(torch.tensor(0.0))
+
+    def record(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
+        """Directions v_j / |v_j| of records, shape (..., 128); they never change, so one pass a record is enough.
+
+        Args:
+            role: Latents of their roles, shape (..., 128).
+            backbone: Latents of their backbones, shape (..., 128).
+            response: Embeddings of their responses, shape (..., 384).
+        """
+        return F.normalize(self.W_v(torch.cat([role, backbone, self.W_y(response)], dim=-1)), dim=-1)
+
+    def forward(self, question: Tensor, role: Tensor, backbone: Tensor, records: Tensor) -> Tensor:
+        """Logits l_tj, shape (rows, k).
+
+        Args:
+            question: Embeddings of the questions, shape (rows, 384).
+            role: Latents of the acting roles, shape (rows, 128).
+            backbone: Latents of the acting backbones, shape (rows, 128).
+            records: Directions of the records before the step, shape (rows, k, 128); k may be 0.
+        """
+        query = F.normalize(self.W_p(torch.cat([question, role, backbone], dim=1)), dim=1)
+        return self.s * _cosines(query, records) + self.b
+
+
+class WriteGate(nn.Module):
+    """Whether a response is stored: relevance to the context against likeness to what is stored.
+
+    Attributes:
+        a: Logit of the weight λ of relevance.
+        beta: Sharpness β before softplus, which keeps it positive.
+        theta: Threshold θ.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.P_y = nn.Linear(EMBEDDING, LATENT, bias=False)
+        self.P_c = nn.Linear(CONTEXT, LATENT, bias=False)
+        self.a = nn.Parameter(torch.tensor(0.0))
+        self.beta = nn.Parameter(torch.tensor(math.log(math.expm1(_INITIAL_SHARPNESS)), dtype=torch.float64))
+        self.theta = nn.Parameter(torch.tensor(0.0))
+
+    def direction(self, response: Tensor) -> Tensor:
+        """Directions of P_y y, shape (..., 128), for responses of shape (..., 384)."""
+        return F.normalize(self.P_y(response), dim=-1)
+
+    def forward(self, context: Tensor, response: Tensor, records: Tensor, stored: Tensor) -> Tensor:
+        """Logits β(ω_t − θ), shape (rows,).
+
+        Args:
+            context: Contexts *before* the step, shape (rows, 256).
+            response: Directions of the responses of the step, shape (rows, 128).
+            records: Directions of the responses of the records, shape (rows, k, 128); k may be 0.
+            stored: Which of them each row holds, boolean, shape (rows, k).
+        """
+        relevance = (response * F.normalize(self.P_c(context), dim=1)).sum(dim=1)
+        weight = torch.sigmoid(self.a)
+        omega = weight * relevance - (1 - weight) * _closest(response, records, stored)
+        return F.softplus(self.beta) * (omega - self.theta)
+
+
+def _closest(response: Tensor, records: Tensor, stored: Tensor) -> Tensor:
+    """Largest cosine to a stored record, shape (rows,); 0 where nothing is stored, so that the term is absent."""
+    if records.shape[1] == 0:
+        return torch.zeros_like(response[:, 0])
+    closest = _cosines(response, records).masked_fill(~stored, -torch.inf).amax(dim=1)
+    return torch.where(stored.any(dim=1), closest, 0.0)
+
+
+def _cosines(queries: Tensor, records: Tensor) -> Tensor:
+    return (records @ queries.unsqueeze(2)).squeeze(2)
+
+
+class Halting(nn.Module):
+    """A GRU over pooled memories and the logit of halting read from its state, which is zero before the first step.
+
+    Args:
+        bias: Initial bias of the logit, which sets the depth before training.
+    """
+
+    def __init__(self, bias: float) -> None:
+        super().__init__()
+        self.gru = nn.GRUCell(LATENT, LATENT)
+        output = nn.Linear(_HALTING_HIDDEN, 1)
+        nn.init.constant_(output.bias, bias)
+        self.mlp = nn.Sequential(nn.Linear(LATENT, _HALTING_HIDDEN), nn.ReLU(), output)
+
+    def advance(self, pooled: Tensor, state: Tensor) -> Tensor:
+        """The halting states after a step, shape (rows, 128), from the pooled memory S_t and the states before."""
+        return self.gru(pooled, state)
+
+    def forward(self, state: Tensor) -> Tensor:
+        """Logits of halting, shape (rows,), for halting states of shape (rows, 128)."""
+        return self.mlp(state).squeeze(1)
+
+
+def pool(tokens: Tensor, stored: Tensor) -> Tensor:
+    """Mean of the tokens that each row holds, shape (rows, 128); zero where it holds none.
+
+    Args:
+        tokens: Tokens without positions, shape (rows, k, 128); k may be 0.
+        stored: Which of them each row holds, boolean, shape (rows, k).
+    """
+    total = torch.where(stored.unsqueeze(2), tokens, 0.0).sum(dim=1)
+    return total / stored.sum(dim=1, keepdim=True).clamp(min=1)

@@ -1,0 +1,170 @@
+"""One optimiser step: utility, group-relative advantage, loss, and the training log (paper, Optimization)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gmr.config import Config, Pool
+from gmr.padded import Evaluation, evaluate
+from gmr.rollout import Trace
+from gmr.router import Router
+from harness.results import Answered
+from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seed_of, seeded
+
+Array = NDArray[np.float64]
+
+
+def utility(answered: Answered, config: Config) -> float:
+    """U = R - λ_c · Cost(τ), with R in {0, 1} and the cost in the paper's unit."""
+    trajectory = answered.trajectory
+    cost = trajectory.cost_total if config.reward_cost == "all" else trajectory.cost_steps
+    return float(answered.verdict.correct) - config.lambda_c * cost
+
+
+def advantages(utilities: Array) -> Array:
+    """Utilities less the mean of their group; not divided by its standard deviation.
+
+    Args:
+        utilities: Shape (questions, G).
+
+    Returns:
+        Same shape; every row sums to zero, and is exactly zero where its utilities are equal.
+    """
+    centred: Array = utilities - utilities.mean(axis=1, keepdims=True)
+    # The mean of equal numbers need not be that number in floating point; nothing may be learned from its rounding.
+    equal = np.all(utilities == utilities[:, :1], axis=1, keepdims=True)
+    return np.where(equal, 0.0, centred)
+
+
+def loss(evaluation: Evaluation, advantage: Array, vae: torch.Tensor, config: Config) -> torch.Tensor:
+    """ℒ = -mean(log π · A) + α · L_VAE - c_H · H̄, the mean over all B · G trajectories.
+
+    Args:
+        evaluation: Log-probabilities and entropies of the trajectories, with gradient.
+        advantage: Shape (trajectories,), a constant.
+        vae: Loss of the two autoencoders.
+        config: Gives α and c_H.
+    """
+    policy = -(evaluation.log_prob * torch.from_numpy(advantage)).mean()
+    return policy + config.vae_weight * vae - config.entropy_weight * evaluation.mean_entropy
+
+
+def of_rewards(utilities: Array, rewards: Array, advantages: Array) -> dict[str, float]:
+    """Mean utility, and how many groups had nothing to tell apart.
+
+    Args:
+        utilities: Shape (questions, G).
+        rewards: 0 or 1, same shape.
+        advantages: Same shape.
+    """
+    return {
+        "utility": float(utilities.mean()),
+        "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),
+        "zero_advantage_groups": float(np.mean(np.all(advantages == 0, axis=1))),
+    }
+
+
+def of_traces(traces: Sequence[Trace]) -> dict[str, float]:
+    """Depth, and what became of responses and records.
+
+    ``retrieved`` is Σ retrieved / Σ available over all steps; it is absent where nothing was ever available.
+    """
+    steps = [step for trace in traces for step in trace.steps]
+    offered = [seen for step in steps for seen in step.retrieved]
+    measures = {
+        "steps": float(len(steps)),
+        "write_rate": float(np.mean([step.written for step in steps])),
+        "empty_memory": float(np.mean([not any(step.written for step in trace.steps) for trace in traces])),
+    }
+    return {**measures, "retrieved": float(np.mean(offered))} if offered else measures
+
+
+def of_policy(evaluation: Evaluation) -> dict[str, float]:
+    """Mean entropy of every enabled module, in nats, and how sure the two choices are."""
+    entropies = {
+        f"entropy_{name}": total.item() / count for name, (total, count) in evaluation.entropies.items() if count
+    }
+    return {**entropies, **{f"max_probability_{name}": value for name, value in evaluation.top.items()}}
+
+
+def new_router(config: Config, roles: NDArray[np.floating], backbones: NDArray[np.floating], seed: int) -> Router:
+    """A router as initialised, a function of the training seed alone.
+
+    Args:
+        config: Which modules exist.
+        roles: Embeddings of the role profiles, shape (R, 384).
+        backbones: Embeddings of the backbone profiles, shape (M, 384).
+        seed: Training seed.
+    """
+    return seeded(lambda: Router(config, roles, backbones), "initial weights", seed)
+
+
+def vae_noise(router: Router, seed: int, update: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The standard normal draws of one update for both autoencoders: shapes (R, 128) and (M, 128)."""
+    generator = torch.Generator().manual_seed(seed_of("vae", seed, update))
+    shapes = [latents.shape for latents in router.latents()]
+    roles, backbones = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    return roles, backbones
+
+
+def restored(checkpoint: Checkpoint, config: Config, pool: Pool) -> Learning[Router]:
+    """A router as a checkpoint left it, ready to decide or to go on learning.
+
+    Raises:
+        UserError: The checkpoint was trained for another configuration, other roles or other backbones.
+    """
+    refuse_other_choices(checkpoint.facts, pool.to_facts())
+    tensors = network_of(checkpoint.tensors)
+    router = Router(config, tensors["role_profiles"], tensors["backbone_profiles"])  # type: ignore[arg-type]
+    learning = Learning(router, config.lr)
+    learning.restore(checkpoint.tensors)
+    return learning
+
+
+def learn(
+    learning: Learning[Router],
+    answered: Sequence[Answered],
+    traces: Sequence[Trace],
+    config: Config,
+    noise: tuple[int, int],
+) -> dict[str, float]:
+    """Take one step of the optimiser.
+
+    Args:
+        learning: The router that sampled the traces, unchanged since; it is changed here.
+        answered: The graded trajectories, those of one question together.
+        traces: Their decisions, in the same order.
+        config: Group size and weights.
+        noise: Training seed and number of the update, which fix the draws of the autoencoders.
+
+    Returns:
+        What the training log holds of the update.
+
+    Raises:
+        RuntimeError: The log-probabilities computed again differ from those sampled.
+    """
+    utilities = _grouped([utility(one, config) for one in answered], config)
+    rewards = _grouped([float(one.verdict.correct) for one in answered], config)
+    advantage = advantages(utilities)
+    evaluation = evaluate(learning.network, traces)
+    sampled = [sum(step.log_prob for step in trace.steps) for trace in traces]
+    check_on_policy(evaluation.log_prob.detach().numpy(), sampled)
+    vae = learning.network.vae_loss(*vae_noise(learning.network, *noise))
+    total = loss(evaluation, advantage.ravel(), vae, config)
+    learning.step(total)
+    return {
+        **of_rewards(utilities, rewards, advantage),
+        **of_traces(traces),
+        **of_policy(evaluation),
+        "loss": total.item(),
+        "vae_loss": vae.item(),
+    }
+
+
+def _grouped(values: Sequence[float], config: Config) -> Array:
+    return np.array(values, dtype=np.float64).reshape(-1, config.group)

@@ -1,0 +1,291 @@
+"""Each network against its equation, written out a second time."""
+
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.distributions import Independent, Normal, kl_divergence
+
+from gmr.networks import Halting, PoolSoftmax, ProfileVAE, RetrievalGate, StateEncoder, WriteGate, pool
+from tests.gmr.made import router, units
+from tests.gmr.reference import Record, Reference, relu
+
+
+def test_the_policies_use_the_mean_of_the_posterior() -> None:
+    made = router()
+    reference = Reference(made)
+    roles, backbones = made.latents()
+    assert roles.detach().numpy() == pytest.approx(np.stack([reference.latent("role", i) for i in range(7)]))
+    assert backbones.detach().numpy() == pytest.approx(np.stack([reference.latent("backbone", i) for i in range(5)]))
+
+
+@pytest.mark.parametrize("kl", ["sum", "mean"])
+def test_the_loss_is_reconstruction_plus_divergence_from_the_prior(kl: str) -> None:
+    made = router(vae_kl=kl)
+    reference = Reference(made)
+    rng = np.random.default_rng(1)
+    noise = {"role": rng.normal(size=(7, 128)), "backbone": rng.normal(size=(5, 128))}
+    expected = 0.0
+    for kind, draws in noise.items():
+        profiles = reference.weights[f"{kind}_profiles"]
+        errors, divergences = [], []
+        for profile, draw in zip(profiles, draws, strict=True):
+            hidden = relu(reference.linear(f"{kind}_vae.encoder.0", profile))
+            mu, logvar = (reference.linear(f"{kind}_vae.{head}", hidden) for head in ("mu", "logvar"))
+            sample = mu + np.sqrt(np.exp(logvar)) * draw
+            rebuilt = reference.linear(f"{kind}_vae.decoder.2", relu(reference.linear(f"{kind}_vae.decoder.0", sample)))
+            errors.append((rebuilt - profile) ** 2)
+            posterior = Independent(Normal(torch.from_numpy(mu), torch.from_numpy(np.exp(logvar / 2))), 1)
+            prior = Independent(Normal(torch.zeros(128).double(), torch.ones(128).double()), 1)
+            divergences.append(kl_divergence(posterior, prior).item() / (1 if kl == "sum" else 128))
+        expected += np.mean(errors) + np.mean(divergences)
+    loss = made.vae_loss(torch.from_numpy(noise["role"]), torch.from_numpy(noise["backbone"]))
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_posterior_equal_to_the_prior_has_no_divergence() -> None:
+    vae = ProfileVAE().double()
+    with torch.no_grad():
+        for parameter in (*vae.mu.parameters(), *vae.logvar.parameters(), *vae.decoder.parameters()):
+            parameter.zero_()
+    profiles = torch.from_numpy(units(np.random.default_rng(0), 4).astype(np.float64))
+    assert vae.loss(profiles, torch.ones(4, 128).double(), "sum").item() == pytest.approx(1 / 384, rel=1e-6)
+
+
+def test_the_loss_trains_every_parameter_of_both_autoencoders() -> None:
+    made = router()
+    made.vae_loss(torch.ones(7, 128).double(), torch.ones(5, 128).double()).backward()
+    learning = {name for name, parameter in made.named_parameters() if parameter.grad is not None}
+    assert learning == {name for name, _ in made.named_parameters() if "_vae." in name}
+    assert all(made.get_parameter(name).grad.abs().sum() > 0 for name in learning)
+
+
+def memories(rows: int, records: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Projected questions, tokens, and memories of 0, 1, 2 ... records."""
+    draw = torch.Generator().manual_seed(seed)
+    q_hat = torch.randn(rows, 128, generator=draw, dtype=torch.float64)
+    tokens = torch.randn(rows, records, 128, generator=draw, dtype=torch.float64)
+    return q_hat, tokens, torch.arange(records) < torch.arange(rows)[:, None] % (records + 1)
+
+
+@pytest.mark.parametrize("records", range(6))
+def test_tokens_and_context_against_plain_numpy(records: int) -> None:
+    made = router()
+    reference, encoder = Reference(made), made.encoder
+    question, *responses = units(np.random.default_rng(records), 1 + records).astype(np.float64)
+    memory = [Record(rank % 3, (rank + 1) % 5, response) for rank, response in enumerate(responses)]
+    roles, backbones = made.latents()
+    rows = [encoder.token(roles[e.role], backbones[e.backbone], torch.from_numpy(e.response)) for e in memory]
+    tokens = torch.stack(rows)[None] if rows else torch.zeros(1, 0, 128).double()
+    assert tokens[0].detach().numpy() == pytest.approx(np.array([reference.token(e) for e in memory]).reshape(-1, 128))
+    q_hat = encoder.W_q(torch.from_numpy(question))[None]
+    context = encoder(q_hat, tokens, torch.ones(1, records, dtype=torch.bool))
+    assert context[0].detach().numpy() == pytest.approx(reference.context(question, memory), abs=1e-12)
+
+
+def test_a_batch_is_its_rows_and_what_pads_them_does_not_matter() -> None:
+    encoder = router().encoder
+    q_hat, tokens, stored = memories(9, 4)
+    padded = encoder(q_hat, torch.where(stored[:, :, None], tokens, 1e3), stored)
+    for row, records in enumerate(stored.sum(dim=1).tolist()):
+        alone = encoder(q_hat[row, None], tokens[row, None, :records], stored[row, None, :records])
+        assert torch.allclose(padded[row], alone[0], rtol=0, atol=1e-12)
+
+
+def test_a_question_without_records_gets_the_learned_vector_and_clean_gradients() -> None:
+    encoder = router().encoder
+    q_hat, tokens, stored = memories(10, 4)
+    q_hat.requires_grad_()
+    tokens.requires_grad_()
+    context = encoder(q_hat, tokens, stored)
+    assert torch.equal(context[0], torch.cat([q_hat[0], encoder.h_empty]))
+    (context**2).sum().backward()
+    used = {name: parameter for name, parameter in encoder.named_parameters() if name[:2] != "W_"}
+    assert all(parameter.grad.isfinite().all() and parameter.grad.any() for parameter in used.values())
+    assert q_hat.grad.isfinite().all()
+    assert torch.equal(tokens.grad.any(dim=2), stored)
+
+
+def test_only_empty_memories_train_nothing_but_the_empty_vector() -> None:
+    encoder = router().encoder
+    q_hat, tokens, stored = memories(3, 4)
+    encoder(q_hat, tokens, torch.zeros_like(stored)).sum().backward()
+    learning = {name for name, parameter in encoder.named_parameters() if parameter.grad is not None}
+    assert learning == {"h_empty"}
+    assert encoder.h_empty.grad.tolist() == [3.0] * 128
+
+
+def test_the_order_of_records_counts() -> None:
+    encoder = router().encoder
+    q_hat, tokens, stored = memories(5, 4)
+    turned = encoder(q_hat[4:], tokens[4:].flip(1), stored[4:])
+    assert not torch.allclose(turned, encoder(q_hat[4:], tokens[4:], stored[4:]), atol=1e-6)
+    with torch.no_grad():
+        encoder.position.zero_()
+    turned = encoder(q_hat[4:], tokens[4:].flip(1), stored[4:])
+    assert torch.allclose(turned, encoder(q_hat[4:], tokens[4:], stored[4:]), atol=1e-12)
+
+
+def test_evaluation_mode_gives_the_bytes_of_training_mode() -> None:
+    made = router()
+    arguments = memories(10, 4)
+    trained = made.encoder(*arguments)
+    made.eval()
+    with torch.no_grad():
+        assert torch.equal(made.encoder(*arguments), trained)
+
+
+def test_starts_with_small_positions_no_empty_vector_and_two_different_layers() -> None:
+    torch.manual_seed(0)
+    encoder = StateEncoder(max_depth=10)
+    assert encoder.position.shape == (10, 128)
+    assert encoder.position.std().item() == pytest.approx(0.02, rel=0.1)
+    assert not encoder.h_empty.any()
+    assert not torch.equal(encoder.layers[0].linear1.weight, encoder.layers[1].linear1.weight)
+    assert all(layer.norm_first and layer.dropout.p == 0 and layer.self_attn.dropout == 0 for layer in encoder.layers)
+
+
+SCORES: tuple[Literal["dot"], Literal["cosine"]] = ("dot", "cosine")
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_roles_and_backbones_against_plain_numpy(score: str) -> None:
+    made = router(score=score)
+    reference, (roles, backbones) = Reference(made), made.latents()
+    contexts = np.random.default_rng(0).normal(size=(4, 256))
+    rows = torch.from_numpy(contexts)
+    assert made.role_allocator is not None
+    assert made.llm_router is not None
+    by_role = made.role_allocator(rows, roles).exp().detach().numpy()
+    assert by_role == pytest.approx(np.stack([reference.roles(context) for context in contexts]), abs=1e-12)
+    acting = [3, 0, 6, 3]
+    by_backbone = made.llm_router(rows, roles[acting], backbones).exp().detach().numpy()
+    expected = [reference.backbones(context, role) for context, role in zip(contexts, acting, strict=True)]
+    assert by_backbone == pytest.approx(np.stack(expected), abs=1e-12)
+
+
+def test_the_learned_scale_starts_at_five_and_bounds_the_cosine() -> None:
+    query, pool = torch.eye(128)[:1] * 1000, torch.eye(128)[:3]
+    softmax = PoolSoftmax("cosine")
+    odds = (softmax(query, pool)[0, 0] - softmax(query, pool)[0, 1]).item()
+    assert odds == pytest.approx(5.0, rel=1e-6)
+    assert PoolSoftmax("dot").scale is None
+    assert PoolSoftmax("dot")(query, pool)[0, 0].item() == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_saturated_choice_keeps_finite_log_probabilities_and_gradients(score: Literal["dot", "cosine"]) -> None:
+    softmax, pool = PoolSoftmax(score).double(), torch.eye(128).double()[:4]
+    query = (1e6 * torch.ones(1, 128).double() * torch.tensor([1.0] + 127 * [-1.0])).requires_grad_()
+    log_probs = softmax(query, pool)
+    log_probs[0, 3].backward()
+    assert log_probs.isfinite().all()
+    assert query.grad is not None
+    assert query.grad.isfinite().all()
+
+
+def vectors(rows: int, seed: int = 0) -> np.ndarray:
+    return units(np.random.default_rng(seed), rows).astype(np.float64)
+
+
+def test_retrieval_against_plain_numpy() -> None:
+    made = router()
+    gate, reference, (roles, backbones) = made.retrieval_gate, Reference(made), made.latents()
+    assert gate is not None
+    questions, responses = torch.from_numpy(vectors(2)), torch.from_numpy(vectors(3, seed=1))
+    records = gate.record(roles[[4, 0, 4]], backbones[[1, 2, 3]], responses)
+    logits = gate(questions, roles[[2, 6]], backbones[[4, 0]], records.expand(2, 3, 128))
+    memory = [Record(r, m, y.numpy()) for r, m, y in zip((4, 0, 4), (1, 2, 3), responses, strict=True)]
+    expected = [
+        [reference.retrieval(question.numpy(), role, backbone, record) for record in memory]
+        for question, role, backbone in zip(questions, (2, 6), (4, 0), strict=True)
+    ]
+    assert torch.sigmoid(logits).detach().numpy() == pytest.approx(np.array(expected), abs=1e-12)
+
+
+def test_retrieval_starts_as_five_times_the_cosine_and_without_records_draws_nothing() -> None:
+    gate = RetrievalGate().double()
+    assert (gate.s.item(), gate.b.item()) == (5.0, 0.0)
+    question, latent = torch.from_numpy(vectors(2)), torch.zeros(2, 128).double()
+    assert gate(question, latent, latent, torch.zeros(2, 0, 128).double()).shape == (2, 0)
+    along = torch.nn.functional.normalize(gate.W_p(torch.cat([question, latent, latent], dim=1)), dim=1)
+    logits = gate(question, latent, latent, torch.stack([along, -along], dim=1))
+    assert logits.detach().numpy() == pytest.approx(np.array([[5.0, -5.0]] * 2))
+
+
+@pytest.mark.parametrize("records", [0, 1, 3])
+def test_write_against_plain_numpy(records: int) -> None:
+    made = router()
+    gate, reference = made.write_gate, Reference(made)
+    assert gate is not None
+    context = np.random.default_rng(7).normal(size=256)
+    response, *stored = vectors(1 + records, seed=records)
+    directions = gate.direction(torch.from_numpy(np.array(stored).reshape(1, records, 384)))
+    full = torch.ones(1, records, dtype=torch.bool)
+    logit = gate(torch.from_numpy(context)[None], gate.direction(torch.from_numpy(response)[None]), directions, full)
+    expected = reference.write(context, response, [Record(0, 0, y) for y in stored])
+    assert torch.sigmoid(logit).item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_rows_with_and_without_records_go_together_and_padding_counts_for_nothing() -> None:
+    gate = router().write_gate
+    assert gate is not None
+    context = torch.randn(3, 256, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    response = gate.direction(torch.from_numpy(vectors(3)))
+    # The padding is the response itself: the likest record there could be.
+    records = torch.stack([gate.direction(torch.from_numpy(vectors(3, seed=1))), response], dim=1)
+    stored = torch.tensor([[False, False], [True, False], [True, True]])
+    logits = gate(context, response, records, stored)
+    for row, count in enumerate((0, 1, 2)):
+        one = slice(row, row + 1)
+        alone = gate(context[one], response[one], records[one, :count], stored[one, :count])
+        assert logits[row].item() == pytest.approx(alone.item(), abs=1e-13)
+    logits.sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in gate.parameters())
+
+
+def test_write_starts_undecided_and_a_copy_is_less_welcome_than_news() -> None:
+    gate = WriteGate().double()
+    assert torch.nn.functional.softplus(gate.beta).item() == pytest.approx(5.0, rel=1e-12)
+    assert (torch.sigmoid(gate.a).item(), gate.theta.item()) == (0.5, 0.0)
+    response = gate.direction(torch.from_numpy(vectors(1)))
+    context, stored = torch.ones(1, 256).double(), torch.ones(1, 1, dtype=torch.bool)
+    first = gate(context, response, response[None, :, :][:, :0], stored[:, :0])
+    copy, opposite = (gate(context, response, sign * response[None], stored) for sign in (1, -1))
+    assert (first - copy).item() == pytest.approx(2.5)
+    assert (opposite - first).item() == pytest.approx(2.5)
+    # A first record has no novelty: its weight stays λ, and it can be refused.
+    relevance = torch.nn.functional.normalize(gate.P_c(context)) @ response.T
+    assert first.item() == pytest.approx(2.5 * relevance.item())
+
+
+def test_state_and_probability_against_plain_numpy() -> None:
+    made = router()
+    halting, reference = made.halting, Reference(made)
+    assert halting is not None
+    state, expected = torch.zeros(1, 128).double(), np.zeros(128)
+    for pooled in np.random.default_rng(0).normal(size=(4, 128)):
+        state, expected = halting.advance(torch.from_numpy(pooled)[None], state), reference.gru(pooled, expected)
+        assert state[0].detach().numpy() == pytest.approx(expected, abs=1e-12)
+        assert torch.sigmoid(halting(state)).item() == pytest.approx(reference.halt(expected), abs=1e-12)
+
+
+def test_the_pool_is_the_mean_of_what_is_stored_and_zero_of_nothing() -> None:
+    tokens = torch.arange(12.0).double().reshape(2, 3, 2).requires_grad_()
+    stored = torch.tensor([[True, True, False], [False, False, False]])
+    pooled = pool(tokens, stored)
+    assert pooled.tolist() == [[1.0, 2.0], [0.0, 0.0]]
+    assert pool(tokens[:, :0], stored[:, :0]).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    pooled.sum().backward()
+    assert tokens.grad is not None
+    assert tokens.grad[:, :, 0].tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
+
+
+def test_the_initial_bias_sets_the_probability_of_a_router_that_knows_nothing() -> None:
+    torch.manual_seed(0)
+    halting = Halting(-1.1)
+    probabilities = torch.sigmoid(halting(torch.zeros(1, 128)))
+    assert halting.mlp[2].bias.item() == pytest.approx(-1.1)
+    assert probabilities.item() == pytest.approx(0.25, abs=0.03)
