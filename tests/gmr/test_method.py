@@ -137,9 +137,7 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     assert share(untrained, LARGE) > 0.3
     assert share(made, LARGE) < 0.1
-    answered = await evaluate(
-        made, ITEMS, runtime(client, seed), Progress("toy", len(ITEMS)), in_flight=4
-    )
+    answered = await evaluate(made, ITEMS, runtime(client, seed), Progress("toy", len(ITEMS)), in_flight=4)
     assert sum(one.verdict.correct for one in answered) >= len(ITEMS) - 1
 
 
