@@ -305,6 +305,12 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     return found.assign(total_scaled=found["cost_per_query"] * found["published_questions"])
 
 
+def unpublished(results: Results) -> pd.DataFrame:
+    """What was measured with its costs, of a sweep of which the paper prints no number."""
+    blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
+    return with_costs(results.beside(pd.DataFrame(blank, index=results.measured.index)), results)
+
+
 def cost_per_query(cells: Iterable[Cell]) -> Estimate:
     """Mean cost of a test question, with the interval of a bootstrap over questions, and over several seeds."""
     return estimates([{"cost": mean_of(cell.items["cost"])} for cell in cells])["cost"]

@@ -25,10 +25,12 @@ SCHEMA = 1
 #: The log that learning leaves in the folder of a cell.
 TRAINING = "training.parquet"
 _FILES = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
-_COLUMNS = (
-    *("item_id", "correct", "status", "detail", "answer", "text", "math_verify", "calls", "depth"),
-    *("prompt_tokens", "completion_tokens", "cost_total", "cost_steps"),
-)
+_COLUMNS: Mapping[str, str] = {
+    **dict.fromkeys(("item_id", "status", "detail", "answer", "text"), "string"),
+    **dict.fromkeys(("correct", "math_verify"), "bool"),
+    **dict.fromkeys(("calls", "depth", "prompt_tokens", "completion_tokens"), "int64"),
+    **dict.fromkeys(("cost_total", "cost_steps"), "float64"),
+}
 _NULLABLE = ("answer", "text", "math_verify")
 # Nothing was found out about the answer: a server or the sandbox failed.
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
@@ -173,17 +175,20 @@ def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
     return cells
 
 
-def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Some columns of a table of a cell.
+def read_table(path: Path, columns: Sequence[str], types: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Some columns of a table of a cell, of certain types of Arrow where they are given.
 
     Raises:
         UserError: The file is missing or damaged, or lacks a column.
     """
-    import pandas as pd
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
-        return pd.read_parquet(path, columns=list(columns))[list(columns)]
+        table = pq.read_table(path, columns=list(columns))
+        if types is not None:
+            table = table.cast(pa.schema([(name, pa.type_for_alias(types[name])) for name in table.column_names]))
+        return table.to_pandas()[list(columns)]
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(
@@ -197,7 +202,7 @@ def _read_run(path: Path) -> Run:
     except orjson.JSONDecodeError as error:
         raise UserError(f"{path}: not JSON ({error}); expected a finished cell; run it again") from error
     version = document.get("schema") if isinstance(document, dict) else None
-    if version != SCHEMA:
+    if version != SCHEMA or version is True:
         raise UserError(
             f"{path}: result schema {version!r}, expected {SCHEMA}; "
             "make the cell again with this version of the suite, or use the version that made it"
@@ -210,7 +215,7 @@ def _read_run(path: Path) -> Run:
 
 
 def _read_items(path: Path) -> pd.DataFrame:
-    items = read_table(path, _COLUMNS).sort_values("item_id", ignore_index=True)
+    items = read_table(path, tuple(_COLUMNS), _COLUMNS).sort_values("item_id", ignore_index=True)
     holes = [name for name in _COLUMNS if name not in _NULLABLE and items[name].isna().any()]
     if holes:
         raise UserError(f"{path}: empty fields in column {', '.join(holes)}; run the cell again")

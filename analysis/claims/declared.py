@@ -1,153 +1,134 @@
-"""The statements of the paper, read from ``analysis/claims.yaml``."""
+"""How a statement of the paper is declared: a function of the numbers of one side, and what the paper says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from annotated_types import Len, MinLen
-from pydantic import Field, PlainValidator, model_validator
+from analysis.claims.numbers import Numbers, Value
+from analysis.published import load
 
-from analysis.claims.language import check as check_expression
-from analysis.claims.vocabulary import FUNCTIONS
-from harness.declarations import Declaration, Many, read_entries
-from harness.errors import UserError
-
-PATH = Path(__file__).parents[1] / "claims.yaml"
-ROUNDING = "rounding"
-Number: TypeAlias = float | str
+ROUNDING: Literal["rounding"] = "rounding"
 Variables: TypeAlias = Mapping[str, Any]
+Quantity: TypeAlias = Callable[..., Value]
+
+LARGE = "qwen-2.5-32B"
+ROWS: Sequence[Variables] = [{"method": row.method, "backbone": row.backbone} for row in load().rows]
+#: The benchmarks of the ablations and of the cost tables, and those of the tables of gates.
+TWO = ("gsm_hard", "humaneval")
+GATED = ("gsm_hard", "mbpp", "humaneval")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Where a quantity must lie; an end that is ``None`` is open, and the ends belong to it only if ``closed``."""
+class Region:
+    """The values for which a claim holds; the ends belong to it only if ``closed``."""
 
-    low: Number | None = None
-    high: Number | None = None
+    low: float = -math.inf
+    high: float = math.inf
     closed: bool = False
 
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high if self.closed else self.low < value < self.high
 
-def _number(given: Any) -> Number:
-    """A number as it was written, or an expression for one."""
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
-        raise ValueError(f"{given!r} should be a number or an expression")
-    return given
-
-
-def _tolerance(given: Any) -> Number:
-    if given != ROUNDING and (isinstance(given, str) or _number(given) < 0):  # type: ignore[operator]
-        raise ValueError(f"{given!r} should be a number of at least 0, or {ROUNDING}")
-    return _number(given)
+    def __str__(self) -> str:
+        if math.isinf(self.low) or math.isinf(self.high):
+            return f"> {self.low:g}" if math.isinf(self.high) else f"< {self.high:g}"
+        return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
 
 
-def _value(given: Any) -> Any:
-    """Of a variable, or of several."""
-    if isinstance(given, Mapping) and given:
-        return {name: _number(value) for name, value in given.items()}
-    return _number(given)
+def Above(low: float) -> Region:  # noqa: N802 - reads as the kind of region that it makes
+    """More than a threshold."""
+    return Region(low=low)
 
 
-_Number = Annotated[Number, PlainValidator(_number)]
-_Words = Annotated[str, Field(pattern=r"\S")]
+def Below(high: float) -> Region:  # noqa: N802
+    """Less than a threshold."""
+    return Region(high=high)
 
 
-class _Holds(Declaration):
-    above: _Number | None = None
-    below: _Number | None = None
-    between: Annotated[Many[_Number], Len(2, 2)] | None = None
+def Between(low: float, high: float) -> Region:  # noqa: N802
+    """Within two ends, which belong to it."""
+    return Region(low, high, closed=True)
 
 
-def _bounds(given: Any) -> Bounds:
-    holds = _Holds.model_validate(given)
-    if len(holds.model_fields_set) != 1:
-        raise ValueError(f"{given!r} should be one of above, below, between")
-    low, high = holds.between or (holds.above, holds.below)
-    return Bounds(low, high, closed=holds.between is not None)
+@dataclass(frozen=True, kw_only=True)
+class claim:  # noqa: N801 - a decorator
+    """Makes a function of :class:`Numbers` the quantity of a :class:`Claim`, which is named after the function.
 
+    The docstring of the function is the statement in our own words.
 
-class Claim(Declaration):
-    """One statement; every expression is in the language of :mod:`analysis.claims.language`.
+    The function has the numbers of one side as ``n`` and its variables as further arguments. Wherever a function can
+    stand below, it takes those of these arguments that it names.
 
     Attributes:
-        key: Short name.
         section: Section of the paper under which a report lists it.
         place: Where exactly it stands, other places included.
-        says: The statement in our own words.
-        quantity: The number it is about.
-        published: Another expression for it over the print, where that must differ.
-        unit: Of the number: ``points``, ``%`` or a word.
-        stated: What the paper says the number is, if it says so.
+        unit: Of the quantity.
+        stated: What the paper says the quantity is, if it says so: a number, or a function over the print.
         tolerance: How far the print may be from it, or :data:`ROUNDING`: as far as the rounding of its inputs allows.
         holds: What a run must show; ``None`` for arithmetic of the print, which no run can bear out.
-        exact: No sampling stands behind the number, so that a single value decides.
+        published: Another function over the print, where that must differ.
+        exact: No sampling stands behind the quantity, so that a single value decides.
         over: Variables and their values: the claim has a part for each combination. A value that is a mapping sets
             all the variables it names.
         note: What a reader of a verdict must know.
     """
 
-    key: Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
-    section: _Words
-    place: _Words
-    says: _Words
-    quantity: _Words
-    published: _Words = Field(default_factory=lambda data: data["quantity"])
+    section: str
+    place: str
     unit: Literal["points", "%", "ratio", "margin", "price", "steps", "nats", "roles", "correlation"]
-    stated: _Number | None = None
-    tolerance: Annotated[Number, PlainValidator(_tolerance)] = 0.0
-    holds: Annotated[Bounds, PlainValidator(_bounds)] | None = None
+    stated: float | Quantity | None = None
+    tolerance: float | Literal["rounding"] = 0.0
+    holds: Region | Callable[..., Region] | None = None
+    published: Quantity | None = None
     exact: bool = False
-    over: Mapping[
-        Annotated[str, Field(pattern="^[a-z][a-z_]*$")],
-        Annotated[Many[Annotated[Any, PlainValidator(_value)]], MinLen(1)],
-    ] = {}
-    note: _Words = ""
+    over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    note: str = ""
 
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
+    def __post_init__(self) -> None:
         if self.stated is None and self.holds is None:
-            raise ValueError("neither `stated` nor `holds`; say what must be true of it")
-        if "tolerance" in self.model_fields_set and self.stated is None:
-            raise ValueError("`tolerance` is of `stated`, which is missing; add it")
-        if "exact" in self.model_fields_set and not (self.exact and self.holds):
-            raise ValueError("`exact` can only be true, and only beside `holds`; leave it out")
-        return self
+            raise ValueError("a claim needs `stated` or `holds`: say what must be true of it")
+
+    def __call__(self, quantity: Quantity) -> Claim:
+        """The claim about a quantity."""
+        return Claim(**vars(self), quantity=quantity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(claim):
+    """One statement of the paper."""
+
+    quantity: Quantity
+
+    @property
+    def key(self) -> str:
+        """Its short name."""
+        return self.quantity.__name__
+
+    @property
+    def says(self) -> str:
+        """The statement in our own words."""
+        return " ".join((self.quantity.__doc__ or "").split())
+
+    @property
+    def printed(self) -> Quantity:
+        """The quantity over the print."""
+        return self.published or self.quantity
 
     def parts(self) -> Iterator[Variables]:
         """The variables of each part; one part without any where there is no ``over``."""
         for values in product(*self.over.values()):
-            yield _bound(dict(zip(self.over, values, strict=True)))
+            found: dict[str, Any] = {}
+            for name, value in zip(self.over, values, strict=True):
+                found |= value if isinstance(value, Mapping) else {name: value}
+            yield found
 
 
-def load(path: Path = PATH) -> tuple[Claim, ...]:
-    """Read every claim, in the order of the file.
-
-    Raises:
-        UserError: The file has a slip, names a claim twice, or has an expression that cannot be evaluated.
-    """
-    claims = tuple(read_entries(path, Claim).values())
-    for claim in claims:
-        for variables in claim.parts():
-            _check(claim, variables, path)
-    return claims
-
-
-def _bound(variables: Variables) -> Variables:
-    """Of a value that is a mapping, the variables it names take its place."""
-    found: dict[str, Any] = {}
-    for name, value in variables.items():
-        found |= value if isinstance(value, Mapping) else {name: value}
-    return found
-
-
-def _check(claim: Claim, variables: Variables, path: Path) -> None:
-    ends = (claim.holds.low, claim.holds.high) if claim.holds else ()
-    for text in (claim.quantity, claim.published, claim.stated, *ends):
-        if isinstance(text, str):
-            try:
-                check_expression(text, FUNCTIONS, variables)
-            except UserError as error:
-                raise UserError(f"{path}: claim {claim.key}: {error}") from error
+def call(function: Callable[..., Any], n: Numbers, variables: Variables) -> Any:
+    """The value of a function of a claim, given those arguments that it names."""
+    given = {"n": n, **variables}
+    return function(**{name: given[name] for name in inspect.signature(function).parameters})

@@ -9,9 +9,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.claims.readings import Array, Readings, Timed, Trainings
-from analysis.claims.seeds import Seeds, listed
-from analysis.claims.vocabulary import AVERAGE, OVERALL, OWN, AbsentError, Rows, Value, Vocabulary
+from analysis.claims.numbers import AVERAGE, OVERALL, OWN, AbsentError, Numbers, Rows, Value, mean
+from analysis.claims.readings import Array, Readings, Run, Trainings, listed
 from analysis.frames import Key
 from analysis.published import Published
 from harness.agents.roles import by_domain
@@ -44,7 +43,7 @@ class _Averages(NamedTuple):
     drawn: Array
 
 
-class Measured(Vocabulary):
+class Measured(Numbers):
     """The functions over cells.
 
     Attributes:
@@ -56,27 +55,18 @@ class Measured(Vocabulary):
     """
 
     def __init__(
-        self,
-        published: Published,
-        readings: Mapping[Key, Readings],
-        timings: Mapping[Key, Timed],
-        seeds: Seeds,
-        replicates: Replicates | None = None,
-        *,
-        all_calls: bool = False,
+        self, published: Published, run: Run, replicates: Replicates | None = None, *, all_calls: bool = False
     ) -> None:
         """Read measured cells.
 
         Args:
             published: Tells the rows of the main table.
-            readings: Of every key that was run.
-            timings: Seconds of a question, where they were measured.
-            seeds: Those that a row ought to have: a mean over fewer is none, and over more is another one.
+            run: The cells.
             replicates: What a bootstrap drew.
             all_calls: Whether a cost is that of all calls, whichever its published counterpart counts.
         """
         super().__init__(published)
-        self._readings, self._timings, self._seeds = readings, timings, seeds
+        self._run = run
         self._drawn = replicates or Replicates()
         self._all_calls = all_calls
         self.used: dict[Trainings, Readings] = {}
@@ -88,7 +78,7 @@ class Measured(Vocabulary):
     def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
         """Mean over seeds and items; there is one run, whichever table of the paper is meant."""
         if benchmark == AVERAGE:
-            return self.mean(*[self.accuracy(method, column, backbone) for column in self._paper.benchmarks])
+            return mean(*[self.accuracy(method, column, backbone) for column in self._paper.benchmarks])
         return self._mean(method, benchmark, backbone, lambda one: one.accuracy)
 
     def rival(self, method: str, benchmark: str, backbone: str = POOL, other: str = "", its: str = POOL) -> Value:
@@ -134,8 +124,7 @@ class Measured(Vocabulary):
         wrong = 100 - np.mean([one.accuracy.mean(axis=0) for one in present], axis=0)
         items = self._drawn.items.get(benchmark, np.arange(found.n))
         by_seed = np.stack([_rank_correlation(depth[items], wrong[items]) for depth in found.depth], axis=-1)
-        drawn = self._drawn.seeds.get(found.trainings)
-        value: Value = (by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)).mean(axis=-1)
+        value: Value = self._chosen(found, by_seed).mean(axis=-1)
         return value
 
     def write_rate(self, benchmark: str) -> Value:
@@ -164,9 +153,9 @@ class Measured(Vocabulary):
         self._check_names(method, benchmark, backbone)
         self.fixed = True
         key = (method, backbone, benchmark)
-        if key not in self._timings:
+        if key not in self._run.timings:
             return self._none(f"a timing job of {_named(key)}")
-        seconds, seed = self._timings[key]
+        seconds, seed = self._run.timings[key]
         self._take(key, (seed,))
         return seconds
 
@@ -175,7 +164,7 @@ class Measured(Vocabulary):
         columns = self._paper.benchmarks if benchmark == OVERALL else [benchmark]
         found = [self._several(method, column, backbone) for column in columns]
         means = [np.nan if one is None else self._over(one, one.accuracy, np.ones_like(one.accuracy)) for one in found]
-        return self.mean(*means)
+        return mean(*means)
 
     def seed_lowest(self, method: str, backbone: str = POOL) -> Value:
         """Over the same seeds on every benchmark, in any replicate."""
@@ -190,7 +179,7 @@ class Measured(Vocabulary):
         ours, theirs = self._averages(method, backbone), self._averages(other, its)
         if ours is None or theirs is None:
             return np.nan
-        if len({self._seeds.several[row] for row in ((method, backbone), (other, its))}) > 1:
+        if len({self._run.seeds.several[row] for row in ((method, backbone), (other, its))}) > 1:
             return self._none(f"the same seeds of {method} and {other}")
         lead: Value = (ours.drawn - theirs.drawn)[..., int(np.argmin(ours.measured - theirs.measured))]
         return lead
@@ -198,7 +187,7 @@ class Measured(Vocabulary):
     def roles(self, domain: str) -> Value:
         """Of the catalogue, which every cell was run with."""
         self._check_domain(domain)
-        return float(len(by_domain(domain))) if self._readings else self._none("any cell")
+        return float(len(by_domain(domain))) if self._run.readings else self._none("any cell")
 
     def _placed(self, rows: Rows, benchmark: str, place: int) -> tuple[str, str]:
         """The row that was measured in a place by accuracy, from 1.
@@ -206,7 +195,7 @@ class Measured(Vocabulary):
         It is the same row in every replicate. The best row of each replicate would be another one, and better than any
         row is: the interval of a lead over it would lean against whoever leads.
         """
-        plain = Measured(self._paper, self._readings, self._timings, self._seeds)
+        plain = Measured(self._paper, self._run)
         values = np.array([float(plain.accuracy(method, benchmark, its)) for method, its in rows])
         self.missing |= plain.missing
         self.used |= plain.used
@@ -217,14 +206,7 @@ class Measured(Vocabulary):
         return np.nan if found is None else self._over(found, of(found), np.ones((len(found.cells), found.n)))
 
     def _ratio(self, method: str, benchmark: str, name: str) -> Value:
-        found = self._find(method, benchmark, POOL)
-        if found is None:
-            return np.nan
-        try:
-            return self._over(found, *found.gate(name))
-        except AbsentError as absent:
-            self.unknown[str(absent)] = None
-            return np.nan
+        return self._unless_absent(method, benchmark, lambda found: self._over(found, *found.gate(name)))
 
     def _over(self, found: Readings, tops: Array, bottoms: Array) -> Value:
         """Σ tops / Σ bottoms over the drawn items of each seed, then the mean over the drawn seeds.
@@ -233,12 +215,16 @@ class Measured(Vocabulary):
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             by_seed = self._sums(found, tops) / self._sums(found, bottoms)
-        drawn = self._drawn.seeds.get(found.trainings)
-        chosen = by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
+        chosen = self._chosen(found, by_seed)
         present = ~np.isnan(chosen)
         with np.errstate(invalid="ignore"):
             value: Value = np.where(present, chosen, 0).sum(axis=-1) / present.sum(axis=-1)
         return value
+
+    def _chosen(self, found: Readings, by_seed: Array) -> Array:
+        """The values of the drawn seeds."""
+        drawn = self._drawn.seeds.get(found.trainings)
+        return by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
 
     def _sums(self, found: Readings, values: Array) -> Array:
         """Sums over the drawn items, shape (R, seeds), or (seeds,) as measured."""
@@ -269,11 +255,16 @@ class Measured(Vocabulary):
         self, method: str, benchmark: str, measure: str, over: Callable[..., Array], seeds: Callable[..., Array]
     ) -> Value:
         self.fixed = True
+        return self._unless_absent(
+            method, benchmark, lambda found: float(seeds([over(log) for log in found.training(measure)]))
+        )
+
+    def _unless_absent(self, method: str, benchmark: str, of: Callable[[Readings], Value]) -> Value:
         found = self._find(method, benchmark, POOL)
         if found is None:
             return np.nan
         try:
-            return float(seeds([over(log) for log in found.training(measure)]))
+            return of(found)
         except AbsentError as absent:
             self.unknown[str(absent)] = None
             return np.nan
@@ -281,12 +272,12 @@ class Measured(Vocabulary):
     def _find(self, method: str, benchmark: str, backbone: str) -> Readings | None:
         """The seeds of the preset."""
         self._check_names(method, benchmark, backbone)
-        return self._take((method, backbone, benchmark), self._seeds.own.get((method, backbone), ()))
+        return self._take((method, backbone, benchmark), self._run.seeds.own.get((method, backbone), ()))
 
     def _several(self, method: str, benchmark: str, backbone: str) -> Readings | None:
         """The seeds of the table of seeds."""
         self._check_names(method, benchmark, backbone)
-        seeds = self._seeds.several.get((method, backbone), ())
+        seeds = self._run.seeds.several.get((method, backbone), ())
         if len(seeds) < _SEVERAL:
             self._none(f"several seeds of {method} {backbone}")
             return None
@@ -294,7 +285,7 @@ class Measured(Vocabulary):
 
     def _take(self, key: Key, seeds: tuple[int, ...]) -> Readings | None:
         """Exactly these seeds, or none of them."""
-        found = self._readings.get(key)
+        found = self._run.readings.get(key)
         absent = seeds if found is None else tuple(seed for seed in seeds if seed not in found.seeds)
         if found is None or absent or not seeds:
             self._none(f"{_named(key)}, {f'seed {listed(absent)}' if absent else 'which the preset does not have'}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
-from analysis.claims.vocabulary import AVERAGE, OVERALL, OWN, AbsentError, Value, Vocabulary
+from analysis.claims.numbers import AVERAGE, OVERALL, OWN, AbsentError, Numbers, Value
 from analysis.published import Published, PublishedCost, PublishedRow
 from harness.runner.config import POOL
 
@@ -21,13 +22,13 @@ _HALF = {
     "seed_variance": {"mean": 0.005, "lowest": 0.005, "highest": 0.005},
 }
 _RETRIEVED = 0.5
-# An expression over more numbers than these is not followed into every corner of their rounding.
+# A quantity of more numbers than these is not followed into every corner of their rounding.
 _MOST_INPUTS = 12
 _ELSEWHERE = ("ablation", "paradigm", "roles13")
 
 
 class Computed(NamedTuple):
-    """The value of an expression over printed numbers.
+    """A quantity over printed numbers.
 
     Attributes:
         value: From the numbers as printed.
@@ -40,18 +41,18 @@ class Computed(NamedTuple):
     high: float
 
 
-def compute(published: Published, expression: str, variables: Mapping[str, Any]) -> Computed:
-    """Evaluate an expression over the print.
+def compute(published: Published, quantity: Callable[[Numbers], Value]) -> Computed:
+    """A quantity over the print.
 
-    An arithmetic expression takes its extremes in the corners of the box of its rounded inputs as long as it is
-    monotone in each of them, which differences, ratios, means and the least of them are.
+    It takes its extremes in the corners of the box of its rounded inputs as long as it is monotone in each of them,
+    which differences, ratios, means and the least of them are.
 
     Raises:
         AbsentError: The paper does not print a number that is needed.
-        UserError: The expression is none, or names what does not exist.
+        UserError: The quantity names what does not exist.
     """
-    plain = Printed(published, {})
-    value = float(plain.evaluate(expression, variables))
+    plain = Printed(published)
+    value = float(quantity(plain))
     rounded = {key: place for key, place in plain.read.items() if place.half}
     if not 0 < len(rounded) <= _MOST_INPUTS:
         return Computed(value, value, value)
@@ -59,7 +60,7 @@ def compute(published: Published, expression: str, variables: Mapping[str, Any])
     shifted = {
         key: place.value + place.half * signs for (key, place), signs in zip(rounded.items(), corners, strict=True)
     }
-    values = np.asarray(Printed(published, shifted).evaluate(expression, variables))
+    values = np.asarray(quantity(Printed(published, shifted)))
     return Computed(value, float(values.min()), float(values.max()))
 
 
@@ -68,14 +69,14 @@ class _Place(NamedTuple):
     half: float
 
 
-class Printed(Vocabulary):
+class Printed(Numbers):
     """The functions over ``published.yaml``.
 
     Attributes:
         read: Every number that was asked for.
     """
 
-    def __init__(self, published: Published, instead: Mapping[str, Value]) -> None:
+    def __init__(self, published: Published, instead: Mapping[str, Value] = MappingProxyType({})) -> None:
         """Take some numbers not as printed but as given, by their name in :attr:`read`."""
         super().__init__(published)
         self._instead = instead

@@ -1,8 +1,9 @@
-"""What expressions read in cells: sums over the items of a cell, and values that stand for a whole training."""
+"""What claims read in the cells of a run: values of items and of whole trainings, of the seeds there ought to be."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -10,15 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis import traces
-from analysis.claims.vocabulary import AbsentError
+from analysis.claims.numbers import AbsentError
 from analysis.frames import Key
 from analysis.ratios import Ratio
+from analysis.registry import Selection, artefact
 from analysis.results import TRAINING, Cell
 from analysis.training import updates
+from harness.runner import config
+from harness.runner.config import Preset
 
 Array = NDArray[np.float64]
 # What was measured, and by which trainings of it.
 Trainings: TypeAlias = tuple[Key, tuple[int, ...]]
+# A method and what it runs on.
+Row: TypeAlias = tuple[str, str]
+# The artefact with a spread between trainings to show, and so with seeds of its own.
+_SPREAD = "seed_variance"
 
 
 class Timed(NamedTuple):
@@ -138,3 +146,60 @@ def by_key(cells: Iterable[Cell]) -> dict[Key, Readings]:
     for cell in cells:
         found.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
     return {key: Readings(key, found[key]) for key in sorted(found)}
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The seeds that every row ought to have, whatever was run.
+
+    Without them a training that is missing would silently change a mean, and a method that the table of seeds trains
+    more often would be held against one that it does not.
+
+    Attributes:
+        own: Of a preset; a row that learns nothing has a single one.
+        several: Of the table of seeds, for statements about trainings.
+    """
+
+    own: Mapping[Row, tuple[int, ...]] = field(default_factory=dict)
+    several: Mapping[Row, tuple[int, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, preset: Preset) -> Seeds:
+        """As a preset and the registry of artefacts declare them."""
+        every = Selection(methods=tuple(config.methods()))
+        return cls(_by_row(every.cells(preset)), _by_row(artefact(_SPREAD).cells_of(preset)))
+
+    def __str__(self) -> str:
+        usual, least = (pick(self.own.values(), key=len) for pick in (max, min))
+        unlearned = "" if usual == least else f", {listed(least)} of methods that learn nothing"
+        several = " or ".join(sorted({listed(seeds) for seeds in self.several.values()}))
+        return f"{listed(usual)}{unlearned}; {several or 'none'} in statements about training seeds"
+
+
+def listed(seeds: Iterable[int]) -> str:
+    """Such as ``0/1/2``."""
+    return "/".join(map(str, seeds))
+
+
+def _by_row(cells: Iterable[config.Cell]) -> dict[Row, tuple[int, ...]]:
+    """A seed on any benchmark is one that all need: an average over benchmarks is one of trainings."""
+    found: dict[Row, set[int]] = {}
+    for cell in cells:
+        found.setdefault((cell.method, cell.backbone), set()).add(cell.seed)
+    return {row: tuple(sorted(seeds)) for row, seeds in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a claim can be held against: finished cells and timings, maybe none.
+
+    Attributes:
+        readings: Of every key that was run.
+        timings: Seconds of a question, where they were measured.
+        seeds: Those that a row ought to have: a mean over fewer is none, and over more is another one.
+    """
+
+    readings: Mapping[Key, Readings] = field(default_factory=dict)
+    timings: Mapping[Key, Timed] = field(default_factory=dict)
+    seeds: Seeds = field(default_factory=Seeds)
+    simulated: bool = False

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import TypeAlias
 
-from analysis.claims import declared
-from analysis.claims.judge import Judged, Run, judge
-from analysis.claims.readings import Timed, by_key
-from analysis.claims.records import Titles, records
-from analysis.claims.seeds import Seeds
-from analysis.claims.verdicts import Outcome
+from analysis.claims.declared import Claim
+from analysis.claims.judge import Finding, Judged, Outcome, Part, judge
+from analysis.claims.readings import Run, Seeds, Timed, by_key
+from analysis.claims.statements import CLAIMS
 from analysis.frames import Results
 from analysis.notes import conditions
-from analysis.provenance import provenance, warning
+from analysis.provenance import by_server, provenance, table_run_id, warning
 from analysis.published import Published, load
-from analysis.results import Cell
+from analysis.results import Cell, short
+from analysis.results import Run as Record
 from analysis.source import Source
 from analysis.table import DAGGER
 from analysis.timings import read_timings
 from harness.runner import config
 
 LABEL = "claims"
+# How keys of benchmarks, methods and backbones read.
+Titles: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -113,18 +114,18 @@ class Report:
         return (*found, changed) if changed else tuple(found)
 
 
-def build(source: Source | None = None, path: Path = declared.PATH) -> Report:
+def build(source: Source | None = None, claims: Iterable[Claim] = CLAIMS) -> Report:
     """Judge every claim.
 
     Args:
         source: Whatever is finished of a preset; ``None`` or no cell judges the print alone.
-        path: The claims.
+        claims: Those to judge.
 
     Raises:
-        UserError: The claims have a slip, a cell or timing cannot be read, two of them do not go together, or the cells
+        UserError: A cell or timing cannot be read, two of them do not go together, or the cells
             are of no preset that would tell their seeds.
     """
-    published, claims = load(), declared.load(path)
+    published = load()
     if source is None or not source.cells:
         return Report(tuple(judge(claim, published, Run()) for claim in claims), published, ())
     cells, seeds = source.results().cells, Seeds.of(source.run)
@@ -155,3 +156,89 @@ _VALUE_NOTE = (
 def _counted(values: Iterable[str]) -> str:
     times = Counter(values)
     return ", ".join(f"{count} {value}" for value, count in sorted(times.items(), key=lambda one: (-one[1], one[0])))
+
+
+def records(judged: Sequence[Judged], titles: Titles, *, simulated: bool) -> tuple[Mapping[str, str], ...]:
+    """Every part of every claim.
+
+    ``print_verdict`` and ``outcome`` are of the part, ``claim_print_verdict`` and ``verdict`` of the whole claim. A
+    field is empty where there is nothing to say. What differs between the runs behind a number is joined by a space,
+    hashes in short form; ``run_id`` of several is the hash over theirs.
+    """
+    return tuple(_record(one, part, titles, simulated) for one in judged for part in one.parts)
+
+
+def label(part: Part, titles: Titles) -> str:
+    """What tells a part from the others; empty for the only one."""
+    return ", ".join(titles.get(value, value) for value in part.variables.values() if isinstance(value, str))
+
+
+def _record(one: Judged, part: Part, titles: Titles, simulated: bool) -> dict[str, str]:
+    claim, computed = one.claim, part.computed
+    return {
+        "claim": claim.key,
+        "part": label(part, titles),
+        "section": claim.section,
+        "place": claim.place,
+        "says": claim.says,
+        "unit": claim.unit,
+        "published": "" if computed is None else _exact(computed.value),
+        "published_low": "" if computed is None else _exact(computed.low),
+        "published_high": "" if computed is None else _exact(computed.high),
+        "stated": "" if part.stated is None else _exact(part.stated),
+        "tolerance": "" if claim.stated is None else str(claim.tolerance),
+        "print_verdict": part.consistency,
+        "claim_print_verdict": one.consistency,
+        "holds": "" if part.region is None else str(part.region),
+        **_measured(part),
+        "verdict": one.verdict,
+        "simulated": str(simulated).lower() if part.finding.cells else "",
+        "note": claim.note,
+        **_identity(part.finding),
+    }
+
+
+def _measured(part: Part) -> dict[str, str]:
+    finding = part.finding
+    interval, covers = finding.interval, part.covers
+    return {
+        "measured": "" if finding.value is None else _exact(finding.value),
+        "low": "" if interval is None else _exact(interval.low),
+        "high": "" if interval is None else _exact(interval.high),
+        "measured_all_calls": "" if finding.all_calls is None else _exact(finding.all_calls),
+        "contains_published": "" if covers is None else str(covers).lower(),
+        "calibrated": str(finding.calibrated).lower() if finding.cells else "",
+        "outcome": finding.outcome,
+        "missing": "; ".join(finding.missing),
+        "reason": "; ".join(filter(None, (part.reason, finding.reason))),
+    }
+
+
+def _identity(finding: Finding) -> dict[str, str]:
+    cells = finding.cells
+    return {
+        "cells": " ".join(cell.run.cell for cell in cells),
+        "run_id": cells[0].run.run_id if len(cells) == 1 else table_run_id(cells) if cells else "",
+        "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
+        "config_hash": _distinct(cells, lambda run: short(run.config_hash)),
+        "code": _distinct(cells, lambda run: short(run.code)),
+        "data_checksum": _distinct(cells, lambda run: short(run.data.checksum)),
+        "backbones": "; ".join(sorted(_backbones(cells))),
+    }
+
+
+def _backbones(cells: Iterable[Cell]) -> set[str]:
+    return {
+        f"{key}={identity['model']}{by_server(identity)}"
+        for cell in cells
+        for key, identity in cell.run.backbones.items()
+    }
+
+
+def _distinct(cells: Iterable[Cell], of: Callable[[Record], str]) -> str:
+    return " ".join(sorted({of(cell.run) for cell in cells}))
+
+
+def _exact(value: float) -> str:
+    """Differences of decimals carry dust in their last digits."""
+    return f"{round(value, 9) + 0.0:.10g}"

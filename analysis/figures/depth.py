@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import notes, sweeps
 from analysis.figure import Figure
-from analysis.frames import COST, IDENTITY, MEASURED, UNIT, Results, with_costs
+from analysis.frames import COST, IDENTITY, MEASURED, UNIT, unpublished
 from analysis.source import Source
 from analysis.table import signed
 from harness.errors import UserError
@@ -66,12 +66,6 @@ def build(source: Source) -> Figure:
     )
 
 
-def unpublished(results: Results) -> pd.DataFrame:
-    """What was measured with its costs, of a sweep of which the paper prints no number."""
-    blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
-    return with_costs(results.beside(pd.DataFrame(blank, index=results.measured.index)), results)
-
-
 def _found(frame: pd.DataFrame, budgets: Sequence[float]) -> str:
     """The published sentence about φ = 6 and 10 as measured, and what was not run."""
     of = frame.set_index("max_depth")["fraction"]
@@ -90,8 +84,9 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     # The first training alone, where it is one of several: the paper has one.
     first = frame[frame["several"] & frame["seed0"].notna()]
     cross: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4}
-    left.plot(first["max_depth"] - _APART, first["seed0"], **cross, color=_ACCURACY["color"])
-    right.plot(first["max_depth"] + _APART, UNIT * first["cost_seed0"], **cross, color=_COST["color"])
+    if len(first):
+        left.plot(first["max_depth"] - _APART, first["seed0"], **cross, color=_ACCURACY["color"])
+        right.plot(first["max_depth"] + _APART, UNIT * first["cost_seed0"], **cross, color=_COST["color"])
     left.set_xlabel("maximum depth φ (mean depth reached)")
     left.set_xticks(list(phi), [f"{row.max_depth:g}\n({row.mean_depth:.2f})" for row in frame.itertuples()])
     left.set_ylabel(f"accuracy on {title} (%)")

@@ -10,8 +10,7 @@ import pandas as pd
 
 from analysis import notes, sweeps
 from analysis.figure import Figure
-from analysis.figures.depth import unpublished
-from analysis.frames import COST, IDENTITY, MEASURED, UNIT
+from analysis.frames import COST, IDENTITY, MEASURED, UNIT, unpublished
 from analysis.frontier import Point, frontier, outline
 from analysis.source import Source
 from harness.errors import UserError

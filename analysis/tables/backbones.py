@@ -38,6 +38,7 @@ def build(source: Source) -> Table:
     keys = dict.fromkeys([*published.prices, *declared])
     frame = pd.DataFrame([_record(preset, key, published.prices.get(key), declared.get(key)) for key in keys])
     frame = frame.assign(preset=preset.name, config_hash=config)
+    frame["replies"] = frame["replies"].astype(object).where(frame["replies"].notna(), None)
     rows = list(frame.itertuples())
     units = ("billions of parameters", "per million tokens", "per million tokens")
     groups = {

@@ -91,7 +91,7 @@ def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
         if results.has_average:
             records[*row, AVERAGE] = _average(results, row, reference, found)
     index = pd.MultiIndex.from_tuples(records, names=KEY)
-    return pd.DataFrame(list(records.values()), index=index).assign(reference=reference[0])
+    return pd.DataFrame(list(records.values()), index=index, columns=_COLUMNS[4:]).assign(reference=reference[0])
 
 
 def _compared(found: Comparison, adjusted: float, own: pd.Series, other: pd.Series) -> dict[str, Any]:

@@ -26,6 +26,21 @@ class Group(NamedTuple):
     columns: tuple
 
 
+class Field(str):
+    """A field of a CSV, equal to every spelling of its number."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return float(self) == float(str(other).replace("−", "-"))
+        except ValueError:
+            return str(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 class Read:
     """What was built, which stays at hand as ``made``."""
 
@@ -51,7 +66,19 @@ class Read:
 
     @property
     def records(self) -> list[dict[str, str]]:
-        return list(csv.DictReader(io.StringIO(tidy(self.made.frame, ""))))
+        lines = csv.DictReader(io.StringIO(tidy(self.made.frame, "")))
+        return [{key: Field(value) for key, value in line.items()} for line in lines]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Read) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self.made.label)
+
+    @property
+    def _content(self) -> tuple:
+        shown = (self.rows, self.groups, self.notes) if hasattr(self.made, "shown") else ()
+        return self.label, self.caption, self.provenance, self.records, shown
 
 
 class Artefact:
@@ -60,6 +87,9 @@ class Artefact:
     def __init__(self, module: str, **options: Any) -> None:
         self._module = importlib.import_module(module)
         self._options = options
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
 
     def build(self, source: Source) -> Read:
         return Read(self._module.build(replace(source, options={**self._options, **source.options})))

@@ -9,11 +9,13 @@ import yaml
 
 from analysis.source import Source
 from analysis.table import NOT_RUN
+from analysis.tables import backbones as module
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import config
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import Row, backbones
+from tests.analysis.reading import write as write_table
 
 PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
 
@@ -30,13 +32,13 @@ def row(table: Table, key: str) -> Row:
 @pytest.fixture
 def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
     """The declaration, to be changed; :func:`write` puts it where the table reads it."""
-    monkeypatch.setattr(backbones, "BACKBONES", tmp_path / "backbones.yaml")
+    monkeypatch.setattr(module, "BACKBONES", tmp_path / "backbones.yaml")
     entries: dict[str, dict[str, object]] = yaml.safe_load((ROOT / "config" / "backbones.yaml").read_text())
     return entries
 
 
 def write(entries: dict[str, dict[str, object]]) -> None:
-    backbones.BACKBONES.write_text(yaml.safe_dump(entries, sort_keys=False))
+    module.BACKBONES.write_text(yaml.safe_dump(entries, sort_keys=False))
 
 
 @pytest.mark.parametrize("key", list(PRINTED))
@@ -60,7 +62,7 @@ def test_another_size_is_flagged_with_its_difference(declared: dict[str, dict[st
 
 def build_unchanged() -> Table:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backbones, "BACKBONES", ROOT / "config" / "backbones.yaml")
+        patch.setattr(module, "BACKBONES", ROOT / "config" / "backbones.yaml")
         return build()
 
 
@@ -95,7 +97,9 @@ def test_a_pinned_revision_is_shown_of_servers_only(declared: dict[str, dict[str
 
 
 def test_the_files_are_the_same_twice_and_name_the_preset(tmp_path: Path) -> None:
-    written = [[path.read_bytes() for path in write(build(), tmp_path / name, "backbones")] for name in ("one", "two")]
+    written = [
+        [path.read_bytes() for path in write_table(build(), tmp_path / name, "backbones")] for name in ("one", "two")
+    ]
     assert written[0] == written[1]
     assert all(record["preset"] == "embedded" and len(record["config_hash"]) == 64 for record in build().records)
 

@@ -51,17 +51,17 @@ def test_a_cell_comes_back_as_written(write_cell):
     assert cell.run.calibrated
     assert cell.run.notes == ("limit: 2 test items",)
     assert cell.run.data.n_test == 2
-    assert cell.items["correct"] == (True, False)
-    assert cell.items["status"] == (Status.GRADED, Status.UNPARSABLE)
-    assert cell.items["math_verify"] == (True, None)
-    assert cell.items["cost_total"] == (0.25, 0.25)
+    assert list(cell.items["correct"]) == [True, False]
+    assert list(cell.items["status"]) == [Status.GRADED, Status.UNPARSABLE]
+    assert list(cell.items["math_verify"]) == [True, None]
+    assert list(cell.items["cost_total"]) == [0.25, 0.25]
 
 
 def test_rows_come_in_the_order_of_the_items(write_cell):
     folder = write_cell(correct=[True, False, False])
     before = read(folder)
     change_items(folder, lambda table: table.take([2, 0, 1]))
-    assert read(folder).items == before.items
+    assert read(folder).items.equals(before.items)
 
 
 def test_further_keys_of_the_writer_do_no_harm(write_cell):
@@ -116,7 +116,7 @@ def test_a_run_that_hides_whether_it_was_simulated(write_cell):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda table: table.drop_columns(["status", "text"]), "status, text"),
+        (lambda table: table.drop_columns(["status", "text"]), "text"),
         (lambda table: table.slice(1), "3 rows, run.json promises 4"),
         (with_column("item_id", ["a", "a", "b", "c"]), "twice"),
         (with_column("correct", [True, None, True, True]), "correct"),
@@ -150,7 +150,7 @@ def test_no_cells_at_all():
 
 def test_the_order_of_the_folders_does_not_matter(write_cell):
     folders = [write_cell(method, benchmark=key) for method in ("single", "cot") for key in ("mbpp", "math")]
-    assert read_all(folders) == read_all(reversed(folders))
+    assert [cell.folder for cell in read_all(folders)] == [cell.folder for cell in read_all(reversed(folders))]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_cells_of_two_simulated_worlds(write_cell):
         (served(), served(revision="r2"), "revisions of a between the seeds of gmr (pool) on gsm_hard"),
         (served(), served(revision=None), "revisions of a"),
         (served(), served(model="org/B"), "revisions of a"),
-        ({"notes": ["limit: 4 epochs"]}, {"notes": []}, "conditions between the seeds of gmr (pool) on gsm_hard"),
+        ({"notes": ["limit: 4 epochs"]}, {"notes": []}, "settings between the seeds of gmr (pool) on gsm_hard"),
         ({"notes": ["length_scale 0.2"]}, {"notes": ["length_scale 0.5"]}, "(length_scale 0.5)"),
     ],
 )

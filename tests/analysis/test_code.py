@@ -34,17 +34,14 @@ def test_all_that_is_loaded_is_found() -> None:
 
 
 def test_an_import_inside_of_a_function_counts() -> None:
-    # Loaded by render.write only when a table is written.
-    assert ROOT / "analysis" / "render" / "latex.py" in closure(["analysis.render"])
-    assert ROOT / "harness" / "benchmarks" / "leaks.py" in closure(["analysis.figures.leak_report"])
+    # Loaded only when a claim is about floating-point operations.
+    assert ROOT / "analysis" / "flops.py" in closure(["analysis.claims.readings"])
+    assert ROOT / "harness" / "benchmarks" / "leaks.py" in closure(["analysis.tables.leak_report"])
 
 
-def test_no_artefact_depends_on_another() -> None:
-    folder = ROOT / "analysis" / "artefacts"
-    for one in artefacts().values():
-        own = {folder / "__init__.py", ROOT.joinpath(*one.module.split(".")).with_suffix(".py")}
-        assert {path for path in closure([one.module]) if path.parent == folder} <= own, one.key
-    assert [path for path in closure(CLAIMS) if path.parent == folder] == []
+def test_the_claims_depend_on_no_artefact() -> None:
+    folders = [ROOT / "analysis" / name for name in ("tables", "figures")]
+    assert [path for path in closure(CLAIMS) if path.parent in folders] == []
 
 
 def test_what_is_no_module_of_this_project_is_left_out() -> None:
@@ -52,6 +49,6 @@ def test_what_is_no_module_of_this_project_is_left_out() -> None:
 
 
 def test_a_file_that_is_read_counts() -> None:
-    alone = code_of_report(["analysis.render"])
-    assert code_of_report(["analysis.render"], "analysis/claims.yaml") != alone
-    assert code_of_report(["analysis.render"]) == alone
+    alone = code_of_report(["analysis.table"])
+    assert code_of_report(["analysis.table"], "config/published.yaml") != alone
+    assert code_of_report(["analysis.table"]) == alone

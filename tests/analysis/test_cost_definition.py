@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from analysis.claims.declared import Bounds, Claim
-from analysis.claims.judge import Run, judge
-from analysis.claims.lines import line
+from analysis.claims.declared import Above, claim
+from analysis.claims.judge import judge
 from analysis.claims.measured import Measured
-from analysis.claims.readings import by_key
+from analysis.claims.numbers import Numbers, Value
+from analysis.claims.readings import Run, Seeds, by_key
+from analysis.claims.render import line
 from analysis.claims.report import Report
-from analysis.claims.seeds import Seeds
 from analysis.frames import UNIT
 from analysis.published import load
 from analysis.results import read, read_all
@@ -46,7 +46,7 @@ def cells(write_cell: Any) -> list[Path]:
     ],
 )
 def test_the_calls_that_a_published_cost_counts(write_cell: Any, method: str, cost: float) -> None:
-    assert set(read(write_cell(method)).costs) == {cost}
+    assert set(read(write_cell(method)).items["cost"]) == {cost}
 
 
 @pytest.mark.parametrize("build", [costs.build, benchmark_cost.build])
@@ -79,22 +79,17 @@ def test_paired_ratios_by_either_definition(cells: list[Path]) -> None:
 
 
 def test_claims_are_judged_on_the_paper_s_cost_and_say_the_other(cells: list[Path]) -> None:
-    claim = Claim(
-        key="cheaper",
-        section="Cost",
-        place="somewhere",
-        says="GMR is cheaper than MASRouter.",
-        quantity="100 * (1 - cost('gmr', 'gsm_hard') / cost('masrouter', 'gsm_hard'))",
-        published="42.0",
-        unit="%",
-        holds=Bounds(low=0),
-    )
+    @claim(section="Cost", place="somewhere", unit="%", holds=Above(0))
+    def cheaper(n: Numbers) -> Value:
+        return 100 * (1 - n.cost("gmr", "gsm_hard") / n.cost("masrouter", "gsm_hard"))
+
     found = read_all(cells)
     seeds = Seeds(own=dict.fromkeys(ROWS, (0,)), several={})
-    judged = judge(claim, load(), Run(by_key(found), {}, seeds, simulated=True))
+    run = Run(by_key(found), {}, seeds, simulated=True)
+    judged = judge(cheaper, load(), run)
     [part] = judged.parts
     assert (part.finding.value, part.finding.all_calls) == (50.0, 0.0)
     report = Report((judged,), load(), found, seeds=seeds)
     assert report.records[0]["measured_all_calls"] == "0"
     assert "all calls: 0.00" in line(judged, report).measured[0]
-    assert not Measured(load(), {}, {}, seeds).charged
+    assert not Measured(load(), run).charged

@@ -8,11 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from analysis.grid import build_grid
 
 from analysis.provenance import SIMULATED
 from analysis.published import load
-from analysis.results import read
 from analysis.source import Source
 from analysis.table import DAGGER, FAR, NOT_RUN, Entry
 from tests.analysis.reading import costs as cost_table
@@ -48,11 +46,6 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
     assert record_of(table, method="macnet_chain")["copies"] == "0.00"
     assert any(note.startswith("Copies: ") for note in table.notes)
     assert entries([write_cell("macnet_tree")], "macnet_tree")[0].below == ""
-
-
-def test_the_mean_is_over_the_seeds_too(write_cell: WriteCell) -> None:
-    cells = [read(write_cell("gmr", "pool", seed=seed, correct=[True] * n)) for seed, n in ((0, 4), (1, 4))]
-    assert build_grid(cells, load()).measurements[("gmr", "pool", "gsm_hard")].calls == 8
 
 
 def test_a_fitted_cost_is_marked_and_never_called_far(write_cell: WriteCell) -> None:

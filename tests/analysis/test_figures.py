@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,8 +44,8 @@ def figure() -> Figure:
         simulated=True,
         draw=draw,
         inches=(4, 3),
-        provenance=(("run", "abc123"), ("preset", "embedded"), ("seeds", "0, 1"), ("code", "def")),
-        records=({"x": "1", "y": "2"}, {"x": "3", "y": "4"}),
+        provenance={"run": "abc123", "preset": "embedded", "seeds": "0, 1", "code": "def"},
+        frame=pd.DataFrame({"x": [1, 3], "y": [2, 4]}),
     )
 
 

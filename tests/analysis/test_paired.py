@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +17,7 @@ from scipy import stats
 
 from analysis import statistics
 from analysis.paired import Comparison, Discordant, compare, detectable, holm
-from analysis.results import Cell, Data, Items, Run
-from harness.benchmarks.items import Status
+from analysis.results import Cell, Data, Run
 from harness.errors import UserError
 
 Verdicts = Sequence[Sequence[bool]]
@@ -34,22 +34,18 @@ p_values = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 
 
 def cell(correct: Sequence[bool], costs: Sequence[float], seed: int, names: Sequence[str]) -> Cell:
-    n = len(correct)
-    data = Data("embedded", "official", "c", "s", n)
-    run = Run("p", "m", "M", "b", "B", "pool", seed, True, False, (), data, "h", "c", "r", {}, "full", "1")
-    nothing = (0,) * n
-    items = Items(
-        item_id=tuple(names),
-        correct=tuple(correct),
-        status=(Status.GRADED,) * n,
-        detail=("",) * n,
-        math_verify=(None,) * n,
-        calls=nothing,
-        prompt_tokens=nothing,
-        completion_tokens=nothing,
-        cost_total=tuple(costs),
-        cost_steps=tuple(costs),
+    data = Data(source="embedded", splits="official", checksum="c", split_checksum="s", n_test=len(correct))
+    run = Run(
+        **dict.fromkeys(("preset", "method", "method_title", "benchmark", "benchmark_title", "backbone"), "m"),
+        **dict.fromkeys(("config_hash", "code", "run_id", "sandbox", "rule_version"), "h"),
+        seed=seed,
+        simulated=True,
+        calibrated=False,
+        notes=(),
+        data=data,
+        backbones={},
     )
+    items = pd.DataFrame({"item_id": names, "correct": correct, "cost": costs, "cost_total": costs})
     return Cell(Path(f"cell-{seed}"), run, items)
 
 

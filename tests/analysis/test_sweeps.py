@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from analysis import sweeps
@@ -24,8 +22,8 @@ def test_the_values_are_those_the_router_is_built_with(names, setting, expected)
 
 def test_another_value_in_the_configuration_is_taken_and_ordered(monkeypatch):
     known = methods()
-    known["gmr_lambda_10"] = dataclasses.replace(
-        known["gmr_lambda_10"], config={**known["gmr_lambda_10"].config, "lambda_c": 100}
+    known["gmr_lambda_10"] = known["gmr_lambda_10"].model_copy(
+        update={"config": {**known["gmr_lambda_10"].config, "lambda_c": 100}}
     )
     monkeypatch.setattr(sweeps, "methods", lambda: known)
     assert list(sweeps.values(sweeps.COST_WEIGHTS, "lambda_c").items())[-1] == ("gmr_lambda_10", 100)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import ratios, traces
+from analysis import ratios, traces, training
 from analysis.ratios import Ratio, estimates, mean_of
 from analysis.results import read
 from analysis.statistics import wilson
@@ -111,20 +111,20 @@ def test_a_damaged_table_is_refused_in_one_line(make: Any, name: str) -> None:
     folder = make(made=MADE, depth=DEPTH, updates=[{"depth": 1.0}])
     cell = read(folder)
     pq.write_table(pq.read_table(folder / "items.parquet").select(["item_id"]), folder / name)
-    readers = {"decisions.parquet": traces.read, "training.parquet": traces.updates}
+    readers = {"decisions.parquet": traces.read, "training.parquet": training.updates}
     with pytest.raises(UserError, match=f"{name}: not a readable table with the columns") as caught:
-        readers.get(name, traces.rollouts)(cell)
+        readers.get(name, training.rollouts)(cell)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_table_is_refused(make: Any) -> None:
     cell = read(make(updates=None))
     with pytest.raises(UserError, match=r"training\.parquet"):
-        traces.updates(cell)
+        training.updates(cell)
 
 
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:
-    log = traces.updates(read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1)))
+    log = training.updates(read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1)))
     assert log.index.tolist() == [1, 2]
     assert log["epoch"].tolist() == [1, 2]
     assert log["depth"].tolist() == [1.5, 2.5]
@@ -132,7 +132,7 @@ def test_the_training_log_has_a_row_an_update(make: Any) -> None:
 
 
 def test_the_number_of_rollouts(make: Any) -> None:
-    assert traces.rollouts(read(make(rollouts=(2, 3, 6)))) == (2, 3, 6)
+    assert training.rollouts(read(make(rollouts=(2, 3, 6)))) == (2, 3, 6)
 
 
 def resampled(top: Sequence[Sequence[float]], bottom: Sequence[Sequence[float]], count: int) -> np.ndarray:

@@ -9,10 +9,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from analysis import tidy
-from analysis.claims.records import _backbones as of_claims
-from analysis.measures import measure
-from analysis.provenance import provenance
+from analysis.claims.report import _backbones as of_claims
+from analysis.frames import measure
+from analysis.provenance import identity, provenance
 from analysis.results import read
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, layout
@@ -56,7 +55,7 @@ async def test_it_passes_the_check_and_its_cell_can_be_reported(
         await cell.run(made)
     assert orjson.loads(checked.read_bytes())["backbones"][BACKBONE]["served_by"] is None
     found = read(made.folder)
-    assert tidy.identity_of([found])["backbones"] == f"{BACKBONE}={MODEL}"
+    assert identity([found])["backbones"] == f"{BACKBONE}={MODEL}"
     assert dict(provenance([found]))["backbones"] == f"{BACKBONE} = {MODEL}"
     assert of_claims([found]) == {f"{BACKBONE}={MODEL}"}
     assert measure([found])

@@ -42,7 +42,6 @@ rule claims:
         choice=claims_choice,
         code=code_of_report(
             ["analysis.claims.report", "analysis.claims.render"],
-            "analysis/claims.yaml",
             "harness/agents/roles.yaml",
             "config/published.yaml",
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -55,9 +54,8 @@ async def fitted(folder: Path, client: Any, seed: int = 0, questions: int = 4, *
 
 
 async def asked(made: MASRouter, client: Any, items: tuple[Item, ...] = ITEMS[4:], seed: int = 0) -> list[Answered]:
-    with TemporaryDirectory() as folder:
-        place, progress = runtime(client, seed), Progress("toy", len(items))
-        return list(await evaluate(made, items, place, progress, in_flight=3))
+    place, progress = runtime(client, seed), Progress("toy", len(items))
+    return list(await evaluate(made, items, place, progress, in_flight=3))
 
 
 async def whole(folder: Path, client: Any) -> None:

@@ -1,4 +1,4 @@
-"""The functions an expression can call, whichever side they look at: the print or a run.
+"""The numbers of one side, the print or a run, by functions that are the same for both.
 
 Accuracies, rates and fractions are in percent on both sides. A cost is what the side has: in print the total over a
 test set, in a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims
@@ -8,14 +8,13 @@ therefore compare costs as ratios only.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, cached_property, reduce
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Collection, Sequence
+from functools import cache, reduce
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.claims.language import evaluate
 from harness.agents.roles import DOMAINS
 from harness.errors import unknown
 from harness.runner import config
@@ -29,45 +28,37 @@ Rows: TypeAlias = Sequence[tuple[str, str]]
 AVERAGE = "average"
 OVERALL = "overall"
 OWN = "gmr"
-FUNCTIONS = (
-    "accuracy",
-    "rival",
-    "runner_up",
-    "ranked",
-    "cost",
-    "strongest_cost",
-    "undominated",
-    "depth",
-    "steps_share",
-    "depth_by_difficulty",
-    "write_rate",
-    "retrieved",
-    "lowest_entropy",
-    "training_steps",
-    "training_depth",
-    "flops",
-    "seconds",
-    "seed_mean",
-    "seed_lowest",
-    "seed_highest",
-    "seed_lead",
-    "roles",
-    "size",
-    "price_in",
-    "price_out",
-    "least",
-    "most",
-    "mean",
-    "alike",
-    "abs",
-)
 
 
 class AbsentError(Exception):
-    """A number an expression needs and this side does not have; the message says which."""
+    """A number that is needed and that this side does not have; the message says which."""
 
 
-class Vocabulary(ABC):
+def least(*values: Value) -> Value:
+    """The smallest; of several leads above 0 it is that all of them are."""
+    smallest: Value = reduce(np.minimum, values)
+    return smallest
+
+
+def most(*values: Value) -> Value:
+    """The largest."""
+    largest: Value = reduce(np.maximum, values)
+    return largest
+
+
+def mean(*values: Value) -> Value:
+    """The arithmetic mean."""
+    total: Value = reduce(np.add, values)
+    return total / len(values)
+
+
+def alike(first: Value, second: Value) -> Value:
+    """Positive where both have one sign, negative where they have not; as far from 0 as the nearer of them."""
+    both: Value = np.sign(first) * np.sign(second) * np.minimum(np.abs(first), np.abs(second))
+    return both
+
+
+class Numbers(ABC):
     """One side of every claim.
 
     Arguments are keys: ``method`` of ``config/methods.yaml``, ``benchmark`` of ``config/benchmarks.yaml`` (or
@@ -77,15 +68,6 @@ class Vocabulary(ABC):
 
     def __init__(self, published: Published) -> None:
         self._paper = published
-
-    def evaluate(self, expression: str, variables: Mapping[str, Any]) -> Value:
-        """The value of an expression on this side."""
-        value: Value = evaluate(expression, self._functions, variables)
-        return value
-
-    @cached_property
-    def _functions(self) -> dict[str, Callable[..., Value]]:
-        return {name: getattr(self, name) for name in FUNCTIONS}
 
     @abstractmethod
     def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
@@ -182,7 +164,7 @@ class Vocabulary(ABC):
         Left out are this row, another one if there is, and GMR.
         """
         rows = self._rivals(method, benchmark, backbone, other, its)
-        return self.most(*[self.accuracy(row, benchmark, runs) for row, runs in rows])
+        return most(*[self.accuracy(row, benchmark, runs) for row, runs in rows])
 
     def runner_up(self, benchmark: str, *methods: str) -> Value:
         """The second highest accuracy in a column of the main table among all rows of some methods."""
@@ -203,40 +185,10 @@ class Vocabulary(ABC):
         """
         accuracy, cost = self.accuracy(OWN, benchmark), self.cost(OWN, benchmark)
         margins = [
-            self.most(accuracy - self.accuracy(row, benchmark, its), 100 * (self.cost(row, benchmark, its) / cost - 1))
+            most(accuracy - self.accuracy(row, benchmark, its), 100 * (self.cost(row, benchmark, its) / cost - 1))
             for row, its in self._rows_but((OWN, POOL))
         ]
-        return self.least(*margins)
-
-    @staticmethod
-    def least(*values: Value) -> Value:
-        """The smallest."""
-        smallest: Value = reduce(np.minimum, values)
-        return smallest
-
-    @staticmethod
-    def most(*values: Value) -> Value:
-        """The largest."""
-        largest: Value = reduce(np.maximum, values)
-        return largest
-
-    @staticmethod
-    def mean(*values: Value) -> Value:
-        """The arithmetic mean."""
-        total: Value = reduce(np.add, values)
-        return total / len(values)
-
-    @staticmethod
-    def alike(first: Value, second: Value) -> Value:
-        """Positive where both have one sign, negative where they have not; as far from 0 as the nearer of them."""
-        both: Value = np.sign(first) * np.sign(second) * np.minimum(np.abs(first), np.abs(second))
-        return both
-
-    @staticmethod
-    def abs(value: Value) -> Value:
-        """Without its sign."""
-        size: Value = np.abs(value)
-        return size
+        return least(*margins)
 
     def _rows_but(self, *left_out: tuple[str, str]) -> Rows:
         return [(row.method, row.backbone) for row in self._paper.rows if (row.method, row.backbone) not in left_out]
@@ -283,4 +235,4 @@ def _methods() -> frozenset[str]:
 
 def _check(kind: str, name: str, known: Collection[str]) -> None:
     if name not in known:
-        raise unknown(kind, name, known, "config; named in analysis/claims.yaml")
+        raise unknown(kind, name, known, "config; named in analysis/claims/statements")
