@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from harness.sandbox.machine import is_fit
 from tqdm import tqdm
 
 from harness import yaml_files
@@ -41,6 +40,7 @@ from harness.errors import UserError, unknown
 from harness.files import write_atomically
 from harness.runner import layout
 from harness.sandbox import Sandbox
+from harness.sandbox.jail.confinement import FULL
 
 BENCHMARKS = {
     "mmlu_pro": "mmlu_pro",
@@ -369,7 +369,7 @@ async def compare(records: Sequence[Record], folder: Path) -> list[Comparison]:
     """Grade records by the benchmarks they belong to; outputs on MATH are compared under both of its rules."""
     questions, progress = Questions(folder), tqdm(total=len(records), unit=" outputs")
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
-        if not is_fit(sandbox.level):
+        if sandbox.level != FULL:
             raise UserError(f"real models wrote the recorded programs, and the sandbox offers only {sandbox.level!r}")
         tools = Tools(sandbox, math_verify)
 

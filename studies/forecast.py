@@ -58,7 +58,7 @@ def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.
     parts = [_scaled(preset, cell, source, like).assign(method=cell.method) for cell, like in pairs if like]
     if not parts:
         raise UserError(
-            f"preset {source.name} has finished no cell like these; measure a slice first (docs/forecast.md)"
+            f"preset {source.name} has finished no cell like these; measure a slice first (docs/running-the-paper.md)"
         )
     return pd.concat(parts).groupby(["method", "backbone"], sort=False).sum(), [one for one, like in pairs if not like]
 

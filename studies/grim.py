@@ -1,4 +1,4 @@
-"""Which counts of right answers the paper's printed accuracies can come from (the GRIM test, docs/grim.md).
+"""Which counts of right answers the paper's printed accuracies can come from (the GRIM test, docs/claims.md).
 
     python -m studies.grim
 

@@ -17,7 +17,7 @@ from harness.runner.config import Preset
 app = typer.Typer(
     help="Reproducibility suite for Gated-Memory Routing. `snakemake --cores all reports/NAME` makes tables and "
     "figures; these commands are its jobs, or read, check and share what it has made.",
-    epilog="docs/command-line.md says more of each command, and what exit statuses mean.",
+    epilog="docs/runs.md says more of each command, and what exit statuses mean.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,

@@ -53,11 +53,6 @@ def call_log(preset: str, of: Cell) -> Path:
     return cell(preset, of) / CALL_LOG
 
 
-def seal(preset: str, of: Cell) -> Path:
-    """What the log of a finished cell is known by."""
-    return cell(preset, of) / "calls.seal.json"
-
-
 def timing(preset: str, of: Cell) -> Path:
     """The folder of the timing job of one cell."""
     return RESULTS / preset / "timings" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"

@@ -114,7 +114,8 @@ def settings_of(module: str, config: Mapping[str, Any]) -> Any:
 def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
     """Make the method a configuration entry describes.
 
-    The module provides ``Config``, a :class:`Declaration` of the entry's ``config``, and ``build(setting, config)``.
+    The module provides ``Config``, a :class:`~harness.declarations.Declaration` of the entry's ``config``, and
+    ``build(setting, config)``.
 
     Returns:
         A :class:`Method`; where the entry says ``trained``, a :class:`Learner`.
@@ -128,7 +129,7 @@ def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: 
     if missing:
         raise UserError(
             f"config/methods.yaml says `trained` of {module}, whose method has no {', '.join(missing)}; add what is "
-            "missing (docs/adding-a-method.md), or remove `trained`"
+            "missing (docs/adding.md), or remove `trained`"
         )
     return method
 

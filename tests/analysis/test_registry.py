@@ -120,14 +120,14 @@ def test_a_slip_in_the_file_is_one_line(
 ) -> None:
     config.methods()
     monkeypatch.setattr(config, "FOLDER", tmp_path)
-    entry = {"module": "analysis.figures.main_table", "kind": "table", "cells": [{}], **change}
+    entry = {"module": "analysis.tables.main_table", "kind": "table", "cells": [{}], **change}
     (tmp_path / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
     with pytest.raises(UserError, match=message):
         registry.artefacts.__wrapped__()
 
 
 def test_the_page_on_artefacts_names_them_all() -> None:
-    page = (ROOT / "docs" / "artefacts.md").read_text()
+    page = (ROOT / "docs" / "report.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall(r"`([a-z_0-9/]+)`", row.split("|")[1])}
     assert named == {*artefacts(), "claims", "search_history"}

@@ -1,4 +1,4 @@
-"""A copy of the suite in which everything stands that the pages on adding things tell a reader to write."""
+"""A copy of the suite in which everything stands that the page on adding things tells a reader to write."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)
 
 
-def page(name: str) -> str:
-    """The text of a page."""
-    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+def section(name: str) -> str:
+    """The part of the page on adding things under a heading."""
+    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    return text.split(f"\n## {name}\n")[1].split("\n## ")[0]
 
 
 def programs(name: str) -> list[str]:
-    """The programs on a page."""
-    return _PYTHON.findall(page(name))
+    """The programs in a section."""
+    return _PYTHON.findall(section(name))
 
 
 def fragments(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """What a page adds to files of the configuration, by file."""
-    return [(path, yaml.safe_load(text)) for path, text in _FRAGMENT.findall(page(name))]
+    """What a section adds to files of the configuration, by file."""
+    return [(path, yaml.safe_load(text)) for path, text in _FRAGMENT.findall(section(name))]
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,22 +61,22 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def add_methods(folder: Path) -> None:
-    """What ``adding-a-method.md`` adds."""
-    for name, program in zip(METHODS, programs("adding-a-method.md"), strict=True):
+    """What the section on a method adds."""
+    for name, program in zip(METHODS, programs("A method"), strict=True):
         (folder / "baselines" / f"{name}.py").write_text(program)
-        entry = re.search(rf"^    {name}:\n(?:      .*\n)+", page("adding-a-method.md"), re.MULTILINE)
+        entry = re.search(rf"^    {name}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
         assert entry
         add(folder, "config/methods.yaml", yaml.safe_load(entry[0]))
 
 
 def add_backbone(folder: Path) -> None:
-    """What ``adding-a-backbone.md`` adds."""
-    for path, new in fragments("adding-a-backbone.md"):
+    """What the section on a backbone adds."""
+    for path, new in fragments("A backbone"):
         add(folder, path, new)
 
 
 def add_benchmark(folder: Path) -> None:
-    """What ``adding-a-benchmark.md`` adds, the file of questions left out."""
-    (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("adding-a-benchmark.md")[1])
-    for path, new in fragments("adding-a-benchmark.md"):
+    """What the section on a benchmark adds, the file of questions left out."""
+    (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("A benchmark")[1])
+    for path, new in fragments("A benchmark"):
         add(folder, path, new)

@@ -55,7 +55,7 @@ def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
 
 def test_a_backbone_is_an_entry_and_what_is_assumed_of_it(tmp_path: Path) -> None:
     folder = additions.suite(tmp_path / "suite")
-    (path, entry), *others = additions.fragments("adding-a-backbone.md")
+    (path, entry), *others = additions.fragments("A backbone")
     additions.add(folder, path, entry)
     few = {"benchmarks": "[gsm_hard]", "methods": "[single]", "limit": "{test: 6}"}
     with pytest.raises(AssertionError, match=f"no accuracy to calibrate '{BACKBONE}' on 'gsm_hard'"):
@@ -75,14 +75,14 @@ def weekdays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A suite with the benchmark in it, and its questions."""
     folder = additions.suite(tmp_path_factory.mktemp("weekdays") / "suite")
     additions.add_benchmark(folder)
-    python(folder, "-c", additions.programs("adding-a-benchmark.md")[0])
+    python(folder, "-c", additions.programs("A benchmark")[0])
     return folder
 
 
 def test_the_checksums_on_the_page_are_those_its_program_prints(weekdays: Path) -> None:
-    printed = python(weekdays, "-c", additions.programs("adding-a-benchmark.md")[2])
+    printed = python(weekdays, "-c", additions.programs("A benchmark")[2])
     found = dict(line.split() for line in printed.splitlines())
-    entry = dict(additions.fragments("adding-a-benchmark.md"))["config/benchmarks.yaml"]["weekdays"]
+    entry = dict(additions.fragments("A benchmark"))["config/benchmarks.yaml"]["weekdays"]
     expected = entry["expected"]
     assert found == {"count": str(expected["count"]), "checksum": expected["checksum"], **expected["splits"]}
 

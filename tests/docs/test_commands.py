@@ -49,7 +49,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The names there are when the pages have added theirs; methods apart, whose modules this process cannot import."""
     folder = tmp_path_factory.mktemp("names")
     shutil.copytree(ROOT / "config", folder / "config")
-    for path, new in (*additions.fragments("adding-a-backbone.md"), *additions.fragments("adding-a-benchmark.md")):
+    for path, new in (*additions.fragments("A backbone"), *additions.fragments("A benchmark")):
         additions.add(folder, path, new)
     return folder
 
@@ -108,7 +108,7 @@ def test_commands_in_a_sentence_have_no_option_that_does_not_exist(page: str) ->
 
 @pytest.mark.parametrize(
     "words",
-    ["vaildate", "validate --colour", "cell --preset smoke", "report --preset", "sandbox sideways"],
+    ["vaildate", "validate --colour", "cell --preset smoke", "report --preset", "show gmr"],
 )
 def test_the_parser_refuses_what_is_wrong(words: str) -> None:
     with pytest.raises(Exception, match=r"(?i)no such|missing|requires|option"):
@@ -116,9 +116,9 @@ def test_the_parser_refuses_what_is_wrong(words: str) -> None:
 
 
 def test_half_a_command_is_refused_for_what_it_has() -> None:
-    parse(["sandbox", "run"], whole=False)
+    parse(["report"], whole=False)
     with pytest.raises(Exception, match="No such"):
-        parse(["sandbox", "sideways"], whole=False)
+        parse(["reports"], whole=False)
 
 
 def test_targets_of_make_exist() -> None:

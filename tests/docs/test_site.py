@@ -94,7 +94,7 @@ def test_every_link_leads_somewhere(pages: dict[Path, Links]) -> None:
 def test_files_of_the_repository_have_pages_that_show_them(site: Path, pages: dict[Path, Links]) -> None:
     shown = site / "files" / "config" / "backbones.yaml.html"
     assert "Qwen/Qwen2.5-32B-Instruct" in re.sub(r"<[^>]+>", "", shown.read_text())
-    assert "files/config/backbones.yaml.html" in pages[site / "adding-a-backbone.html"].links
+    assert "files/config/backbones.yaml.html" in pages[site / "adding.html"].links
 
 
 def test_links_in_blocks_of_code_are_left_alone(site: Path) -> None:
@@ -109,7 +109,7 @@ def test_links_to_nothing_fail_the_build(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(PAGES, tmp_path / "docs")
     links = "[a page](nowhere.md) [a file](../config/nothing.yaml) [a place](gmr.md#nothing-of-the-kind)"
-    (tmp_path / "docs" / "faq.md").write_text(f"# Questions\n\n{links}\n")
+    (tmp_path / "docs" / "quick-start.md").write_text(f"# Quick start\n\n{links}\n")
     built = build(tmp_path, tmp_path / "site")
     assert built.returncode == 1
     assert all(name in built.stderr for name in ("nowhere.md", "nothing.yaml", "nothing-of-the-kind"))
@@ -140,6 +140,6 @@ def test_it_opens_from_the_disk_and_finds_things(site: Path, chromium: object, s
     page.keyboard.press("/")
     page.keyboard.type("granularity check")
     page.wait_for_selector(".md-search-result__link")
-    assert "studies.html" in page.get_attribute(".md-search-result__link", "href")
+    assert "claims.html" in page.get_attribute(".md-search-result__link", "href")
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []

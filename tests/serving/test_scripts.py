@@ -173,7 +173,7 @@ def test_a_server_that_does_not_start_is_told_with_the_end_of_its_log(
     ended = subprocess.run(script("one-gpu"), capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "CUDA out of memory" in ended.stderr
-    assert "docs/serving.md" in ended.stderr.splitlines()[-1]
+    assert "docs/running-the-paper.md" in ended.stderr.splitlines()[-1]
 
 
 def test_no_vllm_is_one_line_that_says_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

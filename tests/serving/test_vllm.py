@@ -1,6 +1,6 @@
 """A real vLLM on this machine, with a tiny model of random weights, and every method asking it.
 
-Skipped where there is none: set GMR_VLLM to its command (docs/serving.md).
+Skipped where there is none: set GMR_VLLM to its command (docs/running-the-paper.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from harness.runner.plan import plan
 pytestmark = [
     pytest.mark.skipif(
         not (os.environ.get("GMR_VLLM") or shutil.which("vllm")),
-        reason="no vLLM here, and GMR_VLLM names none (docs/serving.md)",
+        reason="no vLLM here, and GMR_VLLM names none (docs/running-the-paper.md)",
     ),
     pytest.mark.timeout(900),
 ]

@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from harness.files import ROOT
+from tests.docs import additions
 
-PAGE = (ROOT / "docs" / "adding-a-method.md").read_text()
+PAGE = additions.section("A method")
 MODULES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 ENTRIES = dict(zip(("majority", "second_opinion", "best_backbone"), MODULES, strict=True))
 ROWS = {"majority": "qwen-2.5-14B", "second_opinion": "qwen-2.5-14B", "best_backbone": "pool"}

@@ -52,7 +52,7 @@ def export(
 ) -> None:
     """Write the trajectories of every finished cell as a log of Inspect, for `inspect view`: reports/PRESET/inspect.
 
-    Needs the extra `inspect` (pip install -e '.[inspect]').
+    Needs the extra `inspect` of the package.
     """
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")

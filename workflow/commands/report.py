@@ -19,7 +19,7 @@ def report(
     preset: PresetName,
     overrides: Overrides = None,
 ) -> None:
-    """Make one report of a preset from its finished cells: a table, a figure, the claims, the pages of the site."""
+    """Make one report of a preset from its finished cells: a table, a figure, the claims, the page of the run."""
     chosen = preset_of(preset, overrides)
     written = reports.write(name, chosen)
     kind = "simulated backbones" if chosen.simulated else "backbones behind servers"

@@ -45,7 +45,7 @@ async def test_an_attempt_is_solved_and_graded() -> None:
     assert len(first.trajectory.calls) == 1
 
 
-async def test_a_context_has_what_the_workplace_has() -> None:
+async def test_a_context_has_what_the_runtime_has() -> None:
     context: Any = runtime("x").context(ITEM)
     assert (context.item, context.rules, context.code_tools) == (ITEM, "RULES", "bench")
     assert (await context.embed("this")).tolist() == FakeEncoder().encode("this").vector.tolist()

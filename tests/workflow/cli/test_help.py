@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from harness.files import ROOT
 from workflow.cli import app
 
-PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
 NAMES = list(get_command(app).commands)  # type: ignore[attr-defined]
 
 

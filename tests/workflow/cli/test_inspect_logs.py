@@ -22,7 +22,7 @@ inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is
 
 
 def export(*words: str) -> str:
-    ended = CliRunner().invoke(app, ["inspect", "--preset", "embedded", *words], catch_exceptions=False)
+    ended = CliRunner().invoke(app, ["export", "--preset", "embedded", *words], catch_exceptions=False)
     return ended.output
 
 
