@@ -39,5 +39,5 @@ def test_the_entries_it_suggests_are_valid_and_new() -> None:
 def test_every_file_the_page_on_gmr_names_exists() -> None:
     modules = re.findall(r"`(\w+\.py)`", GMR)
     places = re.findall(r"`((?:harness|gmr|config)/[\w/]+\.\w+)`", GMR)
-    assert len(modules) > 10
+    assert len(modules) > 5
     assert [path for path in (*(f"gmr/{name}" for name in modules), *places) if not (ROOT / path).exists()] == []

@@ -18,7 +18,6 @@ import orjson
 import pytest
 import yaml
 import zstandard
-from workflow.commands.reports import report
 
 from harness.benchmarks.prepare import prepare, read
 from harness.errors import UserError
@@ -30,7 +29,7 @@ from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.simulator.build import build_world_file
 from tests.fake_encoder import FakeEncoder
-from workflow import bundle, jobs
+from workflow import bundle, jobs, reports
 from workflow.bundle import pack, unpack
 
 BENCHMARK = "humaneval"
@@ -57,7 +56,7 @@ def make(chosen: Preset, *, run: bool) -> None:
     for one in CELLS if run else ():
         asyncio.run(cells.run(plan(chosen, one)))
     for name in REPORTS:
-        report(name, chosen.name, [f"@{layout.settings(chosen.name)}"])
+        reports.write(name, chosen)
 
 
 @pytest.fixture(scope="module")

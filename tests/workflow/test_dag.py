@@ -133,10 +133,10 @@ def test_real_backbones_need_no_simulated_world(checkout: Path) -> None:
         (["reports/nope/main_table.tex"], "error: unknown preset 'nope'; known: cpu_server, embedded, "),
         (["--config", "preset=embeded"], "error: unknown preset 'embeded'; did you mean 'embedded'?"),
         (["--config", "limits={test: 3}"], "did you mean 'limit'?"),
-        (["--config", "seeds=0"], "config/presets/embedded.yaml with seeds overridden: at seeds: 0"),
+        (["--config", "seeds=0"], "config/presets/embedded.yaml with seeds overridden: seeds: 0 should be a list"),
         (
             ["reports/smoke/costs.md", "--config", "seeds=0"],
-            "config/presets/smoke.yaml with seeds overridden: at seeds: 0",
+            "config/presets/smoke.yaml with seeds overridden: seeds: 0 should be a list",
         ),
         (["--cores", "0"], "error: no job can run on 0 cores; give --cores 1 or more, or all"),
         (["--config", "backbones=[qwen-2.5-14b]"], "error: unknown backbone 'qwen-2.5-14b'; did you mean"),

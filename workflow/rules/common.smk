@@ -38,7 +38,7 @@ LEARNING = [
     "learning_curves.png",
     "learning.csv",
     "learning_contrasts.csv",
-    *(f"learning_curves.{kind}" for kind in ("csv", "pdf")),
+    *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "svg")),
 ]
 OVERRIDES = yaml_files.typed(
     {key: value for key, value in config.items() if key != "preset"}
