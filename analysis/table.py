@@ -271,7 +271,9 @@ def _latex_entry(entry: Entry) -> str:
     text = form.format(latex_escape(entry.text)) if entry.text else ""
     small = latex_escape(entry.sign) + latex_escape(entry.beside)
     first = rf"{text}{{\tiny\,{small}}}" if small else text
-    return rf"\shortstack[l]{{{first}\\{{\tiny {latex_escape(entry.below)}}}}}" if entry.below else first
+    if not entry.below:
+        return first
+    return rf"\begin{{tabular}}[t]{{@{{}}l@{{}}}}{first}\\[-2pt]{{\tiny {latex_escape(entry.below)}}}\end{{tabular}}"
 
 
 def _html_entry(entry: Entry) -> str:

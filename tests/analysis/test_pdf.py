@@ -13,7 +13,7 @@ import pytest
 from analysis.pdf import compile_fragment
 from analysis.source import Source
 from harness.errors import UserError
-from tests.analysis.reading import main_table, write
+from tests.analysis.reading import Read, main_table, write
 
 needs_tex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 
@@ -53,9 +53,9 @@ def test_whatever_stands_in_a_cell_compiles(tmp_path, tiny):
 @needs_tex
 @pytest.mark.parametrize("start", ["[1pt]", "*", "é", "]"])
 def test_a_label_is_no_argument_of_the_line_before_it(tmp_path, tiny, start):
-    table = tiny()
-    rows = (table.rows[0], dataclasses.replace(table.rows[1], labels=(f"{start} label", "b")))
-    files = write(dataclasses.replace(table, rows=rows), tmp_path, "tiny")
+    made = tiny().made
+    shown = made.shown.rename(index={"z": f"{start} label"}, level="Method")
+    files = write(Read(dataclasses.replace(made, shown=shown)), tmp_path, "tiny")
     compile_fragment(files[0], tmp_path / "tiny.pdf")
     if shutil.which("pdftotext"):
         command = ["pdftotext", "-layout", "tiny.pdf", "-"]
