@@ -29,6 +29,7 @@ from harness.llm.served import Served
 from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
+from harness.sandbox import Sandbox
 from harness.sandbox.cache import CachedSandbox
 from harness.sandbox.jail.confinement import FULL
 
@@ -56,9 +57,22 @@ async def open_runtime(
     cache = stack.enter_context(Cache(layout.cache()))
     sandbox = await stack.enter_async_context(CachedSandbox(cache))
     check_confinement(sandbox.level, served)
+    return await runtime_of(plan, client, served, sandbox, cache, endpoints_of(plan), stack), served
+
+
+async def runtime_of(
+    plan: Plan,
+    client: ChatClient,
+    served: Mapping[str, Served],
+    sandbox: Sandbox,
+    cache: Cache,
+    servers: Mapping[str, endpoints.Endpoint],
+    stack: AsyncExitStack,
+) -> Runtime:
+    """The runtime over backbones that were reached; its verifier and encoder are closed with the stack."""
     verifier = await stack.enter_async_context(MathVerifier())
     embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
-    runtime = Runtime(
+    return Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
         benchmark=plan.benchmark,
@@ -66,10 +80,9 @@ async def open_runtime(
         code_tools=CodeTools(sandbox),
         embeddings=embeddings,
         seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share, places_of(endpoints_of(plan))),
+        errors=ErrorShare(plan.preset.max_error_share, places_of(servers)),
         greedy=plan.preset.greedy,
     )
-    return runtime, served
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:

@@ -25,13 +25,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from harness.agents.code_tools import CodeTools
-from harness.agents.error_share import ErrorShare, places_of
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Trajectory
-from harness.benchmarks import Tools
 from harness.benchmarks.items import Item, Status
-from harness.benchmarks.math_verifier import MathVerifier
 from harness.cache import Cache
 from harness.concurrency import gather
 from harness.errors import UserError
@@ -39,15 +35,13 @@ from harness.files import write_atomically
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
-from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import SentenceEncoder
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.llm.served import Served
 from harness.runner import finished, layout
 from harness.runner.method import Method
 from harness.runner.plan import Plan
-from harness.runner.setup import as_served, check_confinement, endpoints_of, simulated_endpoint, spending_of
+from harness.runner.setup import check_confinement, endpoints_of, runtime_of, simulated_endpoint, spending_of
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
 
@@ -244,20 +238,7 @@ async def open_anew(
     sandbox = await stack.enter_async_context(Sandbox())
     check_confinement(sandbox.level, served)
     cache = stack.enter_context(Cache(folder / "cache.sqlite"))
-    verifier = await stack.enter_async_context(MathVerifier())
-    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
-    runtime = Runtime(
-        client=client,
-        backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
-        benchmark=plan.benchmark,
-        tools=Tools(sandbox, verifier),
-        code_tools=CodeTools(sandbox),
-        embeddings=embeddings,
-        seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share, places_of(servers.endpoints)),
-        greedy=plan.preset.greedy,
-    )
-    return runtime, served
+    return await runtime_of(plan, client, served, sandbox, cache, servers.endpoints, stack), served
 
 
 def _at(url: str, plan: Plan) -> dict[str, Endpoint]:

@@ -57,8 +57,7 @@ class Client:
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """A cell whose questions need no program, to be run where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
-    for room in ("setup", "timing"):
-        monkeypatch.setattr(f"harness.runner.{room}.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
     preset = config.preset("smoke", {"limit": {"test": QUESTIONS}})

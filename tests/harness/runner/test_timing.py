@@ -72,7 +72,7 @@ def place(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     (tmp_path / "throw_away").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "throw_away"))
     monkeypatch.chdir(tmp_path / "run")
-    monkeypatch.setattr("harness.runner.timing.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     real = timing.simulated_endpoint
 
     def fast(preset: Preset) -> Any:
