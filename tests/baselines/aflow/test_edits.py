@@ -12,7 +12,7 @@ import pytest
 from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
 from baselines.aflow.workflow import OFFERED, InvalidWorkflowError, Workflow, start
 from harness.simulator.replies import schema_reply
-from tests.baselines.aflow.made import flow, node, when
+from tests.baselines.aflow.world import flow, node, when
 
 CHAIN = flow(node("a", "Custom", repeat=3), node("b", "Custom", "a"), node("c", "ScEnsemble", "a", "b"))
 TESTED = flow(

@@ -18,10 +18,10 @@ from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply
 from harness.sandbox import Limits, Sandbox
 from tests import scripted
-from tests.baselines.aflow.made import CODE, ITEM, RULES, Bench, fenced, flow, node, when
+from tests.baselines.aflow.world import CODE, ITEM, Bench, fenced, flow, node, when
 from tests.scripted import ScriptedClient
+from tests.world import FAILED, RULES
 
-FAILED = Reply.failed("m", "no room")
 WRONG = fenced("def double(x):\n    return x")
 GOOD = fenced("def double(x):\n    return 2 * x  # good")
 
@@ -47,38 +47,32 @@ def user(client: ScriptedClient, number: int = -1) -> str:
 
 # Custom, CustomCodeGenerate, AnswerGenerate
 
+CHOICE = Item(id="m", benchmark="mmlu_pro", question="Which of them?\nA. this\nB. that", gold="B")
 
-async def test_the_start_workflow_is_one_call_with_the_prompt_of_single_llm() -> None:
-    client = ScriptedClient("The answer is 3")
-    found = await run(start("Math"), client)
-    assert found.answer == "The answer is 3"
-    assert calls(found) == [(1, "custom", 0)]
+
+@pytest.mark.parametrize(
+    ("workflow", "item", "reply", "answer", "purpose", "style"),
+    [
+        (start("Math"), ITEM, "The answer is 3", "The answer is 3", "custom", "direct"),
+        (start("Code"), CODE, f"It is easy.\n\n{GOOD}\n\nThat is all.", GOOD, "generate_code", "direct"),
+        (start("Code"), CODE, "I have no idea.", "I have no idea.", "generate_code", "direct"),
+        (start("Code"), CODE, FAILED, "", "generate_code", "direct"),
+        (flow(node("a", "AnswerGenerate")), CHOICE, "B", "B", "generate_answer", "step_by_step"),
+    ],
+)
+async def test_an_operator_alone_is_one_greedy_call_with_the_prompt_of_single_llm(
+    workflow: Workflow, item: Item, reply: str | Reply, answer: str, purpose: str, style: str
+) -> None:
+    client = ScriptedClient(reply)
+    found = await run(workflow, client, item, extract=benchmark(item.benchmark).extract)
+    assert found.answer == answer
+    assert calls(found) == [(1, purpose, 0)]
     [(backbone, request)] = client.asked
-    assert backbone == "small"
-    assert request.messages == question_prompt("", RULES, ITEM)
-    assert (request.temperature, request.draw) == (0.0, 0)
-
-
-async def test_the_start_workflow_for_code_asks_the_same_and_keeps_the_program() -> None:
-    client = ScriptedClient(f"Doubling is easy.\n\n{GOOD}\n\nThat is all.")
-    found = await run(start("Code"), client, CODE, extract=benchmark("humaneval").extract)
-    assert found.answer == GOOD
-    assert calls(found) == [(1, "generate_code", 0)]
-    assert client.asked[0][1].messages == question_prompt("", RULES, CODE)
-
-
-@pytest.mark.parametrize("text", [GOOD, "Quoting:\n\n````python\nx = '```'\n````", "x = 1"])
-async def test_generated_code_is_graded_as_the_reply_would_be(text: str) -> None:
-    extract = benchmark("humaneval").extract
-    found = await run(start("Code"), ScriptedClient(text), CODE, extract=extract)
-    programs = [extract(CODE, one) for one in (found.answer, text)]
-    assert len({one.strip("\n") for one in programs if one is not None}) == 1
-
-
-@pytest.mark.parametrize("reply", ["I have no idea.", "", FAILED])
-async def test_without_a_program_the_reply_is_left_as_it_is(reply: str | Reply) -> None:
-    found = await run(start("Code"), ScriptedClient(reply), CODE, extract=benchmark("humaneval").extract)
-    assert found.answer == (reply if isinstance(reply, str) else "")
+    assert (backbone, request.temperature, request.draw) == ("small", 0.0, 0)
+    assert request.messages[-1].content.endswith(question_prompt("", RULES, item)[0].content)
+    assert (style == "direct") == (request.messages == question_prompt("", RULES, item))
+    assert request.metadata is not None
+    assert (request.metadata["kind"], request.metadata["style"]) == ("solve", style)
 
 
 async def test_instruction_and_inputs_are_shown() -> None:
@@ -95,15 +89,6 @@ async def test_instruction_and_inputs_are_shown() -> None:
     )
 
 
-async def test_answer_generate_thinks_first() -> None:
-    client = ScriptedClient("B")
-    item = Item(id="m", benchmark="mmlu_pro", question="Which?", gold="B")
-    found = await run(flow(node("a", "AnswerGenerate")), client, item)
-    assert (found.answer, calls(found)) == ("B", [(1, "generate_answer", 0)])
-    assert user(client).startswith("Think through the question first")
-    assert user(client).endswith(f"{RULES}\n\nQuestion:\nWhich?")
-
-
 # Repetition, conditions
 
 
@@ -113,6 +98,10 @@ async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
     assert sampling(client) == [(0.0, 0), (0.0, 0), (0.7, 1), (0.7, 2)]
     assert calls(found) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]
     assert user(client).endswith("[1] Result of a:\none\n\n[2] Result of a:\ntwo\n\n[3] Result of a:\nthree")
+    context: Any = None
+    turns = [Turn(context, "m", step, run) for step in range(1, MOST_NODES + 1) for run in range(MOST_REPEATS)]
+    sampled = [turn.draw for turn in turns if turn.repetition]
+    assert len(set(sampled) - {0}) == len(sampled) == 40
 
 
 async def test_samples_of_two_nodes_with_one_prompt_are_independent_and_their_greedy_runs_one_call() -> None:
@@ -128,15 +117,6 @@ async def test_samples_of_two_nodes_with_one_prompt_are_independent_and_their_gr
     assert all(one.temperature == 0.7 for one in solving if one.key != shared)
 
 
-def test_no_two_samples_of_a_workflow_have_the_same_draw() -> None:
-    context: Any = None
-    turns = [Turn(context, "m", step, run) for step in range(1, MOST_NODES + 1) for run in range(MOST_REPEATS)]
-    assert {turn.draw for turn in turns if turn.repetition == 0} == {0}
-    sampled = [turn.draw for turn in turns if turn.repetition]
-    assert len(set(sampled)) == len(sampled) == 40
-    assert min(sampled) > 0
-
-
 @pytest.mark.parametrize(("outcome", "asked"), [("failed", 1), ("passed", 2)])
 async def test_a_condition_looks_at_the_status_of_an_earlier_node(outcome: str, asked: int) -> None:
     """The node left out passes its first input on."""
@@ -147,18 +127,15 @@ async def test_a_condition_looks_at_the_status_of_an_earlier_node(outcome: str, 
     assert found.answer == (f"{fenced('answer = 3')}\nThe answer is 3" if asked == 1 else "Checked.")
 
 
-async def test_a_node_left_out_passes_on_its_first_input_and_not_what_it_watches() -> None:
+@pytest.mark.parametrize(("inputs", "answer"), [(("question", "a", "p"), "First."), (("question",), "answer is 3")])
+async def test_a_node_left_out_passes_on_its_first_input_or_what_it_watches(
+    inputs: tuple[str, ...], answer: str
+) -> None:
     client = ScriptedClient("First.", fenced("answer = 3"), "Never.")
-    third = node("c", "Custom", "question", "a", "p", when=when("p", "failed"))
-    found = await run(flow(node("a", "Custom"), node("p", "Programmer"), third), client)
-    assert (found.answer, len(client.asked)) == ("First.", 2)
-
-
-async def test_a_node_left_out_that_reads_the_question_alone_passes_on_what_it_watches() -> None:
-    client = ScriptedClient(fenced("answer = 3"), "Never.")
-    found = await run(flow(node("p", "Programmer"), node("c", "Custom", when=when("p", "failed"))), client)
-    assert found.answer.endswith("The answer is 3")
-    assert len(client.asked) == 1
+    third = node("c", "Custom", *inputs, when=when("p", "failed"))
+    found = await run(flow(node("a", "Custom"), node("p", "Programmer", "a"), third), client)
+    assert found.answer.endswith(answer)
+    assert len(client.asked) == 2
 
 
 @pytest.mark.parametrize("outcome", ["failed", "passed"])
@@ -232,30 +209,33 @@ async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
     system, asked = client.asked[-1][1].messages
     assert "the letter of the candidate" in system.content.replace("\n", " ")
     assert RULES not in system.content
+    assert client.asked[-1][1].metadata is not None
+    assert {client.asked[-1][1].metadata[name] for name in ("kind", "form")} == {"aggregate", "letter"}
     assert asked.content == (
         f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
     )
 
 
-async def test_one_candidate_is_no_choice() -> None:
+async def test_what_is_no_candidate_is_not_counted() -> None:
     client = ScriptedClient("one")
     found = await run(voting(1), client)
     assert (found.answer, len(client.asked), found.decisions) == ("one", 1, ())
-
-
-async def test_candidates_that_failed_are_none() -> None:
     assert (await run(voting(2), ScriptedClient(FAILED, "two"))).answer == "two"
     assert (await run(voting(2), ScriptedClient(FAILED))).answer == ""
 
 
-async def test_as_many_candidates_as_there_can_be_have_letters() -> None:
-    sources = [node(f"n{place}", "Custom", repeat=5) for place in range(5)]
-    flows = flow(*sources, node("e", "ScEnsemble", *(one.id for one in sources)))
-    client = ScriptedClient(*map(str, range(25)), "Candidate Y")
-    assert (await run(flows, client)).answer == "24"
-
-
 # Programmer
+
+
+async def test_the_programmer_gives_program_and_value_and_a_failed_call_ends_it() -> None:
+    flows = flow(node("p", "Programmer"))
+    client = ScriptedClient("Too hard.", f"So:\n\n{fenced('answer = 3')}\n\nThe answer is 4")
+    found = await run(flows, client)
+    assert found.answer == f"{fenced('answer = 3')}\nThe answer is 3"
+    assert [request.metadata["kind"] for _, request in client.asked if request.metadata] == ["solve", "revise"]
+    client = ScriptedClient("I think the answer is 3", FAILED)
+    found = await run(flows, client)
+    assert (found.answer, len(client.asked)) == ("I think the answer is 3", 2)
 
 
 async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() -> None:
@@ -272,20 +252,6 @@ async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() 
     assert "there is no program in a fenced Python block" in prompts[1][2].content
     assert "it has no variable named answer" in prompts[2][4].content
     assert all(request.temperature == 0.0 for _, request in client.asked)
-
-
-async def test_the_programmer_gives_program_and_value() -> None:
-    client = ScriptedClient("Too hard.", f"So:\n\n{fenced('answer = 3')}\n\nThe answer is 4")
-    found = await run(flow(node("p", "Programmer")), client)
-    assert found.answer == f"{fenced('answer = 3')}\nThe answer is 3"
-    assert len(found.calls) == 2
-
-
-async def test_a_failed_call_ends_the_programmer() -> None:
-    client = ScriptedClient("I think the answer is 3", FAILED)
-    found = await run(flow(node("p", "Programmer")), client)
-    assert (found.answer, len(client.asked)) == ("I think the answer is 3", 2)
-    assert (await run(flow(node("p", "Programmer")), ScriptedClient(FAILED))).answer == ""
 
 
 # Test
@@ -312,11 +278,7 @@ async def test_three_reflections_are_all_there_are_and_the_last_one_goes_on() ->
     assert "failed: assert double(1) == 2" in user(client)
     assert texts[2] in user(client)
     assert texts[1] not in user(client)
-
-
-async def test_hidden_tests_are_not_seen() -> None:
-    client = ScriptedClient(WRONG)
-    await run(checked(), client, CODE)
+    # Hidden tests are not seen.
     assert not any("21" in message.content for _, request in client.asked for message in request.messages)
 
 

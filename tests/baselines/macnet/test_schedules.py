@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.agents.trajectory import Trajectory
 from harness.llm.request import Reply, Request
 from tests.baselines.macnet import model
-from tests.baselines.macnet.model import TOPOLOGIES, Digesting, edges_of, solve
+from tests.baselines.macnet.model import TOPOLOGIES, Digesting, solve
 
 ANY_SIZE = st.integers(1, 8)
 ANY_TOPOLOGY = st.sampled_from(TOPOLOGIES)
@@ -45,7 +45,7 @@ async def test_calls_of_six_agents(schedule: str, topology: str, calls: dict[str
     assert Counter(asked.kind for asked in client.asked) == calls
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(ANY_TOPOLOGY, ANY_SIZE, ANY_SCHEDULE)
 def test_every_prompt_shows_what_it_should_and_nothing_else(topology: str, agents: int, schedule: str) -> None:
     answer, asked = REFERENCES[schedule](topology, agents)
@@ -54,17 +54,7 @@ def test_every_prompt_shows_what_it_should_and_nothing_else(topology: str, agent
     assert Counter(client.asked) == Counter(asked)
 
 
-@settings(deadline=None)
-@given(ANY_TOPOLOGY, ANY_SIZE)
-def test_the_number_of_calls(topology: str, agents: int) -> None:
-    edges = edges_of(topology, agents)
-    into = Counter(after for _, after in edges)
-    leaves = agents - len({before for before, _ in edges})
-    merges = sum(count > 1 for count in into.values()) + (leaves > 1)
-    assert len(run(Digesting(), topology, agents, "textbook").calls) == 1 + 2 * len(edges) + merges
-
-
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(ANY_TOPOLOGY, ANY_SIZE, ANY_SCHEDULE, st.integers(0, 999))
 def test_the_order_in_which_replies_arrive_does_not_show(
     topology: str, agents: int, schedule: str, latency: int
@@ -72,7 +62,7 @@ def test_the_order_in_which_replies_arrive_does_not_show(
     assert run(Digesting(latency), topology, agents, schedule) == run(Digesting(), topology, agents, schedule)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(ANY_TOPOLOGY, ANY_SIZE, ANY_SCHEDULE)
 def test_no_two_warm_calls_are_one(topology: str, agents: int, schedule: str) -> None:
     client = Digesting()
@@ -83,7 +73,7 @@ def test_no_two_warm_calls_are_one(topology: str, agents: int, schedule: str) ->
     assert {request.draw for request in client.requests if request.temperature == 0} <= {0}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(ANY_TOPOLOGY, ANY_SIZE, ANY_SCHEDULE, st.randoms(use_true_random=False), st.sampled_from([0.1, 0.4, 0.9]))
 def test_whatever_fails_the_answer_is_the_reply_to_the_last_call(
     topology: str, agents: int, schedule: str, chance: object, share: float
@@ -133,12 +123,6 @@ def test_released_complete_graph_depends_on_three_solutions() -> None:
         ("revise", 7),
     ]
     assert depends_on("complete", "official", ("critique",)) == [("critique", 6), ("critique", 7)]
-
-
-@pytest.mark.parametrize(("topology", "schedule"), [("complete", "textbook"), ("tree", "official")])
-def test_elsewhere_nothing_is_thrown_away(topology: str, schedule: str) -> None:
-    every = [(call.purpose, call.step) for call in run(Digesting(), topology, 6, schedule).calls]
-    assert depends_on(topology, schedule, ("solve", "critique", "revise", "merge")) == every
 
 
 @pytest.mark.parametrize(("agents", "merged"), [(2, 1), (3, 2), (4, 3), (5, 1), (6, 2), (8, 3)])

@@ -53,35 +53,6 @@ def revision(solution: str, advice: str) -> str:
     return f"The solution, and the advice on it:\n\n[1] Solution:\n{solution}\n\n[2] Advice:\n{advice}"
 
 
-async def test_a_merge_shows_each_candidate_once_and_does_not_say_whose_it_is() -> None:
-    client = ScriptedClient("Root.", "Advice.", "One.", "Advice.", "Two.", "Merged.")
-    trajectory = await solve(client, "star", 3)
-    system, last = client.asked[-1][1].messages
-    assert system.content == f"{macnet.PROFILE}\n\n{macnet.MERGE}\n\n{RULES}"
-    assert last == user("The candidates:\n\n[1] Candidate:\nOne.\n\n[2] Candidate:\nTwo.")
-    assert trajectory.answer == "Merged."
-
-
-async def test_the_last_merge_of_the_complete_graph_has_five_candidates() -> None:
-    client = Digesting()
-    await solve(client, "complete")
-    merges = [asked for asked in client.asked if asked.kind == "merge"]
-    assert [(len(asked.shown), asked.temperature) for asked in merges] == [(2, 0.6), (3, 0.4), (4, 0.2), (5, 0.0)]
-
-
-async def test_node_3_of_the_complete_graph_shows_in_the_final_prompt() -> None:
-    plain, changed = Digesting(), Digesting(instead=lambda request: "other" if _is_merge_of(request, 3) else None)
-    await solve(plain, "complete")
-    await solve(changed, "complete")
-    assert plain.asked[-1].kind == changed.asked[-1].kind == "merge"
-    assert plain.asked[-1].shown != changed.asked[-1].shown
-
-
-def _is_merge_of(request: Request, candidates: int) -> bool:
-    asked = take_apart(request)
-    return asked.kind == "merge" and len(asked.shown) == candidates
-
-
 async def test_edges_to_a_node_and_nodes_of_a_layer_run_at_the_same_time() -> None:
     class Counting(Digesting):
         at_work = most = 0
@@ -121,18 +92,6 @@ async def test_a_node_waits_for_its_own_predecessors_alone() -> None:
     assert len(trajectory.calls) == 12
 
 
-async def test_equal_prompts_of_siblings_are_sampled_independently_while_it_is_warm() -> None:
-    client = Digesting()
-    await solve(client, "tree")
-    critiques = [request for request in client.requests if take_apart(request).kind == "critique"]
-    warm, cold = ([r for r in critiques if (r.temperature > 0) == is_warm] for is_warm in (True, False))
-    assert len({r.messages for r in warm}) == 1
-    assert len({r.key for r in warm}) == 2
-    # Nodes 3 and 4 criticise the solution of node 1 at temperature 0: one call, used twice.
-    assert len(cold) == 3
-    assert len({r.key for r in cold}) == 2
-
-
 @pytest.mark.parametrize("failure", ["", " \n", Reply.failed("org/small", "refused")])
 async def test_nothing_to_criticise(failure: str | Reply) -> None:
     """A source that says nothing: the next node answers as if it were the first, at its own temperature."""
@@ -168,12 +127,6 @@ async def test_a_single_candidate_left_of_several_is_merged_too() -> None:
     assert take_apart(client.asked[-1][1]) == ("merge", ("One.",), 0.0, 0)
     assert trajectory.final_call is not None
     assert (trajectory.final_call.error, trajectory.answer) == (None, "Merged.")
-
-
-async def test_no_candidate_at_all() -> None:
-    trajectory = await solve(ScriptedClient("Root.", "A1", ""), "star", 3)
-    assert trajectory.answer == ""
-    assert [call.purpose for call in trajectory.calls] == ["solve", "critique", "revise", "critique", "revise"]
 
 
 async def test_when_every_call_fails_the_question_counts_as_failed() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import itertools
 import math
 from functools import cache
 
@@ -21,9 +20,8 @@ from harness import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode
 from tests.baselines.masrouter.reference import Reference
-from tests.baselines.masrouter.world import BACKBONES, ITEMS, Client, pool, router, walk
-
-SEEDS = range(4)
+from tests.baselines.masrouter.world import BACKBONES, pool, router, walk
+from tests.world import ITEMS, Client
 
 
 async def traces(made: Router, domain: str = "Commonsense", epochs: int = 3) -> list[Trace]:
@@ -40,7 +38,7 @@ async def traces(made: Router, domain: str = "Commonsense", epochs: int = 3) -> 
 
 @pytest.mark.parametrize("domain", ["Code", "Commonsense", "Math"])
 async def test_every_decision_against_plain_numpy(domain: str) -> None:
-    for seed in SEEDS:
+    for seed in range(2):
         made = router(seed, domain, moved=0.15)
         for trace in await traces(made, domain, epochs=1):
             expected, found = Reference(made, trace), made.again([trace])
@@ -55,6 +53,7 @@ async def test_every_decision_against_plain_numpy(domain: str) -> None:
 async def test_what_is_recorded_are_the_draws_by_their_keys() -> None:
     made = router(moved=0.15)
     names = [mode.name for mode in pool().modes]
+    noises = set()
     roles, backbones = ([one.key for one in part] for part in (pool().roles, BACKBONES))
     for item in ITEMS:
         trajectory, trace = await walk(made, Client(), item, seed=3, episode=Episode(2, 0))
@@ -79,36 +78,10 @@ async def test_what_is_recorded_are_the_draws_by_their_keys() -> None:
         assert task.choice == ("Code", "Commonsense", "Math")[guess]
         assert task.log_prob == pytest.approx(math.log(expected.tasks[guess]))
         assert len(found) == 3 + 2 * agents
-
-
-async def test_the_noise_is_keyed_by_seed_episode_and_question() -> None:
-    made, found = router(), []
-    for item, seed, episode in itertools.product(ITEMS[:2], (0, 1), (Episode(1, 0), Episode(2, 0))):
-        _, trace = await walk(made, Client(), item, seed=seed, episode=episode)
-        uniform = rng.uniform(str(seed), str(episode.epoch), "0", "toy", item.id, "0", "noise", "0")
-        expected = draw_noise(uniform, 6, 7, 2)
-        assert all(torch.equal(a, b) for a, b in zip(trace.noise, expected, strict=True))
-        found.append(trace.noise.question.numpy().tobytes())
-    assert len(set(found)) == 8
-
-
-@pytest.mark.parametrize(("agents", "backbones"), [(1, 2), (3, 2), (4, 3), (6, 2)])
-def test_the_multinomial_term_is_a_distribution_over_counts(agents: int, backbones: int) -> None:
-    """For a whole number of agents, enumerated: all counts together have probability 1."""
-    p = np.random.default_rng(agents).dirichlet(np.ones(backbones))
-    log_p, n_f = torch.tensor(np.log(p))[None], torch.tensor([float(agents)], dtype=torch.float64)
-    total, orders = 0.0, 0.0
-    seen = set()
-    for chosen in itertools.product(range(backbones), repeat=agents):
-        orders += math.prod(p[index] for index in chosen)
-        counts = tuple(chosen.count(index) for index in range(backbones))
-        found = log_multinomial(n_f, log_p, torch.tensor([counts], dtype=torch.float64)).item()
-        assert found == pytest.approx(multinomial.logpmf(counts, agents, p))
-        if counts not in seen:
-            seen.add(counts)
-            total += math.exp(found)
-    assert total == pytest.approx(1)
-    assert orders == pytest.approx(1)
+        noise = draw_noise(rng.uniform("3", "2", "0", "toy", item.id, "0", "noise", "0"), 6, 7, 2)
+        assert all(torch.equal(a, b) for a, b in zip(trace.noise, noise, strict=True))
+        noises.add(noise.question.numpy().tobytes())
+    assert len(noises) == len(ITEMS)
 
 
 @given(
@@ -127,15 +100,12 @@ def test_the_multinomial_term_with_a_number_that_is_not_rounded(
     counts = torch.tensor([[chosen.count(index) for index in range(5)]], dtype=torch.float64)
     found = log_multinomial(torch.tensor([n_f], dtype=torch.float64), torch.tensor(np.log(p))[None], counts)
     assert found.item() == pytest.approx(expected, abs=1e-9)
+    # Of a whole number of agents it is the probability of the counts.
+    whole = log_multinomial(torch.tensor([float(len(chosen))]).double(), torch.tensor(np.log(p))[None], counts)
+    assert whole.item() == pytest.approx(multinomial.logpmf(counts[0].numpy(), len(chosen), p), abs=1e-6)
 
 
 # What depends on what
-
-
-async def test_roles_are_drawn_with_replacement() -> None:
-    drawn = [trace.choices.roles for trace in await traces(router(moved=0.15))]
-    assert any(len(set(roles)) < len(roles) for roles in drawn)
-    assert {index for roles in drawn for index in roles} == set(range(7))
 
 
 def other_role(made: Router, trace: Trace, place: int) -> tuple[Trace, bool]:
@@ -208,16 +178,10 @@ async def test_gradient_by_differences() -> None:
         assert parameter.grad.view(-1)[place].item() == pytest.approx(expected, rel=1e-3, abs=1e-7), name
 
 
-async def test_sampling_leaves_no_graph() -> None:
-    made = router()
-    await walk(made, Client())
-    assert all(parameter.grad is None for parameter in made.parameters())
-
-
 # Many questions at once
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(0, 23), min_size=1, max_size=24), st.booleans())
 def test_a_pass_over_many_questions_is_the_pass_over_each(picked: list[int], small: bool) -> None:
     made, made_traces = walked(small)
