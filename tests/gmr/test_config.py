@@ -24,7 +24,10 @@ HALF = {"Math": 6, "Code": 4, "Commonsense": 3}
         ({"score": "cosin"}, "score: 'cosin' should be 'dot' or 'cosine'; did you mean 'cosine'?"),
         ({"group": 0}, "group: 0 should be greater than 0"),
         ({"role_subset": {"Code": 2}, "role_pool": "domain"}, "role_pool cannot be 'domain' beside it"),
-        ({"epochs": {"math": 5}}, "epochs: {'math': 5} has no `default`, for the benchmarks that are not named; add one"),
+        (
+            {"epochs": {"math": 5}},
+            "epochs: {'math': 5} has no `default`, for the benchmarks that are not named; add one",
+        ),
         ({"epoch": {"default": 1}}, "unknown key 'epoch'; did you mean 'epochs'?"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Each network against its equation, written out a second time."""
+"""What each network starts from and does at its edges; test_padded.py holds them against plain NumPy, all together."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 from torch.nn import functional as F  # noqa: N812
 
 from gmr.networks import Halting, PoolSoftmax, RetrievalGate, StateEncoder, WriteGate, by_row, pool
-from tests.gmr.reference import Record, Reference, relu
+from tests.gmr.reference import Reference, relu
 from tests.gmr.world import router, units
 
 
@@ -19,14 +19,6 @@ def vectors(rows: int, seed: int = 0) -> Tensor:
 
 
 # Latents
-
-
-def test_the_policies_use_the_mean_of_the_posterior() -> None:
-    made = router()
-    reference = Reference(made)
-    for kind, latents in zip(("role", "backbone"), made.latents(), strict=True):
-        expected = np.stack([reference.latent(kind, index) for index in range(len(latents))])
-        assert latents.detach().numpy() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("kl", ["sum", "mean"])
@@ -66,29 +58,6 @@ def memories(rows: int, records: int) -> tuple[Tensor, Tensor, Tensor]:
     q_hat = torch.randn(rows, 128, generator=draw, dtype=torch.float64)
     tokens = torch.randn(rows, records, 128, generator=draw, dtype=torch.float64)
     return q_hat, tokens, torch.arange(records) < torch.arange(rows)[:, None] % (records + 1)
-
-
-@pytest.mark.parametrize("records", [0, 1, 5])
-def test_tokens_and_context_against_plain_numpy(records: int) -> None:
-    made = router()
-    reference, encoder = Reference(made), made.encoder
-    question, *responses = vectors(1 + records, records)
-    memory = [Record(rank % 3, (rank + 1) % 5, response.numpy()) for rank, response in enumerate(responses)]
-    roles, backbones = made.latents()
-    rows = [encoder.token(roles[e.role], backbones[e.backbone], torch.from_numpy(e.response)) for e in memory]
-    tokens = torch.stack(rows)[None] if rows else torch.zeros(1, 0, 128).double()
-    assert tokens[0].detach().numpy() == pytest.approx(np.array([reference.token(e) for e in memory]).reshape(-1, 128))
-    context = encoder(encoder.W_q(question)[None], tokens, torch.ones(1, records, dtype=torch.bool))
-    assert context[0].detach().numpy() == pytest.approx(reference.context(question.numpy(), memory), abs=1e-12)
-
-
-def test_a_batch_is_its_rows_and_what_pads_them_does_not_matter() -> None:
-    encoder = router().encoder
-    q_hat, tokens, stored = memories(9, 4)
-    padded = encoder(q_hat, torch.where(stored[:, :, None], tokens, 1e3), stored)
-    for row, records in enumerate(stored.sum(dim=1).tolist()):
-        alone = encoder(q_hat[row, None], tokens[row, None, :records], stored[row, None, :records])
-        assert torch.allclose(padded[row], alone[0], rtol=0, atol=1e-12)
 
 
 def test_a_question_without_records_gets_the_learned_vector_and_clean_gradients() -> None:
@@ -132,20 +101,7 @@ def test_by_row_gives_a_row_the_bytes_that_it_has_alone(rows: int, shape: tuple[
 
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
-def test_roles_and_backbones_against_plain_numpy(score: Any) -> None:
-    made = router(score=score)
-    reference, (roles, backbones) = Reference(made), made.latents()
-    contexts = np.random.default_rng(0).normal(size=(4, 256))
-    rows = torch.from_numpy(contexts)
-    assert made.role_allocator is not None
-    assert made.llm_router is not None
-    by_role = made.role_allocator(rows, roles).exp().detach().numpy()
-    assert by_role == pytest.approx(np.stack([reference.roles(context) for context in contexts]), abs=1e-12)
-    acting = [3, 0, 6, 3]
-    by_backbone = made.llm_router(rows, roles[acting], backbones).exp().detach().numpy()
-    expected = [reference.backbones(context, role) for context, role in zip(contexts, acting, strict=True)]
-    assert by_backbone == pytest.approx(np.stack(expected), abs=1e-12)
-    # A saturated choice keeps finite log-probabilities and gradients.
+def test_a_saturated_choice_keeps_finite_log_probabilities_and_gradients(score: Any) -> None:
     softmax, options = PoolSoftmax(score).double(), torch.eye(128).double()[:4]
     query = (1e6 * torch.tensor([[1.0] + 127 * [-1.0]]).double()).requires_grad_()
     log_probs = softmax(query, options)
@@ -163,21 +119,6 @@ def test_the_learned_scale_starts_at_five_and_bounds_the_cosine() -> None:
 # Gates
 
 
-def test_retrieval_against_plain_numpy() -> None:
-    made = router()
-    gate, reference, (roles, backbones) = made.retrieval_gate, Reference(made), made.latents()
-    assert gate is not None
-    questions, responses = vectors(2), vectors(3, seed=1)
-    records = gate.record(roles[[4, 0, 4]], backbones[[1, 2, 3]], responses)
-    logits = gate(questions, roles[[2, 6]], backbones[[4, 0]], records.expand(2, 3, 128))
-    memory = [Record(r, m, y.numpy()) for r, m, y in zip((4, 0, 4), (1, 2, 3), responses, strict=True)]
-    expected = [
-        [reference.retrieval(question.numpy(), role, backbone, record) for record in memory]
-        for question, role, backbone in zip(questions, (2, 6), (4, 0), strict=True)
-    ]
-    assert torch.sigmoid(logits).detach().numpy() == pytest.approx(np.array(expected), abs=1e-12)
-
-
 def test_retrieval_starts_as_five_times_the_cosine_and_without_records_draws_nothing() -> None:
     gate = RetrievalGate().double()
     question, latent = vectors(2), torch.zeros(2, 128).double()
@@ -185,25 +126,6 @@ def test_retrieval_starts_as_five_times_the_cosine_and_without_records_draws_not
     along = F.normalize(gate.W_p(torch.cat([question, latent, latent], dim=1)), dim=1)
     logits = gate(question, latent, latent, torch.stack([along, -along], dim=1))
     assert logits.detach().numpy() == pytest.approx(np.array([[5.0, -5.0]] * 2))
-
-
-def test_write_against_plain_numpy_with_rows_of_zero_to_two_records_together() -> None:
-    made = router()
-    gate, reference = made.write_gate, Reference(made)
-    assert gate is not None
-    contexts = np.random.default_rng(7).normal(size=(3, 256))
-    responses, earlier = vectors(3), vectors(3, seed=1)
-    direction = gate.direction(responses)
-    # The padding is the response itself: the likest record there could be.
-    records = torch.stack([gate.direction(earlier), direction], dim=1)
-    stored = torch.tensor([[False, False], [True, False], [True, True]])
-    logits = gate(torch.from_numpy(contexts), direction, records, stored)
-    for row in range(3):
-        memory = [Record(0, 0, y.numpy()) for y in (earlier[row], responses[row])[:row]]
-        expected = reference.write(contexts[row], responses[row].numpy(), memory)
-        assert torch.sigmoid(logits[row]).item() == pytest.approx(expected, abs=1e-12)
-    logits.sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in gate.parameters())
 
 
 def test_write_starts_undecided_and_a_copy_is_less_welcome_than_news() -> None:
@@ -221,17 +143,6 @@ def test_write_starts_undecided_and_a_copy_is_less_welcome_than_news() -> None:
 
 
 # Halting
-
-
-def test_halting_state_and_probability_against_plain_numpy() -> None:
-    made = router()
-    halting, reference = made.halting, Reference(made)
-    assert halting is not None
-    state, expected = torch.zeros(1, 128).double(), np.zeros(128)
-    for pooled in np.random.default_rng(0).normal(size=(4, 128)):
-        state, expected = halting.advance(torch.from_numpy(pooled)[None], state), reference.gru(pooled, expected)
-        assert state[0].detach().numpy() == pytest.approx(expected, abs=1e-12)
-        assert torch.sigmoid(halting(state)).item() == pytest.approx(reference.halt(expected), abs=1e-12)
 
 
 def test_the_pool_is_the_mean_of_what_is_stored_and_zero_of_nothing() -> None:

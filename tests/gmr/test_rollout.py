@@ -32,7 +32,7 @@ from tests.gmr.world import (
     walk,
 )
 from tests.scripted import sampling
-from tests.world import FAILED, ITEMS, LONGEST, RULES, Answering, Client, embedding
+from tests.world import FAILED, ITEMS, RULES, Answering, Client, embedding
 
 # Draws
 
@@ -218,20 +218,6 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
     assert [message.content for message in client.requests[1].messages[2:]] == ["text 1", POOL.roles[2].second_call]
     assert [tuple(vector) for vector in policy.responses] == [tuple(embedding(f"text {n}")) for n in (2, 3)]
     assert client.users[-1].endswith("[1] Reflector:\ntext 2\n\n[2] Critic:\ntext 3")
-
-
-async def test_without_both_gates_everyone_sees_everything() -> None:
-    plans = [Plan(CRITIC, SMALL, None, None) for _ in range(3)]
-    trajectory, client, _ = await scripted(*plans, max_depth=3)
-    assert [user.count("Critic:") for user in client.users] == [0, 1, 2, 3]
-    assert {one.name for one in trajectory.decisions} == {"role", "backbone", "halt"}
-
-
-async def test_question_and_responses_are_embedded_and_those_too_long_are_counted() -> None:
-    long = "word " * (LONGEST + 1)
-    plans = [Plan(CRITIC, SMALL, None)] * 2
-    trajectory, _, _ = await scripted(*plans, answering=lambda backbone, request: long, max_depth=2)
-    assert (trajectory.embedded, trajectory.truncated) == (3, 2)
 
 
 # Empty memory, failed calls

@@ -18,13 +18,13 @@ from gmr.config import Config, Pool
 from gmr.padded import Entropy, Evaluation, evaluate
 from gmr.rollout import Step, Trace
 from gmr.router import Router
-from gmr.training import advantages, learn, loss, new_router, of_policy, of_rewards, of_traces, restored, utility
+from gmr.training import advantages, learn, loss, new_router, of_policy, of_rewards, of_traces, utility
 from harness.agents.trajectory import Episode
 from harness.errors import UserError
 from harness.results import Answered
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning
-from tests.gmr.world import POOL, PROFILES, config, units, walk
+from tests.gmr.world import POOL, PROFILES, config, method, units, walk
 from tests.world import ITEMS, Client, attempt, embedding, graded
 
 GROUPS = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
@@ -74,7 +74,6 @@ def test_the_loss_against_plain_numpy_and_every_term_pulls_the_right_way() -> No
 
 # The log
 
-
 RNG = np.random.default_rng(0)
 
 
@@ -82,17 +81,12 @@ def step(written: bool, *retrieved: bool) -> Step:
     return Step(0, 0, retrieved, units(RNG), written, None, 0.0)
 
 
-def test_groups_with_nothing_to_tell_apart_are_counted() -> None:
+def test_the_log_of_utilities_memories_and_entropies() -> None:
     rewards = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     utilities = rewards - np.array([[0.1, 0.1], [0.1, 0.2], [0.1, 0.1], [0.2, 0.2]])
-    assert of_rewards(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True)) == {
-        "equal_reward_groups": 0.75,
-        "zero_advantage_groups": 0.5,
-        "utility": pytest.approx(utilities.sum() / 8),
-    }
-
-
-def test_what_became_of_responses_and_records() -> None:
+    found = of_rewards(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True))
+    assert found["utility"] == pytest.approx(utilities.sum() / 8)
+    assert (found["equal_reward_groups"], found["zero_advantage_groups"]) == (0.75, 0.5)
     traces = [
         Trace(units(RNG), (step(True), step(False, True), step(True, False))),
         Trace(units(RNG), (step(False), step(False))),
@@ -102,9 +96,6 @@ def test_what_became_of_responses_and_records() -> None:
     assert found == {"steps": 8.0, "write_rate": 5 / 8, "empty_memory": pytest.approx(1 / 3), "retrieved": 3 / 5}
     # No share of nothing.
     assert of_traces(traces[1:2]) == {"steps": 2.0, "write_rate": 0.0, "empty_memory": 1.0}
-
-
-def test_entropies_are_means_over_the_draws_of_a_module() -> None:
     entropies = {"role": Entropy(torch.tensor(6.0), 4), "retrieval": Entropy(torch.tensor(0.0), 0)}
     found = of_policy(Evaluation(torch.zeros(2), torch.tensor(0.0), entropies, {"role": 0.75}))
     assert found == {"entropy_role": 1.5, "max_probability_role": 0.75}
@@ -254,7 +245,9 @@ OTHER_PROFILE = POOL.backbones[0].model_copy(update={"description": "Grew overni
 def test_a_checkpoint_of_another_pool_or_shape_is_refused(change: dict[str, Any], given: Pool, message: str) -> None:
     made = learning(config())
     saved = Checkpoint({**made.learned(), **made.moments()}, POOL.to_facts())
-    assert state(restored(saved, config(), POOL)) == state(made)
+    assert state(method().restored(saved)) == state(made)
+    other = method(**change)
+    other.pool = given
     with pytest.raises(UserError, match=message) as caught:
-        restored(saved, config(**change), given)
+        other.restored(saved)
     assert "\n" not in str(caught.value)

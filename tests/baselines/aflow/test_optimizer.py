@@ -73,18 +73,6 @@ async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> N
     assert "Output of the workflow:\n(empty)\nAnswer found in it:\n(none)" in user
 
 
-async def test_the_schema_of_the_parent_is_shown_and_sent(tmp_path: Path) -> None:
-    _, model = await propose(tmp_path, PROGRAM)
-    [(backbone, request)] = model.asked
-    assert backbone == "large"
-    expected = schema(start("Math"), "Math")
-    sent = json.loads(request.response_format or "")
-    assert sent["type"] == "json_schema"
-    assert sent["json_schema"]["schema"] == expected
-    shown = request.messages[-1].content.rpartition("```json\n")[2].removesuffix("\n```")
-    assert json.loads(shown) == expected
-
-
 def test_long_texts_lose_their_middle() -> None:
     assert clipped(" short ", 5) == "short"
     assert clipped("a" * 50 + "b" * 50, 30) == "a" * 10 + " [...] " + "b" * 20

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.aflow.search import Failure, Round, best, candidates, children, converged, probabilities
-from baselines.aflow.workflow import start
+from baselines.aflow.search import Failure, Round, best, candidates, converged, probabilities
 from tests.baselines.aflow.world import flow, node
 
 
@@ -78,18 +77,6 @@ def test_convergence_against_exact_arithmetic(right: list[int], patience: int) -
         unchanged = unchanged + 1 if mean == before else 0
         before = mean
     assert converged([100 * one / 7 for one in right], patience) == (unchanged >= patience)
-
-
-def test_children_are_the_edits_of_one_parent_that_came_to_a_workflow() -> None:
-    workflow = start("Math")
-    tried = [
-        Round(1, None, "scored", workflow=workflow, score=1.0),
-        Round(2, 1, "scored", workflow=workflow, score=1.0),
-        Round(3, 2, "scored", workflow=workflow, score=1.0),
-        Round(4, 1, "no_proposal"),
-        Round(5, 1, "scored", workflow=workflow, score=1.0),
-    ]
-    assert [one.number for one in children(tried, tried[0])] == [2, 5]
 
 
 def test_a_round_survives_the_checkpoint() -> None:

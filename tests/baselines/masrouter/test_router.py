@@ -16,6 +16,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
 
 from baselines.masrouter.router import Router, Trace, draw_noise, log_multinomial
+from baselines.masrouter.team import MODES
 from harness import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode
@@ -52,7 +53,7 @@ async def test_every_decision_against_plain_numpy(domain: str) -> None:
 
 async def test_what_is_recorded_are_the_draws_by_their_keys() -> None:
     made = router(moved=0.15)
-    names = [mode.name for mode in pool().modes]
+    names = [mode.name for mode in MODES]
     noises = set()
     roles, backbones = ([one.key for one in part] for part in (pool().roles, BACKBONES))
     for item in ITEMS:

@@ -87,10 +87,10 @@ async def test_the_call_sequence_of_every_mode(mode: str, agents: int) -> None:
 
 @pytest.mark.parametrize("agents", [1, 6])
 @pytest.mark.parametrize("mode", MODE_NAMES)
-async def test_what_every_agent_is_told_and_sees(mode: str, agents: int) -> None:
-    _, asked = await at_work(mode, agents)
+async def test_what_every_agent_and_the_final_node_are_told_and_see(mode: str, agents: int) -> None:
+    _, [*asked, (_, final)] = await at_work(mode, agents)
     rounds: dict[str, list[Request]] = {}
-    for _, request in asked[:-1]:
+    for _, request in asked:
         if len(request.messages) == 2:
             rounds.setdefault(role_of(request), []).append(request)
     assert list(rounds) == list(ROLES[:agents])
@@ -102,20 +102,11 @@ async def test_what_every_agent_is_told_and_sees(mode: str, agents: int) -> None
         earlier = SEES.get(mode, [[]] * 6)[slot]
         lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text(mode, ROLES[at])) for at in earlier]
         assert requests[0].messages[1].content == shown(THIS_ROUND, *lines)
-    if mode == "Debate":
-        for slot, requests in enumerate(rounds.values()):
+        if mode == "Debate":
             others = [at for at in range(agents) if at != slot]
             lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text("IO", ROLES[at])) for at in others]
             assert requests[1].messages[1].content == shown(PREVIOUS_ROUND, *lines)
-            assert ROLES[slot] not in requests[1].messages[1].content
-
-
-@pytest.mark.parametrize("agents", [1, 6])
-@pytest.mark.parametrize("mode", MODE_NAMES)
-async def test_the_final_node_sees_the_last_outputs_without_roles(mode: str, agents: int) -> None:
-    _, asked = await at_work(mode, agents)
-    assert {request.metadata["kind"] for _, request in asked[-1:] if request.metadata} == {"aggregate"}
-    system, user = asked[-1][1].messages
+    system, user = final.messages
     assert system.content == f"{INSTRUCTIONS['Commonsense']}\n\n{RULES}"
     lines = [(f"Agent {'ABCDEF'[slot]}", last_text(mode, name, agents)) for slot, name in enumerate(ROLES[:agents])]
     assert user.content == shown(LAST_OUTPUTS, *lines)
@@ -185,15 +176,11 @@ async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
         assert not any("Agent B" in text for text in texts)
         assert "[1] Agent A:" in texts[-1]
         assert "[2] Agent C:" in texts[-1]
-
-
-async def test_in_a_chain_a_silent_agent_cuts_off_what_came_before() -> None:
+    # In a chain it cuts off what came before.
     _, asked = await at_work("Chain", 3, failing("Reflector"))
     [historian] = [request for _, request in asked if role_of(request) == "Historian"]
     assert historian.messages[1].content == QUESTION
-
-
-async def test_who_fails_in_the_last_round_has_no_output() -> None:
+    # Who fails in the last round has no output.
     _, asked = await at_work("Debate", 3, failing("Critic", later=True))
     assert "Agent A" not in asked[-1][1].messages[1].content
     assert "Agent A, Critic" in asked[-3][1].messages[1].content
@@ -229,53 +216,39 @@ def cuts(trajectory: Trajectory) -> list[tuple[int, int, str, int, float]]:
     return [(one.step, one.slot, one.choice, one.options, one.log_prob) for one in found]
 
 
-async def test_a_visible_program_that_passes_is_handed_on_without_a_call() -> None:
-    trajectory, client = await coding("FullConnected", {"ProgrammingExpert": GOOD}, agents=4)
-    assert [call.slot for call in trajectory.calls] == [1, 0]
-    assert cuts(trajectory) == [(1, slot, "Agent A", slot - 1, 0.0) for slot in (2, 3, 4)]
-    final = client.asked[-1][1].messages[1].content
-    assert final.count("return 'GOOD'") == 4
-    assert final.count("example passed") == 4
+EXPERT, DESIGNER = CODERS[:2]
 
 
-async def test_the_first_program_that_passes_is_the_one_handed_on() -> None:
-    replies = {"ProgrammingExpert": BAD, "AlgorithmDesigner": GOOD}
-    trajectory, client = await coding("FullConnected", replies)
-    assert [call.slot for call in trajectory.calls] == [1, 2, 0]
-    assert cuts(trajectory) == [(1, 3, "Agent B", 2, 0.0)]
-    final = client.asked[-1][1].messages[1].content
-    assert final.endswith(f"[2] Agent B:\n{GOOD}\n\n[3] Agent C:\n{GOOD}")
-
-
-async def test_a_program_that_fails_is_shown_with_its_outcome() -> None:
-    trajectory, client = await coding("Chain", {"ProgrammingExpert": BAD, "AlgorithmDesigner": "Use addition."})
-    assert cuts(trajectory) == []
-    assert [call.slot for call in trajectory.calls] == [1, 2, 3, 0]
-    user = client.asked[1][1].messages[1].content
-    assert user.count("- example failed: assert double(1) == 2") == 1
-
-
-@pytest.mark.parametrize("mode", ["IO", "CoT", "Reflection"])
-async def test_nobody_takes_a_short_cut_who_sees_nobody(mode: str) -> None:
-    trajectory, _ = await coding(mode, {"ProgrammingExpert": GOOD})
-    assert cuts(trajectory) == []
-    assert len({call.slot for call in trajectory.calls if call.is_step}) == 3
-
-
-async def test_in_a_debate_the_short_cut_is_for_the_second_round() -> None:
-    trajectory, _ = await coding("Debate", {"ProgrammingExpert": GOOD, "AlgorithmDesigner": "Use addition."})
-    assert cuts(trajectory) == [(2, 1, "Agent C", 2, 0.0), (2, 2, "Agent A", 2, 0.0), (2, 3, "Agent A", 2, 0.0)]
-    assert [(call.step, call.slot) for call in trajectory.calls] == [(1, 1), (1, 2), (1, 3), (3, 0)]
-
-
-@pytest.mark.parametrize("reply", ["I would rather not.", "", "```text\ndouble it\n```"])
-async def test_without_a_code_block_nothing_is_run_and_all_are_asked(reply: str) -> None:
-    sandbox = Passing()
-    replies = dict.fromkeys(CODERS, reply)
-    trajectory, _ = await coding("FullConnected", replies, sandbox=sandbox)
-    assert sandbox.given == []
-    assert cuts(trajectory) == []
-    assert [call.slot for call in trajectory.calls] == [1, 2, 3, 0]
+@pytest.mark.parametrize(
+    ("mode", "replies", "asked", "taken"),
+    [
+        # Step and slot of the calls, then of the short cuts, with whom each follows and of how many it could choose.
+        ("FullConnected", {EXPERT: GOOD}, [(1, 1)], [(1, 2, "A", 1), (1, 3, "A", 2)]),
+        ("FullConnected", {EXPERT: BAD, DESIGNER: GOOD}, [(1, 1), (1, 2)], [(1, 3, "B", 2)]),
+        ("Chain", {EXPERT: BAD, DESIGNER: "Use addition."}, [(1, 1), (1, 2), (1, 3)], []),
+        ("IO", {EXPERT: GOOD}, [(1, 1), (1, 2), (1, 3)], []),
+        ("CoT", {EXPERT: GOOD}, [(1, 1), (1, 2), (1, 3)], []),
+        (
+            "Debate",
+            {EXPERT: GOOD, DESIGNER: "Use addition."},
+            [(1, 1), (1, 2), (1, 3)],
+            [(2, 1, "C", 2), (2, 2, "A", 2), (2, 3, "A", 2)],
+        ),
+        ("FullConnected", dict.fromkeys(CODERS, "I would rather not."), [(1, 1), (1, 2), (1, 3)], []),
+        ("FullConnected", dict.fromkeys(CODERS, "```text\ndouble it\n```"), [(1, 1), (1, 2), (1, 3)], []),
+    ],
+)
+async def test_a_visible_program_that_passes_is_handed_on_without_a_call(
+    mode: str, replies: dict[str, str], asked: list[tuple[int, int]], taken: list[tuple[int, int, str, int]]
+) -> None:
+    trajectory, client = await coding(mode, replies)
+    *steps, final = [(call.step, call.slot) for call in trajectory.calls]
+    assert (steps, final) == (asked, (BY_NAME[mode].rounds + 1, 0))
+    assert cuts(trajectory) == [(step, slot, f"Agent {who}", count, 0.0) for step, slot, who, count in taken]
+    if replies.get(EXPERT) == BAD:
+        assert client.requests[1].messages[1].content.count("- example failed: assert double(1) == 2") == 1
+    for step, slot, _, _ in taken:
+        assert step < BY_NAME[mode].rounds or f"Agent {'ABC'[slot - 1]}:\n{GOOD}" in client.users[-1]
 
 
 async def test_tools_see_the_tests_that_the_setting_grants() -> None:

@@ -116,28 +116,18 @@ async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_w
     assert third[5:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{records}"),)
 
 
-async def test_prompts_grow_with_every_step_and_six_steps_are_the_most() -> None:
+async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -> None:
     client = Counting()
     keys = ["reasoning", "question", "summarize", "conclude", "modify", "reflect"]
-    policy = Certain(*keys, "reasoning planning")
-    trajectory, trace = await walk(policy, client, greedy=True)
-    lengths = [sum(len(message.content) for message in messages) for messages in client.conversations[:-1]]
-    shown = [messages[-1].content.count("The answer is") for messages in client.conversations[:-1]]
-    assert shown == [0, 1, 2, 3, 4, 5]
-    assert lengths[5] > lengths[0]
+    trajectory, trace = await walk(Certain(*keys, "reasoning planning"), client, greedy=True)
+    assert [messages[-1].content.count("The answer is") for messages in client.conversations[:-1]] == list(range(6))
     assert [call.role for call in trajectory.calls] == [*keys, ""]
-    assert trajectory.depth == 6
-    # The end was forced, but counts as if chosen, with the probability it has in this state.
     last = trajectory.decisions[-1]
     assert (last.step, last.choice, last.options) == (7, "terminate", 10)
     assert last.log_prob == pytest.approx(-100 - math.log(1 + math.exp(-0.5)))
     assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (TERMINATE, 6, 0)
-
-
-@pytest.mark.parametrize("limit", [1, 2])
-async def test_the_step_limit_is_that_of_the_configuration(limit: int) -> None:
-    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Counting(), greedy=True, max_steps=limit)
-    assert (trajectory.depth, len(trajectory.calls)) == (limit, limit + 1)
+    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Counting(), greedy=True, max_steps=2)
+    assert (trajectory.depth, len(trajectory.calls)) == (2, 3)
 
 
 async def test_nobody_can_terminate_before_anybody_has_acted() -> None:
