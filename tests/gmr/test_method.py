@@ -13,7 +13,6 @@ import gmr.method
 from gmr.config import Config
 from gmr.method import GMR
 from gmr.router import Router
-from harness.runner.config import methods
 from harness.runner.evaluation import evaluate
 from harness.runner.progress import Progress
 from harness.training.loop import checkpoint
@@ -107,12 +106,3 @@ async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: P
     policy = made["greedy"].policy
     role = next(decision.choice for decision in trajectory.decisions if decision.name == "role")
     assert role == POOL.roles[int(policy.roles(policy.begin(embedding(ITEMS[0].question))).argmax())].key
-
-
-async def test_full_history_and_no_memory_gates_are_one_method(tmp_path: Path) -> None:
-    for key in ("full_history", "gmr_no_memory_gates"):
-        changes = {**methods()[key].config, "epochs": ONCE}
-        await fitted(tmp_path / key, Client(right_if("small")), **changes)
-    assert content(tmp_path / "full_history") == content(tmp_path / "gmr_no_memory_gates")
-    rows = pq.read_table(tmp_path / "full_history" / "training_decisions.parquet").to_pylist()
-    assert {row["name"] for row in rows} == {"role", "backbone", "halt"}

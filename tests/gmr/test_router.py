@@ -11,7 +11,6 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from gmr.router import TOGETHER, Memory, Router, Snapshot
 from tests.gmr.reference import Record, Reference
@@ -41,27 +40,6 @@ async def test_every_decision_of_a_trajectory_against_plain_numpy(score: str) ->
         assert halting == (None if number == 4 else pytest.approx(reference.halt(hidden), abs=1e-12))
     assert not any(one.requires_grad for one in (state.context, after.tokens, after.records, after.halting))
     assert torch.is_grad_enabled()
-
-
-@pytest.mark.parametrize("switch", MODULES)
-async def test_a_module_that_is_off_does_not_exist_and_decides_nothing(switch: str) -> None:
-    made = router(**{switch: False})
-    assert not any(name.startswith(switch) for name, _ in made.named_parameters())
-    policy = made.snapshot()
-    question, response = units(np.random.default_rng(0), 2)
-    memory, halting = policy.advance(policy.begin(question), 1, 2, response, True)
-    state = await policy.state(memory)
-    uniform = {"role_allocator": np.full(7, 1 / 7), "llm_router": np.full(5, 1 / 5)}
-    decided = {
-        "role_allocator": policy.roles(state),
-        "llm_router": policy.backbones(state, 0),
-        "retrieval_gate": policy.retrieval(state, 0, 0),
-        "write_gate": policy.write(state, response),
-        "halting": halting,
-    }
-    for name, outcome in decided.items():
-        is_off = outcome is None or np.array_equal(outcome, uniform.get(name))
-        assert is_off == (name == switch)
 
 
 def seeded(seed: int, **switches: bool) -> Router:
@@ -131,24 +109,3 @@ def alone(depth: int) -> list[bytes]:
 def test_a_context_is_the_same_at_every_place_of_every_batch(numbers: list[int], depth: int) -> None:
     assert contexts(depth, numbers) == [alone(depth)[number] for number in numbers]
     assert len(set(alone(depth))) == MEMORIES
-
-
-async def test_contexts_asked_for_at_once_are_one_product_and_none_is_made_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = router()
-    batches: list[int] = []
-    original = made.encoder.history
-
-    def counted(q_hat: Tensor, *rest: object) -> Tensor:
-        batches.append(len(q_hat))
-        return original(q_hat, *rest)
-
-    monkeypatch.setattr(made.encoder, "history", counted)
-    policy, rng = made.snapshot(), np.random.default_rng(0)
-    states = [policy.begin(units(rng)) for _ in range(5)]
-    after = [policy.advance(state, 0, 0, units(rng), number < 3)[0] for number, state in enumerate(states)]
-    later = await asyncio.gather(*map(policy.state, after))
-    # What stored nothing keeps its context.
-    assert batches == [3]
-    assert [later[number].context is states[number].context for number in range(5)] == [False] * 3 + [True] * 2

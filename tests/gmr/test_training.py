@@ -215,17 +215,6 @@ async def test_the_update_is_a_function_of_rollouts_seed_and_number_and_its_log_
 # Checkpoints
 
 
-def test_the_initial_weights_are_those_of_the_seed_and_leave_the_generator_alone() -> None:
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    base = state(learning(config()))
-    assert torch.equal(torch.rand(3), expected)
-    assert state(learning(config())) == base
-    other = state(learning(config(), seed=1))
-    assert {name for name in base if base[name] != other[name]} >= {"network.encoder.W_q.weight"}
-
-
 OTHER_PROFILE = POOL.backbones[0].model_copy(update={"description": "Grew overnight."})
 
 

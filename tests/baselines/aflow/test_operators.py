@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,37 +104,67 @@ async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
     assert len(set(sampled) - {0}) == len(sampled) == 40
 
 
-@pytest.mark.parametrize(("outcome", "asked"), [("failed", 1), ("passed", 2)])
-async def test_a_condition_looks_at_the_status_of_an_earlier_node(outcome: str, asked: int) -> None:
-    """The node left out passes its first input on."""
-    client = ScriptedClient(fenced("answer = 3"), "Checked.")
-    again = node("c", "Custom", "p", when=when("p", outcome))
-    found = await run(flow(node("p", "Programmer"), again), client)
-    assert len(client.asked) == asked
-    assert found.answer == (f"{fenced('answer = 3')}\nThe answer is 3" if asked == 1 else "Checked.")
+VALUE = fenced("answer = 3")
+GIVEN = f"{VALUE}\nThe answer is 3"
+A, P, E = node("a", "Custom"), node("p", "Programmer"), node("e", "ScEnsemble", "a")
+T = node("t", "Test", "a")
+UNTESTED = Item(id="n", benchmark="humaneval", question="def f(): ...", gold="")
 
 
-@pytest.mark.parametrize(("inputs", "answer"), [(("question", "a", "p"), "First."), (("question",), "answer is 3")])
-async def test_a_node_left_out_passes_on_its_first_input_or_what_it_watches(
-    inputs: tuple[str, ...], answer: str
+def c(*inputs: str, if_: tuple[str, str] | None = None) -> Any:
+    """A node named c that asks once, if an earlier one ended with a status."""
+    return node("c", "Custom", *inputs, when=if_ and when(*if_))
+
+
+REPAIR = (A, T, c("t", if_=("t", "failed")))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "item", "replies", "asked", "answer"),
+    [
+        # A condition looks at the status of an earlier node; a node left out passes its first input on, or what it
+        # watches, and has no status.
+        ((P, c("p", if_=("p", "failed"))), ITEM, [VALUE, "Checked."], "1", GIVEN),
+        ((P, c("p", if_=("p", "passed"))), ITEM, [VALUE, "Checked."], "12", "Checked."),
+        ((A, replace(P, inputs=("a",)), c("question", "a", "p", if_=("p", "failed"))), ITEM, ["1.", VALUE], "12", "1."),
+        ((A, replace(P, inputs=("a",)), c("question", if_=("p", "failed"))), ITEM, ["1.", VALUE], "12", GIVEN),
+        (
+            (P, node("q", "Programmer", "p", when=when("p", "failed")), c("q", if_=("q", "failed"))),
+            ITEM,
+            [VALUE],
+            "1",
+            GIVEN,
+        ),
+        (
+            (P, node("q", "Programmer", "p", when=when("p", "failed")), c("q", if_=("q", "passed"))),
+            ITEM,
+            [VALUE],
+            "1",
+            GIVEN,
+        ),
+        # What failed is no candidate, and one candidate is no choice.
+        ((A, E), ITEM, ["one"], "1", "one"),
+        ((replace(A, repeat=2), E), ITEM, [FAILED, "two"], "11", "two"),
+        ((replace(A, repeat=2), E), ITEM, [FAILED], "11", ""),
+        # A failed call ends the programmer.
+        ((P,), ITEM, ["Too hard.", f"So:\n\n{VALUE}\n\nThe answer is 4"], "11", GIVEN),
+        ((P,), ITEM, ["I think the answer is 3", FAILED], "11", "I think the answer is 3"),
+        # The first candidate that passes its examples is taken; without examples every program passes.
+        ((replace(A, repeat=2), T), CODE, [WRONG, GOOD], "11", GOOD),
+        ((replace(A, repeat=3), T), CODE, ["none", WRONG, WRONG.replace("x)", "y)"), GOOD], "1112", GOOD),
+        (REPAIR, CODE, ["No program at all.", "Fixed."], "13", "Fixed."),
+        (REPAIR, CODE, [FAILED, "Fixed."], "13", "Fixed."),
+        (REPAIR, CODE, [WRONG, "Only words.", "Fixed."], "123", "Fixed."),
+        (REPAIR, CODE, [WRONG, FAILED, "Fixed."], "123", "Fixed."),
+        (REPAIR, UNTESTED, [WRONG], "1", WRONG),
+    ],
+)
+async def test_which_nodes_ask_and_what_goes_on(
+    nodes: tuple[Any, ...], item: Item, replies: list[Any], asked: str, answer: str
 ) -> None:
-    client = ScriptedClient("First.", fenced("answer = 3"), "Never.")
-    third = node("c", "Custom", *inputs, when=when("p", "failed"))
-    found = await run(flow(node("a", "Custom"), node("p", "Programmer", "a"), third), client)
-    assert found.answer.endswith(answer)
-    assert len(client.asked) == 2
-
-
-@pytest.mark.parametrize("outcome", ["failed", "passed"])
-async def test_a_node_left_out_has_no_status(outcome: str) -> None:
-    client = ScriptedClient(fenced("answer = 3"), "Never.")
-    flows = flow(
-        node("p", "Programmer"),
-        node("q", "Programmer", "p", when=when("p", "failed")),
-        node("c", "Custom", "q", when=when("q", outcome)),
-    )
-    assert (await run(flows, client)).answer.endswith("The answer is 3")
-    assert len(client.asked) == 1
+    found = await run(flow(*nodes), ScriptedClient(*replies), item)
+    assert "".join(str(call.step) for call in found.calls) == asked
+    assert found.answer == answer
 
 
 async def test_of_several_runs_those_that_passed_come_first() -> None:
@@ -153,9 +184,8 @@ async def test_of_several_runs_those_that_passed_come_first() -> None:
 
 async def test_what_a_failed_call_left_empty_is_not_shown() -> None:
     client = ScriptedClient(FAILED, "Alone.")
-    found = await run(flow(node("a", "Custom"), node("b", "Custom", "a")), client)
+    assert (await run(flow(A, node("b", "Custom", "a")), client)).answer == "Alone."
     assert client.asked[1][1].messages == question_prompt("", RULES, ITEM)
-    assert found.answer == "Alone."
 
 
 # ScEnsemble
@@ -202,26 +232,7 @@ async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
     )
 
 
-async def test_what_is_no_candidate_is_not_counted() -> None:
-    client = ScriptedClient("one")
-    found = await run(voting(1), client)
-    assert (found.answer, len(client.asked), found.decisions) == ("one", 1, ())
-    assert (await run(voting(2), ScriptedClient(FAILED, "two"))).answer == "two"
-    assert (await run(voting(2), ScriptedClient(FAILED))).answer == ""
-
-
 # Programmer
-
-
-async def test_the_programmer_gives_program_and_value_and_a_failed_call_ends_it() -> None:
-    flows = flow(node("p", "Programmer"))
-    client = ScriptedClient("Too hard.", f"So:\n\n{fenced('answer = 3')}\n\nThe answer is 4")
-    found = await run(flows, client)
-    assert found.answer == f"{fenced('answer = 3')}\nThe answer is 3"
-    assert [request.metadata["kind"] for _, request in client.asked if request.metadata] == ["solve", "revise"]
-    client = ScriptedClient("I think the answer is 3", FAILED)
-    found = await run(flows, client)
-    assert (found.answer, len(client.asked)) == ("I think the answer is 3", 2)
 
 
 async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() -> None:
@@ -258,36 +269,6 @@ async def test_three_reflections_are_all_there_are_and_the_last_one_goes_on() ->
     assert texts[1] not in user(client)
     # Hidden tests are not seen.
     assert not any("21" in message.content for _, request in client.asked for message in request.messages)
-
-
-async def test_the_first_candidate_that_passes_is_taken_and_else_the_first_rewritten() -> None:
-    assert (await run(checked(2), ScriptedClient(WRONG, GOOD), CODE)).answer == GOOD
-    client = ScriptedClient("no program", WRONG, WRONG.replace("x)", "y)"), GOOD)
-    found = await run(checked(3), client, CODE)
-    assert found.answer == GOOD
-    assert calls(found)[3:] == [(2, "reflect", 0)]
-    assert f"[1] Solution:\n{WRONG}" in user(client)
-
-
-@pytest.mark.parametrize(
-    ("replies", "item", "answer", "asked"),
-    [
-        (["No program at all."], CODE, "No program at all.", 2),
-        ([FAILED], CODE, "Fixed.", 2),
-        ([WRONG, "Only words."], CODE, "Fixed.", 3),
-        ([WRONG, FAILED], CODE, "Fixed.", 3),
-        ([WRONG], Item(id="n", benchmark="humaneval", question="def f(): ...", gold=""), WRONG, 1),
-    ],
-)
-async def test_without_a_program_it_fails_and_without_examples_it_passes(
-    replies: list[Any], item: Item, answer: str, asked: int
-) -> None:
-    """What follows on failure tells the status: it answers where the test failed."""
-    repair = node("c", "Custom", "t", when=when("t", "failed"))
-    client = ScriptedClient(*replies, "Fixed.")
-    found = await run(flow(*checked().nodes, repair), client, item)
-    assert len(client.asked) == asked
-    assert found.answer == ("Fixed." if asked > 1 else answer)
 
 
 # With real processes

@@ -19,7 +19,7 @@ from harness.runner.evaluation import evaluate
 from harness.runner.method import settings_of
 from harness.runner.progress import Progress
 from harness.training.loop import CHECKPOINT, checkpoint
-from tests.baselines.masrouter.world import BACKBONES, MODE_NAMES, code_tools, config, method, pool
+from tests.baselines.masrouter.world import BACKBONES, code_tools, config, method, pool
 from tests.scripted import setting
 from tests.world import Client, questions, right_if, runtime, training
 
@@ -74,21 +74,6 @@ async def asked(made: MASRouter, client: Client, items: tuple[Item, ...]) -> lis
 def log(folder: Path, measure: str) -> list[float]:
     rows = pq.read_table(folder / "training.parquet").to_pylist()
     return [row["value"] for row in rows if row["measure"] == measure]
-
-
-async def test_the_log_agrees_with_the_decisions(tmp_path: Path) -> None:
-    await fitted(tmp_path, Client(), 6)
-    rows = pq.read_table(tmp_path / "training_decisions.parquet").to_pylist()
-    modes = [row["choice"] for row in rows if row["name"] == "mode"]
-    for name in MODE_NAMES:
-        assert log(tmp_path, f"share_{name}") == [modes.count(name) / 6]
-    tasks = [row["choice"] for row in rows if row["name"] == "task"]
-    assert log(tmp_path, "classifier_accuracy") == [tasks.count("Commonsense") / 6]
-    agents = [int(row["choice"]) for row in rows if row["name"] == "agents"]
-    assert log(tmp_path, "agents") == [sum(agents) / 6]
-    assert len([row for row in rows if row["name"] == "backbone"]) == sum(agents)
-    finals = [row for row in pq.read_table(tmp_path / "training_calls.parquet").to_pylist() if not row["is_step"]]
-    assert [row["purpose"] for row in finals] == ["aggregate"] * 6
 
 
 async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -> None:

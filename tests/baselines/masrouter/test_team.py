@@ -130,22 +130,6 @@ async def test_agents_with_the_same_prompt_are_sampled_independently() -> None:
     assert len(set(await keys(greedy=True))) == 2 + 6 + 1
 
 
-@pytest.mark.parametrize("mode", MODE_NAMES)
-async def test_slots_that_need_not_wait_do_not(mode: str) -> None:
-    """With a model that takes its time, all first calls of a layer are out before the first reply."""
-    waiting: list[int] = []
-
-    class Counting(Client):
-        async def complete(self, backbone: str, request: Request) -> Reply:
-            waiting.append(len(self.asked))
-            reply = await super().complete(backbone, request)
-            waiting.append(-1)
-            return reply
-
-    await at_work(mode, 6, Counting(by_role, late=lambda number: 20))
-    assert (waiting[:6] == list(range(6))) == (mode not in ("Chain", "FullConnected"))
-
-
 # Failed calls
 
 

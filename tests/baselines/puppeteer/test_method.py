@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import baselines.puppeteer.method
 from baselines.puppeteer.agents import KEYS
 from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.policy import Config, state_of
@@ -47,20 +46,6 @@ async def fitted(folder: Path, client: Client, number: int = 4, **changes: Any) 
 def log(folder: Path, measure: str) -> list[float]:
     rows = pq.read_table(folder / "training.parquet").to_pylist()
     return [row["value"] for row in rows if row["measure"] == measure]
-
-
-async def test_a_batch_is_sixteen_questions_and_the_policy_is_frozen_over_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    def no_learning(learning: Any, answered: Any, traces: Any, parameters_b: float, config: Any) -> dict[str, float]:
-        seen.append((len(answered), len(traces), parameters_b))
-        return {}
-
-    monkeypatch.setattr(baselines.puppeteer.method, "learn", no_learning)
-    await fitted(tmp_path, Client(), number=20, max_steps=1)
-    assert seen == [(16, 16, 1), (4, 4, 1)]
 
 
 async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -> None:
