@@ -276,11 +276,7 @@ def _cosines(queries: Tensor, records: Tensor) -> Tensor:
 
 
 class Halting(nn.Module):
-    """A GRU over pooled memories and the logit of halting read from its state, which is zero before the first step.
-
-    Args:
-        bias: Initial bias of the logit, which sets the depth before training.
-    """
+    """A GRU over pooled memories and the logit of halting, whose initial bias sets the depth before training."""
 
     def __init__(self, bias: float) -> None:
         super().__init__()
@@ -299,11 +295,6 @@ class Halting(nn.Module):
 
 
 def pool(tokens: Tensor, stored: Tensor) -> Tensor:
-    """Mean of the tokens that each row holds, shape (rows, 128); zero where it holds none.
-
-    Args:
-        tokens: Tokens without positions, shape (rows, k, 128); k may be 0.
-        stored: Which of them each row holds, boolean, shape (rows, k).
-    """
+    """Mean of the tokens (rows, k, 128) that each row holds, shape (rows, 128); zero where it holds none."""
     total = torch.where(stored.unsqueeze(2), tokens, 0.0).sum(dim=1)
     return total / stored.sum(dim=1, keepdim=True).clamp(min=1)

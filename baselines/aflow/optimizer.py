@@ -147,16 +147,7 @@ _FIELDS = {"modification", "edit"}
 
 
 class Proposal(NamedTuple):
-    """What a round of asking came to.
-
-    Attributes:
-        parent: The round whose workflow the last attempt was to edit.
-        edit: The edit in short; empty where there is none.
-        modification: The edit in the optimizer's words.
-        workflow: The parent after it, ``None`` where no proposal could be taken.
-        replies: What came of every call, failed ones among them.
-        reason: Why there is no workflow.
-    """
+    """What a round of asking came to: a workflow or the reason why there is none, and all replies."""
 
     parent: Round
     edit: str
@@ -226,7 +217,7 @@ class Optimizer:
         return await training.consult(PURPOSE, episode, ask)
 
     def _log_failure(self, reply: Reply, episode: Episode, how: str) -> None:
-        """Show what a server said, which may differ from run to run and so is no reason that a round keeps."""
+        """Show what a server said; it may differ from run to run and so is no reason that a round keeps."""
         if reply.error is not None:
             said = " ".join(reply.error.split())[:_LOGGED]
             logger.warning("optimizer %s, round %d: the call %s failed: %s", self.backbone, episode.epoch, how, said)

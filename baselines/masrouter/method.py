@@ -23,7 +23,7 @@ from harness.benchmarks.items import Item
 from harness.declarations import Declaration
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
-from harness.results import Answered, Utility
+from harness.results import Answered
 from harness.runner.method import ByBenchmark, Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, PolicyGradient, check_on_policy, network_of, seeded
@@ -165,38 +165,6 @@ def task_loss(decided: Decided, label: int) -> Tensor:
     return F.cross_entropy(decided.tasks, torch.full((len(decided.tasks),), label))
 
 
-def learn(
-    learning: Learning[Router],
-    answered: Sequence[Answered],
-    traces: Sequence[Trace],
-    pool: Pool,
-    *,
-    utility: Utility,
-    vae_weight: float,
-) -> dict[str, float]:
-    """Take one step of the optimiser; returns what the training log holds of it.
-
-    Raises:
-        RuntimeError: The log-probabilities computed again differ from those sampled.
-    """
-    utilities = [utility(one) for one in answered]
-    decided = learning.network.again(traces)
-    check_choices(decided, traces)
-    check_on_policy(decided.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
-    task, policy = task_loss(decided, pool.label), policy_loss(decided, utilities)
-    vae = learning.network.vae_loss(traces)
-    total = task + policy + vae_weight * vae
-    learning.step(total)
-    return {
-        "utility": sum(utilities) / len(utilities),
-        **_of_decisions(decided, pool),
-        "loss": total.item(),
-        "task_loss": task.item(),
-        "policy_loss": policy.item(),
-        "vae_loss": vae.item(),
-    }
-
-
 def check_choices(decided: Decided, traces: Sequence[Trace]) -> None:
     """Refuse to learn where the pass computed again comes to other choices, such as another number of agents."""
     for choices, trace in zip(decided.choices, traces, strict=True):
@@ -284,9 +252,27 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """One step of the optimiser."""
-        weight = self.config.vae_weight
-        return learn(learning, answered, traces, self.pool, utility=self.utility, vae_weight=weight)
+        """Take one step of the optimiser; returns what the training log holds of it.
+
+        Raises:
+            RuntimeError: The log-probabilities computed again differ from those sampled.
+        """
+        utilities = [self.utility(one) for one in answered]
+        decided = learning.network.again(traces)
+        check_choices(decided, traces)
+        check_on_policy(decided.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
+        task, policy = task_loss(decided, self.pool.label), policy_loss(decided, utilities)
+        vae = learning.network.vae_loss(traces)
+        total = task + policy + self.config.vae_weight * vae
+        learning.step(total)
+        return {
+            "utility": sum(utilities) / len(utilities),
+            **_of_decisions(decided, self.pool),
+            "loss": total.item(),
+            "task_loss": task.item(),
+            "policy_loss": policy.item(),
+            "vae_loss": vae.item(),
+        }
 
 
 def build(setting: Setting, config: Config) -> MASRouter:

@@ -128,7 +128,7 @@ class TaskClassifier(nn.Module):
         return F.normalize(self.question(question), dim=1)
 
     def forward(self, projected: Tensor, tasks: Tensor) -> Tensor:
-        """Logits, shape (n, tasks), for projected questions and the embeddings of the tasks."""
+        """Logits, shape (n, tasks)."""
         return projected @ F.normalize(self.tasks(tasks), dim=1).T / self.temperature
 
 

@@ -177,7 +177,7 @@ class Agent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """What the router decided: a mode and its agents, in the order of their slots."""
+    """What the router decided."""
 
     mode: Mode
     agents: tuple[Agent, ...]

@@ -61,34 +61,6 @@ def utility(answered: Answered, parameters_b: float, config: Config) -> float:
     return config.gamma**trajectory.depth * terminal_reward(answered.verdict.correct) + math.fsum(rewards)
 
 
-def learn(
-    learning: Learning[Policy],
-    answered: Sequence[Answered],
-    traces: Sequence[Trace],
-    parameters_b: float,
-    config: Config,
-) -> dict[str, float]:
-    """Take one step of the optimiser; returns what the training log holds of it.
-
-    Raises:
-        RuntimeError: The log-probabilities computed again differ from those sampled.
-    """
-    pairs = zip(answered, traces, strict=True)
-    gains = [returns(trace, one.verdict.correct, parameters_b, config) for one, trace in pairs]
-    choices = list(chain.from_iterable(traces))
-    evaluation = learning.network.evaluate(choices)
-    check_on_policy(evaluation.log_prob.detach().numpy(), [choice.log_prob for choice in choices])
-    total = loss(evaluation, traces, gains, config)
-    learning.step(total)
-    return {
-        "loss": total.item(),
-        "entropy": torch.cat(_entropies(evaluation, traces, config)).mean().item(),
-        "return": float(np.concatenate(gains).mean()),
-        "utility": float(np.mean([utility(one, parameters_b, config) for one in answered])),
-        **_measures(traces, config),
-    }
-
-
 def loss(evaluation: Evaluation, traces: Sequence[Trace], gains: Sequence[Array], config: Config) -> torch.Tensor:
     """The sum over questions of (Σ -log π(a) R) - c_H times the mean entropy of the question's draws."""
     policy = -(evaluation.log_prob * torch.from_numpy(np.concatenate(gains))).sum()
@@ -155,8 +127,25 @@ class Puppeteer(PolicyGradient[Policy, Snapshot, Trace]):
     def learn(
         self, learning: Learning[Policy], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """One step of the optimiser."""
-        return learn(learning, answered, traces, self._parameters_b, self.config)
+        """Take one step of the optimiser; returns what the training log holds of it.
+
+        Raises:
+            RuntimeError: The log-probabilities computed again differ from those sampled.
+        """
+        pairs = zip(answered, traces, strict=True)
+        gains = [returns(trace, one.verdict.correct, self._parameters_b, self.config) for one, trace in pairs]
+        choices = list(chain.from_iterable(traces))
+        evaluation = learning.network.evaluate(choices)
+        check_on_policy(evaluation.log_prob.detach().numpy(), [choice.log_prob for choice in choices])
+        total = loss(evaluation, traces, gains, self.config)
+        learning.step(total)
+        return {
+            "loss": total.item(),
+            "entropy": torch.cat(_entropies(evaluation, traces, self.config)).mean().item(),
+            "return": float(np.concatenate(gains).mean()),
+            "utility": float(np.mean([self.utility(one) for one in answered])),
+            **_measures(traces, self.config),
+        }
 
 
 def build(setting: Setting, config: Config) -> Puppeteer:

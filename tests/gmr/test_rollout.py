@@ -14,7 +14,7 @@ from gmr.rollout import NOTHING_STORED
 from harness import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.sampling import sample
-from harness.agents.trajectory import Decision, Episode, Trajectory
+from harness.agents.trajectory import Episode, Trajectory
 from harness.llm.request import GREEDY, Reply, Request
 from tests.gmr.world import (
     CRITIC,
@@ -148,18 +148,6 @@ async def test_neither_company_nor_latency_nor_order_shows(score: str) -> None:
         for (trajectory, trace), (other, other_trace) in zip(alone, together[::order], strict=True):
             assert trajectory == other
             assert [step.log_prob for step in trace.steps] == [step.log_prob for step in other_trace.steps]
-
-
-async def test_another_seed_epoch_rollout_or_question_is_another_trajectory() -> None:
-    policy, settings = snapshot(), config()
-
-    async def decided(number: int = 0, seed: int = 0, epoch: int = 1, rollout: int = 0) -> tuple[Decision, ...]:
-        episode = Episode(epoch, rollout)
-        return (await walk(policy, settings, Client(), ITEMS[number], seed=seed, episode=episode))[0].decisions
-
-    base = await decided()
-    assert base == await decided()
-    assert len({base, *[await decided(**{name: 2}) for name in ("number", "seed", "epoch", "rollout")]}) == 5
 
 
 # Who is asked, in which order, and what each one sees

@@ -184,16 +184,6 @@ async def test_every_parameter_learns_the_profiles_stay_and_rollouts_of_before_a
         learn(made, answered, traces, settings, (0, 2))
 
 
-async def test_nothing_is_learned_from_rollouts_that_are_all_alike() -> None:
-    settings = config(lambda_c=0.0, vae_weight=0.0, entropy_weight=0.0)
-    made = learning(settings)
-    answered, traces = await rollouts(made, settings)
-    before = made.learned()
-    log = learn(made, [graded(one.trajectory, True) for one in answered], traces, settings, (0, 1))
-    assert all(np.array_equal(value, before[name]) for name, value in made.learned().items())
-    assert (log["loss"], log["zero_advantage_groups"], log["utility"]) == (0.0, 1.0, 1.0)
-
-
 async def test_the_update_is_a_function_of_rollouts_seed_and_number_and_its_log_agrees_with_the_rollouts() -> None:
     settings, bytes_of = config(), []
     for noise in ((0, 1), (0, 1), (1, 1), (0, 2)):

@@ -21,7 +21,7 @@ from harness.runner.progress import Progress
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.masrouter.world import BACKBONES, code_tools, config, method, pool
 from tests.scripted import setting
-from tests.world import Client, questions, right_if, runtime, training
+from tests.world import Client, attempt, questions, right_if, runtime, training
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "baselines.masrouter"}
 KEYS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
@@ -87,15 +87,11 @@ async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -
         assert log(folder, "task_loss")[-1] < log(folder, "task_loss")[0]
 
 
-async def test_the_weight_of_cost_is_that_of_the_benchmark(tmp_path: Path) -> None:
+def test_the_weight_of_cost_is_that_of_the_benchmark() -> None:
     for where, kappa in (("math", 3.0), ("mbpp", 7.0)):
-        its = config(kappa={"default": 7.0, "math": 3.0})
-        made = MASRouter(setting("pool", benchmark=where, domain="Math"), its)
-        await fitted(tmp_path / where, Client(), 3, made)
-        for one in await asked(made, Client(right_if("small")), questions(2)):
-            assert made.utility(one) == one.verdict.correct - kappa * one.trajectory.cost_total
-        accuracy, cost, found = (log(tmp_path / where, name)[0] for name in ("accuracy", "cost_total", "utility"))
-        assert found == pytest.approx(accuracy - kappa * cost)
+        made = MASRouter(setting("pool", benchmark=where, domain="Math"), config(kappa={"default": 7.0, "math": 3.0}))
+        for correct in (True, False):
+            assert made.utility(attempt(correct, (0.5, True), (0.25, False))) == correct - kappa * 0.75
 
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path: Path) -> None:

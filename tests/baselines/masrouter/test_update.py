@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import entropy
 
-from baselines.masrouter.method import learn, utility
+from baselines.masrouter.method import utility
 from baselines.masrouter.router import Choices, Router, Trace
 from harness.agents.trajectory import Episode
 from harness.results import Answered
 from harness.training.learning import Learning
+from harness.training.loop import TrainingStep
 from tests.baselines.masrouter.reference import Reference
-from tests.baselines.masrouter.world import MODE_NAMES, pool, router, walk
+from tests.baselines.masrouter.world import MODE_NAMES, method, router, walk
 from tests.world import ITEMS, Client, attempt, graded
 
 KAPPA = 200.0
@@ -33,8 +35,11 @@ async def rollouts(made: Router, questions: int = 4) -> tuple[list[Answered], li
     return answered, traces
 
 
-def update(made: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace]) -> dict[str, float]:
-    return learn(made, answered, traces, pool(), utility=lambda one: utility(one, KAPPA), vae_weight=0.001)
+def update(
+    made: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], **changes: Any
+) -> dict[str, float]:
+    its = method(**{"kappa": {"default": KAPPA}, **changes})
+    return its.learn(made, answered, traces, TrainingStep(1, 1, 1))
 
 
 def test_the_utility_charges_every_call() -> None:
@@ -91,19 +96,6 @@ async def test_every_parameter_learns_and_the_texts_stay() -> None:
     still = {name for name in before if np.array_equal(before[name], after[name])}
     assert still == {f"network.{kind}_texts" for kind in ("task", "mode", "role", "backbone")}
     assert all(value.dtype == np.float64 for value in after.values())
-
-
-async def test_without_reward_and_cost_only_the_classifier_and_the_autoencoders_learn() -> None:
-    made = Learning(router(), 0.01)
-    answered, traces = await rollouts(made.network)
-    wrong = [graded(one.trajectory, False) for one in answered]
-    before = made.learned()
-    log = learn(made, wrong, traces, pool(), utility=lambda one: utility(one, 0.0), vae_weight=0.0)
-    moved = {name for name, value in made.learned().items() if not np.array_equal(value, before[name])}
-    assert (log["utility"], log["policy_loss"]) == (0.0, 0.0)
-    assert moved == {
-        f"network.classifier.{part}.{kind}" for part in ("question", "tasks") for kind in ("weight", "bias")
-    }
 
 
 @pytest.mark.parametrize("change", ["mode", "role", "backbone", "fewer", "more", "noise", "log_prob", "nan"])

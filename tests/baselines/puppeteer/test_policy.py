@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.puppeteer.agents import ACTIONS, KEYS, TERMINATE
-from baselines.puppeteer.method import learn, loss, returns, step_reward, step_weight, utility
-from baselines.puppeteer.policy import STATE, Choice, Policy, Trace, state_of
+from baselines.puppeteer.method import Puppeteer, loss, returns, step_reward, step_weight, utility
+from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace
 from harness.agents.code_tools import Value
 from harness.agents.trajectory import Episode
 from harness.results import Answered
 from harness.training.learning import Learning, seeded
+from harness.training.loop import TrainingStep
 from tests.baselines.puppeteer.world import Certain, Counting, config, walk
+from tests.scripted import setting
 from tests.world import ITEMS, graded
 
 RNG = np.random.default_rng(0)
@@ -86,19 +88,6 @@ def test_a_snapshot_does_not_move_and_passes_no_gradient() -> None:
     assert np.array_equal(snapshot.log_probs(STATES[0]), before)
     assert not np.array_equal(policy.snapshot().log_probs(STATES[0]), before)
     assert all(parameter.requires_grad for parameter in policy.parameters())
-
-
-def test_the_state_before_the_first_step_and_after_some() -> None:
-    question, *outputs = (RNG.normal(size=384).astype(np.float32) for _ in range(4))
-    first = state_of(question, [])
-    assert first.shape == (1152,)
-    assert first.dtype == np.float64
-    assert np.array_equal(first[:384], question)
-    assert not first[384:].any()
-    later = state_of(question, outputs)
-    assert np.array_equal(later[:768], np.concatenate([question, outputs[-1]]))
-    mean = sum(output.astype(float) for output in outputs) / 3
-    np.testing.assert_allclose(later[768:], mean, atol=1e-15)
 
 
 N = 10
@@ -188,6 +177,11 @@ def test_the_loss_of_two_questions_worked_out_by_hand() -> None:
     assert loss(evaluation, traces, gains, config(max_steps=1)).item() == pytest.approx(2.4 - 2.4)
 
 
+def learn(made: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:
+    """An update of the method on the backbone of ten billion parameters."""
+    return Puppeteer(setting("large"), settings).learn(made, answered, traces, TrainingStep(1, 1, 1))
+
+
 def learning() -> Learning[Policy]:
     return Learning(seeded(Policy, "learning"), 1e-3)
 
@@ -223,7 +217,7 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
             expected -= log_probs[its.action] * gain
         expected -= 1.0 * np.mean(entropies)
     before = made.learned()
-    log = learn(made, answered, traces, N, settings)
+    log = learn(made, answered, traces, settings)
     assert log["loss"] == pytest.approx(expected, abs=1e-9)
     assert all(not np.array_equal(value, before[name]) for name, value in made.learned().items())
     decisions = [one for each in answered for one in each.trajectory.decisions]
@@ -235,23 +229,7 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
     assert 2 < log["entropy"] <= math.log(10)
     # A policy that has moved on refuses them.
     with pytest.raises(RuntimeError, match=r"differ from the sampled ones by \d"):
-        learn(made, answered, traces, N, settings)
-
-
-async def test_gradients_of_a_batch_are_the_sum_of_those_of_its_questions() -> None:
-    made = learning()
-    answered, traces = await walked(made)
-
-    def gradient(places: list[int]) -> np.ndarray:
-        made.network.zero_grad()
-        choices = [choice for place in places for choice in traces[place]]
-        gains = [returns(traces[place], answered[place].verdict.correct, N, config()) for place in places]
-        loss(made.network.evaluate(choices), [traces[place] for place in places], gains, config()).backward()  # type: ignore[no-untyped-call]
-        grads = [parameter.grad for parameter in made.network.parameters()]
-        return np.concatenate([grad.numpy().ravel() for grad in grads if grad is not None])
-
-    whole = gradient([0, 1, 2, 3])
-    np.testing.assert_allclose(whole, sum(gradient([place]) for place in range(4)), atol=1e-12)
+        learn(made, answered, traces, settings)
 
 
 @pytest.mark.parametrize("change", ["action", "state", "barred", "log_prob"])
@@ -268,16 +246,5 @@ async def test_choices_of_another_policy_are_refused(change: str) -> None:
     traces[0] = (dataclasses.replace(first, **{change: other[change]}), *traces[0][1:])
     before = made.learned()
     with pytest.raises(RuntimeError, match="the update is not on-policy"):
-        learn(made, answered, traces, N, config())
+        learn(made, answered, traces, config())
     assert all(np.array_equal(value, before[name]) for name, value in made.learned().items())
-
-
-@pytest.mark.parametrize("correct", [True, False])
-async def test_a_right_answer_makes_its_choices_likelier_and_a_wrong_one_less_likely(correct: bool) -> None:
-    settings = config(lr=1e-4, entropy_weight=0.0)
-    made = Learning(seeded(Policy, "learning"), settings.lr)
-    answered, traces = await walked(made)
-    sampled = sum(choice.log_prob for choice in traces[0])
-    learn(made, [graded(answered[0].trajectory, correct)], traces[:1], N, settings)
-    again = made.network.evaluate(traces[0]).log_prob.sum().item()
-    assert (again > sampled) == correct
