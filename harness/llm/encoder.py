@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from harness.declarations import Declaration, Sha256, read
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Sha256, read
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
