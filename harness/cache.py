@@ -6,6 +6,7 @@ a disk of the machine itself). It is a cache: deleting it costs time and changes
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -22,6 +23,11 @@ Table = Literal["embeddings", "verdicts"]
 
 # That many processes begin with the same new file is over in less.
 _PATIENCE_S = 60.0
+
+
+def machine_folder() -> Path:
+    """Where the cells of a machine keep what they share."""
+    return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
 class Cache:
