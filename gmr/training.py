@@ -12,7 +12,7 @@ from gmr.config import Config
 from gmr.padded import Evaluation, evaluate
 from gmr.rollout import Trace
 from gmr.router import Router
-from harness.results import Answered
+from harness.agents.results import Answered
 from harness.training.learning import Learning, check_on_policy, seed_of, seeded
 
 Array = NDArray[np.float64]

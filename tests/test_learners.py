@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-from harness import results
+from harness.agents import results
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Request

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.agents.error_share import ErrorShare
+from harness.agents.results import Answered
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Call, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply, Request
-from harness.results import Answered
 from harness.training.loop import Training
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones

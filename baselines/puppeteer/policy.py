@@ -18,7 +18,7 @@ from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Pa
 from harness.agents.code_tools import fenced
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
-from harness.declarations import Declaration
+from harness.files import Declaration
 from harness.runner.method import ByBenchmark
 
 UpdateMode = Literal["batched", "per_question"]

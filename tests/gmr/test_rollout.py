@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gmr.rollout import NOTHING_STORED
-from harness import rng
+from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode, Trajectory

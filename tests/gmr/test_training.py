@@ -19,9 +19,9 @@ from gmr.padded import Entropy, Evaluation, evaluate
 from gmr.rollout import Step, Trace
 from gmr.router import Router
 from gmr.training import advantages, learn, loss, new_router, of_policy, of_rewards, of_traces, utility
+from harness.agents.results import Answered
 from harness.agents.trajectory import Episode
 from harness.errors import UserError
-from harness.results import Answered
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning
 from tests.gmr.world import POOL, PROFILES, config, method, units, walk

@@ -11,7 +11,7 @@ import pytest
 
 from baselines.aflow.method import AFlow, Config
 from baselines.aflow.search import Round, candidates, probabilities, scored
-from harness import rng
+from harness.agents import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item

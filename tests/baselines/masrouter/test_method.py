@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from baselines.masrouter.method import Config, MASRouter, Pool, utility
+from harness.agents.results import Answered
 from harness.agents.roles import by_domain
 from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.results import Answered
 from harness.runner.config import methods
 from harness.runner.evaluation import evaluate
 from harness.runner.method import settings_of

@@ -28,7 +28,7 @@ from baselines.masrouter.router import (
     team_size,
 )
 from baselines.masrouter.team import MODES
-from harness import rng
+from harness.agents import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode
 from tests.baselines.masrouter.reference import Reference

@@ -14,8 +14,8 @@ from scipy.stats import entropy
 
 from baselines.masrouter.method import utility
 from baselines.masrouter.router import Choices, Router, Trace
+from harness.agents.results import Answered
 from harness.agents.trajectory import Episode
-from harness.results import Answered
 from harness.training.learning import Learning
 from harness.training.loop import TrainingStep
 from tests.baselines.masrouter.reference import Reference

@@ -16,8 +16,8 @@ from baselines.puppeteer.agents import ACTIONS, KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer, loss, returns, step_reward, step_weight, utility
 from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace
 from harness.agents.code_tools import Value
+from harness.agents.results import Answered
 from harness.agents.trajectory import Episode
-from harness.results import Answered
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep
 from tests.baselines.puppeteer.world import Certain, Counting, config, walk
