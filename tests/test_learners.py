@@ -14,14 +14,12 @@ from harness.agents import results
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Request
-from harness.runner.evaluation import evaluate
-from harness.runner.progress import Progress
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.aflow import world as aflow
 from tests.baselines.masrouter import world as masrouter
 from tests.baselines.puppeteer import world as puppeteer
 from tests.gmr import world as gmr
-from tests.world import ITEMS, Client, content, questions, right_if, runtime, training
+from tests.world import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
 
 
 def by_key(backbone: str, request: Request) -> str:
@@ -54,16 +52,12 @@ EVERY = pytest.mark.parametrize("name", LEARNERS)
 
 async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, **changes: Any) -> Any:
     learner = LEARNERS[name]
-    made = learner.make(seed=seed, **changes)
-    its = training(folder, client, questions(number, "t"), seed, code_tools=learner.code_tools)
-    await made.fit(its)
-    its.finish()
-    return made
+    made, items = learner.make(seed=seed, **changes), questions(number, "t")
+    return await trained(made, folder, client, items, seed, code_tools=learner.code_tools)
 
 
 async def ask_test_questions(name: str, folder: Path, made: Any, client: Any, *items: Item) -> list[Any]:
-    place, items = runtime(client, code_tools=LEARNERS[name].code_tools), items or ITEMS[:4]
-    answered = list(await evaluate(made, items, place, Progress("toy", len(items)), in_flight=3))
+    answered = await answered_by(made, client, items or ITEMS[:4], code_tools=LEARNERS[name].code_tools)
     results.write(folder, answered, {"cell": "toy"}, made.utility)
     return answered
 

@@ -6,23 +6,28 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from harness.agents.error_share import ErrorShare
 from harness.agents.results import Answered
 from harness.agents.runtime import Runtime
-from harness.agents.trajectory import Call, Trajectory
+from harness.agents.trajectory import Call, Episode, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply, Request
+from harness.runner.evaluation import evaluate
+from harness.runner.method import Learner
+from harness.runner.progress import Progress
 from harness.training.loop import Training
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones
 
+M = TypeVar("M", bound=Learner)
 RULES = "End with a line that says: The answer is <number>."
 # Words that stand for what a sentence encoder reads.
 LONGEST = 50
@@ -126,6 +131,35 @@ def training(folder: Path, client: Any, items: Sequence[Item], seed: int = 0, **
     """A training in a folder, new or to be gone on with."""
     facts = {"identity": "one", "method": "toy"}
     return Training(items, runtime(client, seed, **equipment), folder, facts, "toy cell", lambda key: True, 64)
+
+
+async def trained(
+    made: M, folder: Path, client: Any, items: Sequence[Item] | None = None, seed: int = 0, **equipment: Any
+) -> M:
+    """A method after its training on four questions or those that are given."""
+    its = training(folder, client, items or questions(4, "t"), seed, **equipment)
+    await made.fit(its)
+    its.finish()
+    return made
+
+
+async def answered_by(made: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:
+    place = runtime(client, **equipment)
+    return list(await evaluate(made, items, place, Progress("toy", len(items)), in_flight=3))
+
+
+def log(folder: Path, measure: str) -> list[float]:
+    """A measure of the training log, by update."""
+    rows = pq.read_table(folder / "training.parquet").to_pylist()
+    return [row["value"] for row in rows if row["measure"] == measure]
+
+
+async def walked(
+    rollout: Any, client: Any, item: Item, seed: int, episode: Episode, **equipment: Any
+) -> tuple[Trajectory, Any]:
+    """One rollout at a context of its own: what the context recorded, and the trace."""
+    context = runtime(client, seed, **equipment).context(item, episode)
+    return context.close(await rollout.solve(item, context)), rollout.trace
 
 
 def attempt(correct: bool, *costs: tuple[float, bool]) -> Answered:

@@ -6,33 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import gmr.method
 from gmr.config import Config
 from gmr.method import GMR
 from gmr.router import Router
-from harness.runner.evaluation import evaluate
-from harness.runner.progress import Progress
 from harness.training.loop import checkpoint
 from tests.gmr.world import LARGE, POOL, Plan, Scripted, method
-from tests.world import ITEMS, Client, content, embedding, questions, right_if, runtime, training
+from tests.world import ITEMS, Client, answered_by, content, embedding, log, questions, right_if, runtime, trained
 
 ONCE = {"default": 1}
 
 
 async def fitted(folder: Path, client: Any, number: int = 4, made: GMR | None = None, **changes: Any) -> GMR:
     made = made or method(**{"epochs": ONCE, "batch": 2, "group": 2, "max_depth": 3, **changes})
-    its = training(folder, client, questions(number, "t"))
-    await made.fit(its)
-    its.finish()
-    return made
-
-
-def log(folder: Path, measure: str) -> list[float]:
-    rows = pq.read_table(folder / "training.parquet").to_pylist()
-    return [row["value"] for row in rows if row["measure"] == measure]
+    return await trained(made, folder, client, questions(number, "t"))
 
 
 async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
@@ -69,7 +58,7 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     assert share(untrained) > 0.3
     assert share(made) < 0.1
-    answered = await evaluate(made, ITEMS, runtime(client), Progress("toy", len(ITEMS)), in_flight=4)
+    answered = await answered_by(made, client, ITEMS)
     assert sum(one.verdict.correct for one in answered) >= len(ITEMS) - 1
 
 

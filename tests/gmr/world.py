@@ -17,7 +17,7 @@ from harness.agents.roles import role
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
 from tests.scripted import backbones, setting
-from tests.world import ITEMS, embedding, runtime
+from tests.world import ITEMS, embedding, walked
 
 ROLES, BACKBONES = 7, 5
 SMALL, LARGE = 0, 1
@@ -94,10 +94,7 @@ async def walk(
     episode: Episode = TEST,
     greedy: bool = False,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a context of its own: what the context recorded, and the trace."""
-    context = runtime(client, seed).context(item, episode)
-    rollout = Rollout(policy, POOL, settings, greedy=greedy)
-    return context.close(await rollout.solve(item, context)), rollout.trace
+    return await walked(Rollout(policy, POOL, settings, greedy=greedy), client, item, seed, episode)
 
 
 class Plan(NamedTuple):

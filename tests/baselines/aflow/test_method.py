@@ -22,7 +22,7 @@ from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 from tests.baselines.aflow.world import ITEM, Bench, is_proposal, text_of, told
 from tests.scripted import setting
-from tests.world import Client, graded, training
+from tests.world import Client, graded, trained
 
 QUESTIONS = [Item(f"q{number}", "toy", f"Question {number}?", f"right {number}") for number in range(8)]
 TOLD = ("count", "guess", "add", "check", "list", "draw", "name")
@@ -62,10 +62,7 @@ def levels(*wanted: int) -> list[str]:
 
 async def searched(folder: Path, model: Client, seed: int = 7, limit: float = 1.0, **config: Any) -> AFlow:
     method = AFlow(setting(), Config(**config))
-    its = training(folder, model, QUESTIONS, seed, code_tools=Bench(), limit=limit)
-    await method.fit(its)
-    its.finish()
-    return method
+    return await trained(method, folder, model, QUESTIONS, seed, code_tools=Bench(), limit=limit)
 
 
 def facts(folder: Path) -> dict[str, Any]:

@@ -10,18 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from baselines.masrouter.method import Config, MASRouter, Pool, utility
-from harness.agents.results import Answered
 from harness.agents.roles import by_domain
-from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.runner.config import methods
-from harness.runner.evaluation import evaluate
 from harness.runner.method import settings_of
-from harness.runner.progress import Progress
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.masrouter.world import BACKBONES, code_tools, config, method, pool
 from tests.scripted import setting
-from tests.world import Client, attempt, questions, right_if, runtime, training
+from tests.world import Client, answered_by, attempt, log, questions, right_if, trained
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "baselines.masrouter"}
 KEYS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
@@ -60,20 +56,7 @@ def test_the_released_values_are_the_defaults_and_each_variant_changes_what_its_
 
 async def fitted(folder: Path, client: Client, number: int, made: MASRouter | None = None, **changes: Any) -> MASRouter:
     made = made or method(**changes)
-    its = training(folder, client, questions(number, "t"), code_tools=code_tools())
-    await made.fit(its)
-    its.finish()
-    return made
-
-
-async def asked(made: MASRouter, client: Client, items: tuple[Item, ...]) -> list[Answered]:
-    place = runtime(client, code_tools=code_tools())
-    return list(await evaluate(made, items, place, Progress("toy", len(items)), in_flight=3))
-
-
-def log(folder: Path, measure: str) -> list[float]:
-    rows = pq.read_table(folder / "training.parquet").to_pylist()
-    return [row["value"] for row in rows if row["measure"] == measure]
+    return await trained(made, folder, client, questions(number, "t"), code_tools=code_tools())
 
 
 async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -> None:
@@ -101,7 +84,7 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     shares, utilities = [], []
     for one in (untrained, made):
-        answered = await asked(one, client, questions(32, "h"))
+        answered = await answered_by(one, client, questions(32, "h"), code_tools=code_tools())
         chosen = [d.choice for a in answered for d in a.trajectory.decisions if d.name == "backbone"]
         shares.append(chosen.count("large") / len(chosen))
         utilities.append(sum(utility(a, 20.0) for a in answered) / len(answered))

@@ -18,7 +18,7 @@ from harness.benchmarks.items import Item
 from harness.llm.request import Request
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 from tests.scripted import backbones, setting
-from tests.world import ITEMS, Client, embedding, runtime
+from tests.world import ITEMS, Client, embedding, walked
 
 MODE_NAMES = [mode.name for mode in MODES]
 BACKBONES = tuple(backbones().values())
@@ -108,7 +108,5 @@ async def walk(
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a context of its own: what the context recorded, and the trace."""
-    context = runtime(client, seed, code_tools=code_tools(sandbox), greedy=greedy).context(item, episode)
     rollout = Rollout(made, pool(domain), config(**changes))
-    return context.close(await rollout.solve(item, context)), rollout.trace
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools(sandbox), greedy=greedy)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from baselines.puppeteer.agents import KEYS
@@ -20,7 +19,7 @@ from harness.training.checkpoint import Checkpoint
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.puppeteer.world import NoPrograms, method
 from tests.scripted import setting
-from tests.world import ITEMS, Client, embedding, questions, runtime, training
+from tests.world import ITEMS, Client, embedding, log, questions, runtime, trained
 
 
 def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:
@@ -36,16 +35,7 @@ def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> N
 
 
 async def fitted(folder: Path, client: Client, number: int = 4, **changes: Any) -> Puppeteer:
-    made = method(**changes)
-    its = training(folder, client, questions(number, "t"), code_tools=NoPrograms())
-    await made.fit(its)
-    its.finish()
-    return made
-
-
-def log(folder: Path, measure: str) -> list[float]:
-    rows = pq.read_table(folder / "training.parquet").to_pylist()
-    return [row["value"] for row in rows if row["measure"] == measure]
+    return await trained(method(**changes), folder, client, questions(number, "t"), code_tools=NoPrograms())
 
 
 async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply, Request
 from tests.scripted import setting
-from tests.world import Client, runtime
+from tests.world import Client, walked
 
 MATHS = Item("q0", "toy", "What is 6 times 7?", "right")
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'aa'")
@@ -89,10 +89,8 @@ async def walk(
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a context of its own: what the context recorded, and the trace."""
-    context = runtime(client, seed, code_tools=code_tools or NoPrograms()).context(item, episode)
     rollout = Rollout(policy, "small", config(**changes), greedy=greedy)
-    return context.close(await rollout.solve(item, context)), rollout.trace
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools or NoPrograms())
 
 
 async def planned(*keys: str, client: Client, item: Item = MATHS, code_tools: Any = None) -> Trajectory:
