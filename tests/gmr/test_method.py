@@ -87,7 +87,7 @@ async def test_a_choice_that_collapses_is_said_once_however_late(
 
 
 async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: Path) -> None:
-    made = {way: await fitted(tmp_path / way, Client(), decode=way) for way in ("sample", "greedy")}
+    made = {way: await fitted(tmp_path / way, Client(), 2, decode=way) for way in ("sample", "greedy")}
     sampled, greedy = (content(tmp_path / way) for way in made)
     assert sampled["training_decisions.parquet"] == greedy["training_decisions.parquet"]
     context = runtime(Client()).context(ITEMS[0])

@@ -196,7 +196,7 @@ def compare(made: Router, traces: list[Trace]) -> None:
         assert top == pytest.approx(total((walk.top for walk in walks), name) / steps)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(traces=batches(), score=st.sampled_from(["dot", "cosine"]))
 def test_a_batch_against_plain_numpy(traces: list[Trace], score: str) -> None:
     compare(MADE[score], traces)
