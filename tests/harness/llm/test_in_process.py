@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-UNUSED = "openai aiohttp httpx2 tenacity torch onnxruntime transformers pandas scipy statsmodels matplotlib".split()
+LIBRARIES = ["openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "pandas", "scipy", "matplotlib"]
 CELL = """
 import sys
 from workflow import cli
@@ -15,7 +15,7 @@ try:
     cli.main()
 except SystemExit as ended:
     assert not ended.code, ended.code
-print(sorted({{*{UNUSED!r}}} & {{*sys.modules}}))
+print(sorted({{*{LIBRARIES!r}}} & {{*sys.modules}}))
 """
 
 
@@ -25,7 +25,7 @@ def test_a_simulated_cell_loads_no_client_and_nothing_that_learning_or_reports_n
     (tmp_path / "results").mkdir()
 
     def gmr(*words: str) -> str:
-        script = CELL.format(words=list(words), UNUSED=UNUSED)
+        script = CELL.format(words=list(words), LIBRARIES=LIBRARIES)
         run = [sys.executable, "-c", script]
         return subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True, env=None).stdout
 
