@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from harness.benchmarks import keys
-from harness.declarations import Declaration, Distinct, Text, read
 from harness.errors import unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Distinct, Text, read
 from harness.llm.backbones import load as load_backbones
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset

@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from harness.cache import machine_folder
-from harness.declarations import Declaration, Sha256, read
 from harness.errors import UserError
-from harness.files import ROOT, fingerprint, write_atomically, writing
+from harness.files import ROOT, Declaration, Sha256, fingerprint, read, write_atomically, writing
+from harness.llm.database import machine_folder
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
