@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analysis.frames import Results
-from analysis.results import read_all
 from harness.errors import UserError
 from harness.runner.config import Preset
+
+if TYPE_CHECKING:
+    from analysis.frames import Results
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Source:
         Raises:
             UserError: When there is none, one cannot be read, or two of them cannot stand in one artefact.
         """
+        # Planning a run and starting a job import this module too, and need no pandas.
+        from analysis.frames import Results
+        from analysis.results import read_all
+
         return Results(read_all(self.cells))
 
     @property
