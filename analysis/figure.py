@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from analysis.provenance import warning
 from analysis.table import csv
 from harness.files import write_atomically
@@ -105,6 +108,12 @@ def picture(figure: Figure) -> Picture:
         _label(made, figure)
         figure.draw(made)
     return made
+
+
+def bars(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
+    """How far error bars reach below and above; a rounded end may lie inside of an exact mean by its rounding."""
+    middle, ends = np.atleast_1d(mean), np.stack([np.atleast_1d(low), np.atleast_1d(high)]).astype(float)
+    return np.clip([middle - ends[0], ends[1] - middle], 0, None)
 
 
 def balanced(text: str, widest: int) -> str:

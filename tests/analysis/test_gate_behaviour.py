@@ -90,16 +90,6 @@ def test_records_are_in_the_units_of_the_table(make: Any) -> None:
         assert all(record[key] for key in ("run_id", "config_hash", "code", "data_checksum", "backbones"))
 
 
-def test_the_order_of_the_cells_does_not_matter(make: Any) -> None:
-    folders = [make(seed=seed, benchmark=key) for seed in (0, 1) for key in ("mbpp", "gsm_hard")]
-    assert build(folders) == build(folders[::-1])
-
-
 def test_two_routers_in_one_table_are_refused(make: Any) -> None:
     with pytest.raises(UserError, match="cells of gmr with pool, gmr_greedy with pool; expected those of one router"):
         build([make(), make("gmr_greedy")])
-
-
-def test_a_simulated_table_says_so(make: Any) -> None:
-    assert build([make()]).warning
-    assert not build([make(simulated=False)]).warning
