@@ -61,7 +61,7 @@ def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
         # Items that all differ alike are no certainty: the interval goes as far as as many without a miss reach.
         reach = wilson(0, n)[1]
         accuracy = Estimate(accuracy.mean, max(-1.0, accuracy.mean - reach), min(1.0, accuracy.mean + reach), 0.0)
-    found["difference"] = Estimate(*(100 * one for one in accuracy[:3]), accuracy.variance)
+    found["difference"] = Estimate(100 * accuracy.mean, 100 * accuracy.low, 100 * accuracy.high, accuracy.variance)
     alone, others = int((own[0, 0] > other[0, 0]).sum()), int((own[0, 0] < other[0, 0]).sum())
     return {
         "n": n,

@@ -34,14 +34,8 @@ class Host(Declaration, extra="ignore"):
 class Timing(Declaration, extra="ignore"):
     """What ``timing.json`` says, as far as a report needs it.
 
-    Attributes:
-        simulated: Whether the servers were modelled, so that their time is, too.
-        n: Questions answered.
-        seconds: Wall-clock time of all of them together.
-        concurrency: Questions that were worked on at the same time.
-        calls: Of models, every use of one.
-        failed_calls: Those of them that got no reply.
-        engine: Settings of the modelled servers; ``None`` where they were real.
+    ``seconds`` are of all ``n`` questions together, ``concurrency`` of which were worked on at the same time;
+    ``engine`` are the settings of modelled servers, None where they were real.
     """
 
     preset: Text

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import accuracies, entries, say
-from analysis.frames import AVERAGE, IDENTITY, KEY, Results
+from analysis.frames import AVERAGE, IDENTITY, KEY, Key, Results
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
 from harness.errors import UserError
@@ -93,13 +93,14 @@ def _frame(results: Results, seeds: pd.DataFrame, columns: list[str]) -> pd.Data
     keys = [key for row in order for name in columns if (key := (*row, name)) in spread.index]
     frame = spread.join(measured).loc[keys]
     for name in ("mean", "sd"):
-        frame[f"published_{name}"] = [_printed(results, *key, name) for key in frame.index]
+        frame[f"published_{name}"] = [_printed(results, key, name) for key in frame.index]
     difference = (frame["mean"] - frame["published_mean"]).where(~frame["calibrated"].eq(True))
     return frame.assign(difference=difference.astype(float).round(2))
 
 
-def _printed(results: Results, method: str, backbone: str, benchmark: str, name: str) -> float | None:
+def _printed(results: Results, key: Key, name: str) -> float | None:
     """A number of the paper's row, which has its mean and deviation or neither."""
+    method, backbone, benchmark = key
     both = [results.published.at(_TABLE, method, benchmark, one) for one in ("mean", "sd", name)]
     return None if backbone != _BACKBONES.get(method, POOL) or None in both else both[-1]
 

@@ -46,16 +46,6 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
     assert entries([write_cell("macnet_tree")], "macnet_tree")[0].below == ""
 
 
-def test_a_fitted_cost_is_marked_and_never_called_far(write_cell: Any) -> None:
-    table = cost_table.build(Source.of([write_cell("single", calibrated=True)]))
-    *_, cost, _ = table.rows[0].entries
-    assert (cost.sign, cost.beside, table.records[0]["cost_ratio"]) == (DAGGER, "", "")
-    assert not any(note.startswith(FAR) for note in table.notes)
-    notes = " ".join(cost_table.build(Source.of([write_cell("cot", calibrated=True)])).notes)
-    assert "no finding" in notes
-    assert "no finding" not in " ".join(cost_table.build(Source.of([write_cell("macnet_tree")])).notes)
-
-
 def test_where_nothing_is_printed_or_run_the_place_stays_empty(write_cell: Any) -> None:
     folders = [
         write_cell("macnet_chain"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import subprocess
 import sys
@@ -14,14 +13,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
 from analysis import figure as drawing
 from analysis import sweeps
-from analysis.figure import Figure, balanced
+from analysis.figure import Figure
 from analysis.provenance import SIMULATED
 from harness.files import ROOT
 from tests.analysis import traced
@@ -112,15 +109,3 @@ def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(sources: dict[
     )
     here = [traced.files(f"analysis.figures.{module}", map(Path, found)) for module, found in sources.items()]
     assert elsewhere.stdout == b"".join(here)
-
-
-@given(st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=30), st.integers(10, 60))
-def test_balanced_lines_lose_nothing_and_are_as_few_as_can_be(parts: list[str], widest: int) -> None:
-    import textwrap
-
-    text = " ".join(parts)
-    lines = balanced(text, widest).splitlines()
-    assert " ".join(lines) == text
-    assert max(map(len, lines)) <= widest
-    assert len(lines) == len(textwrap.wrap(text, widest))
-    assert len(lines) >= math.ceil(len(text) / (widest + 1))

@@ -52,14 +52,6 @@ def test_both_definitions_stand_beside_the_published_fraction(make: Any) -> None
     assert [entry.text for entry in entries(table, "step 5", "pooled")] == ["11", NOT_RUN, "0"]
 
 
-def test_a_group_is_a_benchmark_in_the_papers_order(make: Any) -> None:
-    table = build([make(benchmark=key) for key in ("humaneval", "gsm_hard", "mbpp")])
-    assert [group.title for group in table.groups] == ["GSM-Hard", "MBPP", "HumanEval"]
-    assert {group.detail for group in table.groups} == {"n = 4"}
-    assert [entries(table, "step 1", "pooled", column)[0].text for column in range(3)] == ["16", "9", "91"]
-    assert entries(table, "mean depth", column=2)[0].text == "3.30"
-
-
 def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
     first = make()
     one = build([first])

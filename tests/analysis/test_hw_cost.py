@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,22 +85,6 @@ def test_several_seeds_show_their_mean_and_seed_0(write_cell: WriteCell) -> None
     own = row(build(folders, []), "gmr").entries[1]
     assert float(own.text) == pytest.approx((PFLOPS + 0.064) / 2, abs=5e-4)
     assert own.below.endswith(f"; seed 0: {PFLOPS:.3f}")
-
-
-def test_records_say_what_they_are_of(write_cell: WriteCell, tmp_path: Path) -> None:
-    folder = cell(write_cell)
-    table = build([folder], [time(folder, tmp_path / "t", 6.0, failed_calls=3)])
-    run = json.loads((folder / "run.json").read_text())
-    (record,) = [one for one in table.records if one["method"] == "gmr"]
-    assert float(record["pflops"]) == pytest.approx(PFLOPS)
-    assert float(record["seconds"]) == 1.5
-    assert [record[name] for name in ("run_id", "config_hash", "code")] == [
-        run[name] for name in ("run_id", "config_hash", "code")
-    ]
-    assert record["data_checksum"] == run["data"]["checksum"]
-    assert record["backbones"]
-    assert {tuple(one) for one in table.records} == {tuple(record)}, "all records have the same keys"
-    assert "3 of 8 calls got no reply" in " ".join(table.notes)
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,6 @@ def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_ce
     ]
 
 
-def test_what_was_not_run_is_called_so(write_cell):
-    table = main_table.build(Source.of([write_cell("single", "qwen-2.5-14B", "mbpp")]))
-    measured = [row.entries[1].text for row in table.rows]
-    assert measured.count(NOT_RUN) == 20
-    assert any("not run" in note for note in table.notes)
-
-
 def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
     cells = [write_cell("single", calibrated=True), write_cell("cot")]
     table = main_table.build(Source.of(cells))
@@ -62,12 +55,6 @@ def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
     assert any(note.startswith(DAGGER) for note in table.notes)
     assert record_of(table, method="single", backbone="qwen-2.5-14B")["difference"] == ""
     assert not any(note.startswith(DAGGER) for note in main_table.build(Source.of(cells[1:])).notes)
-
-
-def test_one_calibrated_benchmark_makes_the_average_calibrated(write_cell):
-    cells = [write_cell("cot", benchmark=key, calibrated=key == "math") for key in FIVE]
-    _, average = place(main_table.build(Source.of(cells)), "CoT", "qwen-2.5-14B", "Avg.")
-    assert (average.text, average.sign, average.beside) == ("75.00", DAGGER, "")
 
 
 def test_the_average_needs_all_five(write_cell):

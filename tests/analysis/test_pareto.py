@@ -21,7 +21,6 @@ from analysis.source import Source
 from harness.errors import UserError
 from tests.analysis import traced
 from tests.analysis.reading import pareto
-from tests.analysis.traced import words
 
 WriteCell = Callable[..., Path]
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
@@ -90,23 +89,6 @@ def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: An
     assert record(figure, "aflow", "qwen-2.5-14B")["measured"] == ""
     joins = [line for line in panel.lines if line.get_linewidth() == 0.5]
     assert len(joins) == 2
-
-
-def test_a_row_the_paper_does_not_have_stands_at_the_end(make: Any) -> None:
-    figure = build([make("gmr_greedy")])
-    found = record(figure, "gmr_greedy")
-    assert (found["number"], found["published"], found["published_on_frontier"]) == ("22", "", "")
-    assert found["measured_on_frontier"] == "true"
-    assert "22 GMR greedy decoding, LLM Pool" in words(figure)
-
-
-def test_what_was_fitted_is_marked_and_has_no_difference(make: Any) -> None:
-    figure = build([make("single", backbone="qwen-2.5-14B", calibrated=True)])
-    assert "4† Single LLM" in words(figure)
-    assert "agreement is no finding" in words(figure)
-    found = record(figure, "single", "qwen-2.5-14B")
-    assert (found["difference"], found["cost_ratio"], found["calibrated"]) == ("", "", "true")
-    assert "no finding" not in words(build([make("gmr")]))
 
 
 def test_numbers_lie_inside_and_off_the_points_of_their_own(make: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,6 @@ def numbers(name: str) -> set[tuple[str, str, int]]:
     return {(cell.method, cell.benchmark, cell.seed) for cell in artefact(name).cells_of(EMBEDDED)}
 
 
-def test_every_module_builds() -> None:
-    for one in artefacts().values():
-        assert callable(importlib.import_module(one.module).build), one.key
-
-
 def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
     chosen = Selection(
         methods=("puppeteer", "single"), benchmarks=("math", "riddles"), backbones=("qwen-2.5-32B",), seeds=(3, 4)
@@ -48,11 +42,6 @@ def test_an_ablation_alone_needs_the_full_system_and_itself() -> None:
         methods = {"gmr", f"gmr_{switch}"}
         assert numbers(f"ablation/{switch}") == {(m, b, 0) for m in methods for b in ("gsm_hard", "humaneval")}
     assert numbers("ablation") == set.union(*(numbers(f"ablation/{switch}") for switch in SWITCHES))
-
-
-def test_the_depths_are_those_of_the_paper() -> None:
-    settings = [config.methods()[cell.method].config for cell in artefact("depth").cells_of(EMBEDDED)]
-    assert [one.get("max_depth", 6) for one in settings] == [2, 4, 6, 8, 10]
 
 
 def test_what_is_timed_is_run_too_and_once() -> None:

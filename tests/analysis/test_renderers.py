@@ -63,14 +63,6 @@ def test_the_first_line_tells_a_simulated_run(tmp_path, tiny, ending):
     assert "SIMULATED" not in first_line(False)
 
 
-def test_the_warning_is_seen_not_only_in_comments(tmp_path, tiny):
-    files = {path.suffix: path.read_text() for path in write(tiny(), tmp_path, "tiny")}
-    (caption,) = [line for line in files[".tex"].splitlines() if line.startswith(r"\caption")]
-    assert "SIMULATED" in caption
-    assert "SIMULATED" in Page(files[".html"]).text
-    assert Page(files[".html"]).attributes.count(("class", "warning")) == 1
-
-
 def test_markdown_rows_have_one_width(table):
     lines = [line for line in markdown(table).splitlines() if line.startswith("|")]
     assert len(lines) == 23
@@ -123,15 +115,6 @@ def test_latex_groups_rows_by_method_and_section(table):
     for line in text.splitlines():
         if line.endswith(r"\\") and "multicolumn" not in line and "toprule" not in line:
             assert len(re.findall(r"(?<!\\)&", line)) == 4 + 2 - 1
-
-
-def test_files_are_replaced_and_nothing_else_is_left(tmp_path, tiny):
-    folder = tmp_path / "not" / "there"
-    write(tiny("old"), folder, "tiny")
-    files = write(tiny("new"), folder, "tiny")
-    assert sorted(os.listdir(folder)) == sorted(path.name for path in files)
-    assert sorted(path.suffix for path in files) == [".csv", ".html", ".md", ".tex"]
-    assert all("new" in path.read_text() and "old" not in path.read_text() for path in files)
 
 
 def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):

@@ -69,22 +69,6 @@ def weights_table(write_cell, accuracies, costs):
     return lambda_sweep.build(Source.of([cell(write_cell, *one) for one in zip(NAMES, accuracies, costs, strict=True)]))
 
 
-@pytest.mark.parametrize(
-    ("accuracies", "costs", "expected"),
-    [
-        ((1, 2, 3), (1e-4, 2e-4, 3e-4), (True, True, True)),
-        ((3, 2, 1), (1e-4, 2e-4, 3e-4), (True, False, False)),
-        ((2, 2, 3), (2e-4, 1e-4, 3e-4), (False, True, True)),
-        ((2, 2, 2), (1e-4, 1e-4, 1e-4), (True, True, True)),
-    ],
-)
-def test_the_frontier_of_the_sweep(write_cell, accuracies, costs, expected):
-    table = weights_table(write_cell, accuracies, costs)
-    found = [cell_of(table, row, ON_TEST, "Frontier").text for row in table.rows]
-    assert found == [YES if one else NO for one in expected]
-    assert [record["frontier"] for record in table.records] == [str(one).lower() for one in expected]
-
-
 def test_a_benchmark_has_its_own_frontier(write_cell):
     folders = [
         cell(write_cell, "gmr", 1, 5e-4),

@@ -204,10 +204,3 @@ def test_the_paper_prints_accuracies_of_thirteen_roles_and_no_cost(write_cell):
     assert printed(table, GAIN) == ["", "+0.19", "", "−0.78"]
     assert printed(table, COST) == [f"{1e4 * 0.587 / 1056:.2f}", "", f"{1e4 * 0.032 / 128:.2f}", ""]
     assert any("prints no such value" in note for note in table.notes)
-
-
-@pytest.mark.parametrize("variant", ["gmr_roles_13", "gmr_roles_domain"])
-def test_the_two_tables_can_stand_in_one_document(write_cell, variant):
-    table = roles_of(write_cell, variant)
-    assert table.label == f"roles-{variant}".replace("_", "-")
-    assert row_of(table, title(variant), "GSM-Hard, n = 4").labels[2] == "0"
