@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -99,10 +99,11 @@ def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, _Po
         seeds = pd.DataFrame({place: log[name] for place, log in enumerate(logs) if name in log})
         if seeds.empty:
             continue
-        style, lowest = {"color": policy.color, "linestyle": policy.linestyle}, seeds.min().min()
+        lowest = seeds.min().min()
+        style: dict[str, Any] = {"color": policy.color, "linestyle": policy.linestyle}
         several = seeds.shape[1] > 1
         # Dots, because an update between two gaps has no line to be seen by.
-        dots = {"marker": ".", "markersize": 1 if several else 2, "linewidth": 0.6 if several else 1.3}
+        dots: dict[str, Any] = {"marker": ".", "markersize": 1 if several else 2, "linewidth": 0.6 if several else 1.3}
         lines = panel.plot(seeds.index, seeds, **style, **dots)
         if several:
             mean = _mean(seeds)
@@ -112,7 +113,13 @@ def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, _Po
         panel.plot([at], [lowest], marker="o", markersize=5, fillstyle="none", color=policy.color, clip_on=False)
         highest = max(highest, seeds.max().max())
     panel.set_ylim(0, _ROOM * (highest or 1.0))
-    look = {"frameon": False, "labelcolor": "linecolor", "fontsize": SMALL, "handlelength": 1.5, "borderaxespad": 0.2}
+    look: dict[str, Any] = {
+        "frameon": False,
+        "labelcolor": "linecolor",
+        "fontsize": SMALL,
+        "handlelength": 1.5,
+        "borderaxespad": 0.2,
+    }
     if highest:
         panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), **look)
 

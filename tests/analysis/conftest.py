@@ -15,7 +15,7 @@ import pytest
 
 from analysis.published import load
 from analysis.table import BEST, NOT_RUN, Entry, Table, shown
-from harness.results import ITEMS
+from harness.agents.results import ITEMS
 from tests.analysis.reading import Read
 
 TITLES = {
