@@ -9,7 +9,7 @@ import enum
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -145,8 +145,8 @@ def judge(claim: Claim, published: Published, run: Run) -> Judged:
 
 
 def _in_print(claim: Claim, variables: Variables, published: Published) -> Part:
-    told = [call(one, Printed(published), variables) if callable(one) else one for one in (claim.stated, claim.holds)]
-    part = Part(variables, None if told[0] is None else float(told[0]), told[1])
+    stated = _told(claim.stated, variables, published)
+    part = Part(variables, None if stated is None else float(stated), _told(claim.holds, variables, published))
     try:
         computed = compute(published, lambda n: call(claim.published or claim.quantity, n, variables))
     except AbsentError as absent:
@@ -157,6 +157,11 @@ def _in_print(claim: Claim, variables: Variables, published: Published) -> Part:
     return replace(part, computed=computed, consistency=found)
 
 
+def _told(told: Any, variables: Variables, published: Published) -> Any:
+    """What a claim states or asks: a value, or a function over the print."""
+    return call(told, Printed(published), variables) if callable(told) else told
+
+
 def _agrees(computed: Computed, stated: float, tolerance: float | str) -> bool:
     if tolerance == ROUNDING:
         return computed.low - _FUZZ <= stated <= computed.high + _FUZZ
@@ -164,7 +169,8 @@ def _agrees(computed: Computed, stated: float, tolerance: float | str) -> bool:
 
 
 def _in_run(claim: Claim, part: Part, published: Published, run: Run) -> Part:
-    if part.region is None:
+    region = part.region
+    if region is None:
         return part
 
     def quantity(drawn: Replicates | None = None, *, all_calls: bool = False) -> Array:
@@ -184,7 +190,7 @@ def _in_run(claim: Claim, part: Part, published: Published, run: Run) -> Part:
         reason = "" if found else "no interval: no replicate differs from another"
     return replace(
         part,
-        outcome=decide(part.region, Interval(value, value) if claim.exact else found),
+        outcome=decide(region, Interval(value, value) if claim.exact else found),
         value=value,
         all_calls=float(quantity(all_calls=True)) if measured.charged else None,
         interval=found,

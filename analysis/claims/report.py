@@ -176,12 +176,12 @@ def build(source: Source | None = None, claims: Iterable[Claim] = CLAIMS) -> Rep
         UserError: A cell or timing cannot be read, two of them do not go together, or the cells
             are of no preset that would tell their seeds.
     """
-    published, cells, run = load(), (), Run()
-    if source is not None and source.cells:
-        results = source.results()
-        cells, seeds = results.cells, Seeds.of(source.run)
-        run = Run(results.trainings, read_timings(source.timings, cells), seeds)
-    return Report(tuple(judge(claim, published, run) for claim in claims), published, cells, run)
+    published = load()
+    if source is None or not source.cells:
+        return Report(tuple(judge(claim, published, Run()) for claim in claims), published)
+    results, seeds = source.results(), Seeds.of(source.run)
+    run = Run(results.trainings, read_timings(source.timings, results.cells), seeds)
+    return Report(tuple(judge(claim, published, run) for claim in claims), published, results.cells, run)
 
 
 def _counted(values: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ def test_all_that_is_loaded_is_found() -> None:
     modules = [
         *(one.module for one in artefacts().values()),
         *CLAIMS,
-        "analysis.learning.report",
+        "analysis.learning.files",
         "analysis.search_history",
     ]
     command = [sys.executable, "-c", LOADED, *modules]

@@ -17,19 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.learning import measures
-from analysis.learning.contrasts import at_depth, interval
 from analysis.learning.files import write
 from analysis.learning.markdown import render
-from analysis.learning.report import Report, build
-from analysis.learning.results import Row
-from analysis.learning.study import FOLDER, PATH, load, path_of
+from analysis.learning.results import Report, Row, at_depth, build, interval
+from analysis.learning.study import FOLDER, PATH, load
 from harness.errors import UserError
 from harness.results import DECISIONS
 from harness.runner import config
 from harness.runner.config import POOL
 from tests.analysis import learned
-from tests.analysis.learned import WriteCell, table
+from tests.analysis.learned import WriteCell, lines, table
 
 Draw = tuple[int, str, int, str, int, float]
 MakeCell = Callable[..., Path]
@@ -76,16 +73,17 @@ def refusal(call: Callable[[], Any]) -> str:
 
 
 def test_outcome(make: MakeCell) -> None:
-    found = measured(build([make(steps=0.001, total=0.0025, depth=[1, 2, 3, 4])]))
+    other = make(benchmark="humaneval", correct=[False] * 4)
+    report = build([make(steps=0.001, total=0.0025, depth=[1, 2, 3, 4]), make("gmr_lambda_2000"), other])
+    found = measured(report)
     assert found["accuracy"] == 75
     assert found["utility"] == pytest.approx(75 - 100 * 20 * 0.001)
     assert found["cost_total"] == pytest.approx(0.0025)
     assert found["depth"] == 2.5
-
-
-def test_the_utility_has_one_cost_weight_whatever_a_row_was_trained_with(make: MakeCell) -> None:
-    report = build([make(), make("gmr_lambda_2000")])
-    assert measured(report)["utility"] == measured(report, "gmr_lambda_2000")["utility"]
+    # One cost weight, whatever a row was trained with; benchmarks stay apart.
+    assert measured(report, "gmr_lambda_2000")["utility"] == found["utility"]
+    assert measured(report, benchmark="humaneval")["accuracy"] == 0
+    assert "## HumanEval (n = 4)" in render(report)
 
 
 def test_own_utility_is_the_mean_of_what_the_method_maximises(make: MakeCell) -> None:
@@ -209,12 +207,6 @@ def test_the_interval_is_that_of_a_t_test(values: list[float]) -> None:
     assert (expected.high - expected.low) / 2 == pytest.approx(reach, rel=1e-6)
 
 
-def test_one_seed_has_no_interval(make: MakeCell) -> None:
-    report = build([make(correct=[True] * 4), make("gmr_untrained")])
-    assert answers(report, "training")["accuracy"].reach is None
-    assert "+25.0 (one seed, no interval)" in render(report)
-
-
 def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
     trained = [make(seed=seed, correct=[place < right for place in range(4)]) for seed, right in enumerate((4, 3, 2))]
     before = [make("gmr_untrained", seed, correct=[place < 1 for place in range(4)]) for seed in (0, 2)]
@@ -273,12 +265,8 @@ def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> N
 def test_between_depths_a_straight_line_is_followed(depth: float, slope: float, start: float) -> None:
     points = [(float(known), slope * known + start) for known in (6, 1, 4, 2)]
     assert at_depth(points, depth) == pytest.approx(slope * depth + start, abs=1e-9)
-
-
-@pytest.mark.parametrize("depth", [0.99, 6.01])
-def test_beyond_the_random_routers_nothing_is_guessed(depth: float) -> None:
-    assert at_depth([(1.0, 50.0), (6.0, 60.0)], depth) is None
-    assert at_depth([], depth) is None
+    # Beyond the random routers nothing is guessed.
+    assert at_depth(points, 0.99) is at_depth(points, 6.01) is at_depth([], 2) is None
 
 
 def test_contrasts_without_cells_are_named(make: MakeCell) -> None:
@@ -329,13 +317,6 @@ def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callab
     folders = [make(seed=seed) for seed in (1, 0)] + [make("gmr_untrained"), single("good", 3, 0.1)]
     first = [path.read_bytes() for path in write(build(folders), tmp_path)]
     assert [path.read_bytes() for path in write(build(reversed(folders)), tmp_path)] == first
-
-
-def test_benchmarks_stay_apart(make: MakeCell) -> None:
-    report = build([make(benchmark="humaneval", correct=[False] * 4), make()])
-    assert measured(report)["accuracy"] == 75
-    assert measured(report, benchmark="humaneval")["accuracy"] == 0
-    assert "## HumanEval (n = 4)" in render(report)
 
 
 def test_nothing_learned_is_nothing_to_report(single: Callable[..., Path], tmp_path: Path) -> None:
@@ -389,14 +370,104 @@ def test_the_preset_runs_whatever_its_study_compares(path: Path) -> None:
     assert {key for one in study.contrasts for key in one.benchmarks} == set(preset.benchmarks)
 
 
-def test_a_preset_without_a_study_of_its_own_has_the_common_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("analysis.learning.study.FOLDER", tmp_path)
-    (tmp_path / "mine.yaml").touch()
-    assert path_of("mine") == tmp_path / "mine.yaml"
-    assert path_of("smoke") == PATH
+SMALL, LARGE = "qwen-2.5-14B", "qwen-2.5-32B"
+CONTRASTS = [
+    {"name": "training", "asks": "Does it learn?", "a": "gmr", "b": "gmr_untrained"},
+    {"name": "against_single", "asks": "Is it better than its backbone?", "a": "gmr", "b": "single"},
+    {"name": "against_best", "asks": "Is it better than the best backbone?", "a": "gmr", "b": "best_single"},
+]
 
 
-def test_no_measure_stands_in_two_sections() -> None:
-    assert len(measures.MEASURES) == sum(map(len, measures.SECTIONS.values()))
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A declaration with what it needs and nothing else."""
+    what = {"measures": ["own_utility", "accuracy"], "benchmarks": ["gsm_hard"]}
+    document = {"cost_weight": 20, "single": "single", "contrasts": [{**one, **what} for one in CONTRASTS]}
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture
+def rows(make: Any, single: Any, study: Path) -> Report:
+    """Two rows, of which one gains a quarter and the other loses one, and a third that was never left untrained."""
+    cells = [
+        make("gmr", backbone=SMALL, own=[1.0, 1.0, 0.0, 0.5], correct=[True, True, True, False]),
+        make("gmr", backbone=LARGE, own=[0.0] * 4, correct=[True, False, False, False]),
+        make("gmr", backbone="llama-3.2-3B"),
+        make("gmr_untrained", backbone=SMALL, own=[0.5, 0.0, 0.0, 0.0], correct=[True, True, False, False]),
+        make("gmr_untrained", backbone=LARGE, own=[0.25] * 4, correct=[True, True, False, False]),
+    ]
+    return build([*cells, single(SMALL, 1, 0.001), single(LARGE, 4, 0.002)], study)
+
+
+def found(rows: Report, name: str) -> dict[tuple[str, str], float]:
+    return {(one.row.backbone, one.measure): one.mean for one in rows.differences if one.contrast.name == name}
+
+
+def test_a_contrast_of_methods_is_answered_row_by_row(rows: Report) -> None:
+    assert found(rows, "training") == {
+        (SMALL, "own_utility"): 0.5,
+        (SMALL, "accuracy"): 25,
+        (LARGE, "own_utility"): -0.25,
+        (LARGE, "accuracy"): -25,
+    }
+
+
+def test_a_row_is_compared_with_its_own_backbone_or_with_the_best(rows: Report) -> None:
+    assert found(rows, "against_single") == {(SMALL, "accuracy"): 50, (LARGE, "accuracy"): -75}
+    best = found(rows, "against_best")
+    assert (best[SMALL, "accuracy"], best[LARGE, "accuracy"]) == (-25, -75)
+
+
+def test_a_row_without_an_answer_is_named(rows: Report) -> None:
+    assert rows.unanswered == ["training (gsm_hard llama-3.2-3B)", "against_single (gsm_hard llama-3.2-3B)"]
+
+
+def test_the_report_tells_rows_apart(rows: Report) -> None:
+    text = render(rows)
+    assert f"GMR ({SMALL}) minus GMR untrained ({SMALL}) (training)." in text
+    assert f"GMR ({SMALL}) minus Single LLM ({SMALL}) (against\\_single)." in text
+    assert f"GMR ({LARGE}) minus the best single backbone (against\\_best)." in text
+    outcome = table(text, "### Outcome")
+    assert outcome[f"GMR ({SMALL})"][0] == "75.0 (75.0)"
+    assert outcome[f"GMR ({LARGE})"][0] == "25.0 (25.0)"
+    assert lines(text, f"GMR ({LARGE}) minus GMR untrained ({LARGE}) (training).")[2][1:3] == [
+        "own utility", "−0.250 (one seed, no interval)",
+    ]  # fmt: skip
+
+
+def test_the_tables_name_the_backbone(rows: Report, tmp_path: Path) -> None:
+    write(rows, tmp_path)
+    values = pd.read_csv(tmp_path / "learning.csv", comment="#").query("measure == 'accuracy' and method == 'gmr'")
+    assert dict(zip(values["backbone"], values["value"], strict=True)) == {SMALL: 75, LARGE: 25, "llama-3.2-3B": 75}
+    answers = pd.read_csv(tmp_path / "learning_contrasts.csv", comment="#")
+    mean = answers.query("contrast == 'training' and statistic == 'mean' and measure == 'own_utility'")
+    assert dict(zip(mean["backbone"], mean["value"], strict=True)) == {SMALL: 0.5, LARGE: -0.25}
+
+
+def test_what_a_study_leaves_out_is_not_in_the_report(rows: Report, make: Any, tmp_path: Path) -> None:
+    text = render(rows)
+    assert "### Single backbones\n" in text
+    assert "Random routers" not in text
+    study = tmp_path / "bare.yaml"
+    contrast = {**CONTRASTS[0], "measures": ["accuracy"], "benchmarks": ["gsm_hard"]}
+    study.write_text(yaml.safe_dump({"cost_weight": 1, "contrasts": [contrast]}))
+    bare = build([make(seed=1, updates=[{"entropy_backbone": 0.01, "steps": 1.0}]), make("gmr_untrained", 1)], study)
+    assert "collapse" not in bare.columns["gsm_hard"].learned["gmr", "pool"][1].values
+    text = render(bare)
+    assert not any(part in text for part in ("Single backbones", "single backbone", "dominated", "settled"))
+
+
+def test_entropies_of_other_policies(make: Any, study: Path) -> None:
+    puppeteer = make("puppeteer", backbone=SMALL, updates=[{"entropy": 2.0}] * 4)
+    masrouter = make("masrouter", updates=[{"entropy_mode": 1.5, "entropy_backbone": 0.5, "steps": 5.0}] * 4)
+    text = render(build([puppeteer, masrouter, make("gmr_untrained")], study))
+    assert table(text, "### Entropies") == {
+        "Method": ["mode (nats)", "backbone (nats)", "policy (nats)"],
+        "---": ["--:"] * 3,
+        f"Puppeteer ({SMALL})": ["", "", "2.00 (2.00)"],
+        "MASRouter": ["1.50 (1.50)", "0.50 (0.50)", ""],
+    }
+    assert table(text, "### Training signal")["MASRouter"] == ["4 (4)", "20 (20)"]
+    assert table(text, "### Training signal")[f"Puppeteer ({SMALL})"] == ["4 (4)", ""]
