@@ -46,16 +46,7 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 
 
 def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
-    """Write the log of one finished cell, in a folder a benchmark, as Inspect shows folders.
-
-    Args:
-        preset: Of the cell.
-        cell: Which.
-        out: Where logs go.
-        asked: The questions of its benchmark, by id.
-
-    Returns:
-        The file.
+    """Write the log of one finished cell, in a folder a benchmark, as Inspect shows folders, and return the file.
 
     Raises:
         UserError: The cell is damaged, or the log cannot be written.
@@ -64,11 +55,10 @@ def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) ->
     with open_cell(preset, cell, asked) as records:
         log = _log(run, [_Sample(run, records.record(id_)).made() for id_ in records.ids])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "log.eval"
-        logs.write_eval_log(log, str(made), format="eval")
+    with tempfile.NamedTemporaryFile(suffix=".eval") as made:
+        logs.write_eval_log(log, made.name, format="eval")
         # Again without the clock that is in each entry of a zip.
-        with zipfile.ZipFile(made) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
+        with zipfile.ZipFile(made.name) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
             for entry in source.infolist():
                 info = zipfile.ZipInfo(entry.filename, _ZIP_TIME)
                 target.writestr(info, source.read(entry), zipfile.ZIP_DEFLATED)

@@ -181,15 +181,16 @@ def test_an_item_the_cell_does_not_have() -> None:
 
 
 def test_a_cell_that_is_not_finished() -> None:
-    with pytest.raises(UserError, match=r"gmr gsm_hard pool seed 0 is not finished; run it with `snakemake"):
-        open_cell(PRESET, GMR)
+    told = "gmr gsm_hard pool seed 0 is not finished; run it with `snakemake"
+    with pytest.raises(UserError, match=told), open_cell(PRESET, GMR):
+        pass
 
 
 def test_a_cell_of_other_questions_than_the_prepared_ones() -> None:
     made(GMR, two_steps())
     prepare([question(5)])
-    with pytest.raises(UserError, match="its question 'q/0' is none of the prepared ones"):
-        open_cell(PRESET, GMR)
+    with pytest.raises(UserError, match="its question 'q/0' is none of the prepared ones"), open_cell(PRESET, GMR):
+        pass
 
 
 def test_a_damaged_log_is_named() -> None:
