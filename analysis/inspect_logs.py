@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import tempfile
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -237,9 +238,9 @@ def _usage(said: Said) -> models.ModelUsage:
 
 
 def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.ModelUsage]:
-    found: dict[str, models.ModelUsage] = {}
+    found: defaultdict[str, models.ModelUsage] = defaultdict(models.ModelUsage)
     for name, usage in usages:
-        found[name] = found.get(name, models.ModelUsage()) + usage
+        found[name] += usage
     return dict(sorted(found.items()))
 
 

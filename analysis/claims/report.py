@@ -127,7 +127,6 @@ class Report:
         claim, runs = one.claim, [cell.run for cell in part.cells]
         published, published_low, published_high = part.computed or (None, None, None)
         low, high = part.interval or (None, None)
-        backbones = {(key, one["model"], by_server(one)) for run in runs for key, one in run.backbones.items()}
         return {
             "claim": claim.key,
             "part": self.label(part),
@@ -161,7 +160,7 @@ class Report:
             "config_hash": " ".join(sorted({short(run.config_hash) for run in runs})),
             "code": " ".join(sorted({short(run.code) for run in runs})),
             "data_checksum": " ".join(sorted({short(run.data.checksum) for run in runs})),
-            "backbones": "; ".join(sorted(f"{key}={model}{server}" for key, model, server in backbones)),
+            "backbones": "; ".join(sorted(_backbones(part.cells))),
         }
 
 
@@ -182,6 +181,11 @@ def build(source: Source | None = None, claims: Iterable[Claim] = CLAIMS) -> Rep
     results, seeds = source.results(), Seeds.of(source.run)
     run = Run(results.trainings, read_timings(source.timings, results.cells), seeds)
     return Report(tuple(judge(claim, published, run) for claim in claims), published, results.cells, run)
+
+
+def _backbones(cells: Iterable[Cell]) -> set[str]:
+    named = [(key, identity) for cell in cells for key, identity in cell.run.backbones.items()]
+    return {f"{key}={identity['model']}{by_server(identity)}" for key, identity in named}
 
 
 def _counted(values: Iterable[str]) -> str:

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.learning.files import write
+from analysis.learning.files import values, write
 from analysis.learning.markdown import render
 from analysis.learning.results import Report, Row, at_depth, build, interval
 from analysis.learning.study import FOLDER, PATH, load
@@ -173,18 +171,15 @@ def test_training(make: MakeCell) -> None:
     assert found["equal_reward_last"] == pytest.approx(35)
     assert found["zero_advantage_last"] == 0
     assert "final_entropy_write" not in found
+    # A gate had nothing to decide in all updates but the last.
+    rare = [*updates_of([1.0] * 7), {**updates_of([1.0])[0], "entropy_retrieval": 0.25}]
+    assert measured(build([make(seed=1, updates=rare)]), seed=1)["final_entropy_retrieval"] == 0.25
 
 
 def test_a_choice_that_never_settles_says_so(make: MakeCell) -> None:
     report = build([make(updates=updates_of([1.6, 0.5])), make(seed=1, updates=updates_of([1.6, 0.01]))])
     assert measured(report)["collapse"] == math.inf
     assert table(render(report), "### Entropies")["GMR"][-1] == "(never 2)"
-
-
-def test_a_gate_that_had_nothing_to_decide_in_some_updates(make: MakeCell) -> None:
-    updates = updates_of([1.0] * 8)
-    updates[7]["entropy_retrieval"] = 0.25
-    assert measured(build([make(updates=updates)]))["final_entropy_retrieval"] == 0.25
 
 
 def test_mean_deviation_and_every_seed_stand_together(make: MakeCell) -> None:
@@ -197,13 +192,13 @@ def test_mean_deviation_and_every_seed_stand_together(make: MakeCell) -> None:
 
 
 @given(st.lists(st.floats(-100, 100).map(lambda value: round(value, 3)), min_size=2, max_size=8))
-def test_the_interval_is_that_of_a_t_test(values: list[float]) -> None:
-    reach = interval(values)
+def test_the_interval_is_that_of_a_t_test(sample: list[float]) -> None:
+    reach = interval(sample)
     assert reach is not None
-    if len(set(values)) == 1:
+    if len(set(sample)) == 1:
         assert reach == pytest.approx(0, abs=1e-9)
         return
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    expected = stats.ttest_1samp(sample, 0).confidence_interval(0.95)
     assert (expected.high - expected.low) / 2 == pytest.approx(reach, rel=1e-6)
 
 
@@ -277,16 +272,12 @@ def test_contrasts_without_cells_are_named(make: MakeCell) -> None:
     assert "cosine (gsm\\_hard)" in render(report)
 
 
-def test_unfinished_cells_are_counted_in_the_caption(make: MakeCell, tmp_path: Path) -> None:
-    assert "INCOMPLETE: 2 cells" in render(build([make(), tmp_path / "one", tmp_path / "two"]))
-    assert "INCOMPLETE" not in render(build([make("gmr_untrained")]))
-
-
 def test_simulated_cells_say_so_first_and_in_the_caption(make: MakeCell, tmp_path: Path) -> None:
     for path in write(build([make(), make("gmr_untrained")]), tmp_path / "simulated"):
         content = path.read_bytes()
         assert b"SIMULATED" in (content if path.suffix in PICTURES else content.splitlines()[0])
-    assert "(SIMULATED backbones)" in (tmp_path / "simulated" / "learning.md").read_text()
+    assert "INCOMPLETE" not in (tmp_path / "simulated" / "learning.md").read_text()
+    assert "INCOMPLETE: 2 cells" in render(build([make(seed=1), tmp_path / "one", tmp_path / "two"]))
     for path in write(build([make(simulated=False), make("gmr_untrained", simulated=False)]), tmp_path / "real"):
         assert b"SIMULATED" not in path.read_bytes()
 
@@ -296,9 +287,9 @@ def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[.
     cells = [make(seed=seed, made=made, updates=updates_of([1.0])) for seed in (0, 1)]
     cells += [make("gmr_untrained", seed, correct=[seed > 0] * 4) for seed in (0, 1)]
     write(build([*cells, single("good", 3, 0.004)]), tmp_path)
-    values = pd.read_csv(tmp_path / "learning.csv", comment="#")
-    assert list(values.columns) == ["benchmark", "method", "backbone", "seed", "measure", "value"]
-    by = values.set_index(["method", "backbone", "measure"]).sort_index()["value"]
+    rows = pd.read_csv(tmp_path / "learning.csv", comment="#")
+    assert list(rows.columns) == ["benchmark", "method", "backbone", "seed", "measure", "value"]
+    by = rows.set_index(["method", "backbone", "measure"]).sort_index()["value"]
     assert by["gmr", "pool", "accuracy"].tolist() == [75, 75]
     assert by["gmr", "b", "backbone_share"].tolist() == [50, 50]
     assert by["gmr", "pool", "collapse"].tolist() == [math.inf, math.inf]
@@ -313,25 +304,21 @@ def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[.
     )
 
 
-def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callable[..., Path]) -> None:
     folders = [make(seed=seed) for seed in (1, 0)] + [make("gmr_untrained"), single("good", 3, 0.1)]
-    first = [path.read_bytes() for path in write(build(folders), tmp_path)]
-    assert [path.read_bytes() for path in write(build(reversed(folders)), tmp_path)] == first
+    one, two = build(folders), build(reversed(folders))
+    assert render(one) == render(two)
+    assert values(one).equals(values(two))
 
 
-def test_nothing_learned_is_nothing_to_report(single: Callable[..., Path], tmp_path: Path) -> None:
+def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
     cell = single("good", 3, 0.1)
     assert "learns" in refusal(lambda: build([cell]))
     assert "no results" in refusal(lambda: build([tmp_path / "nowhere"]))
-
-
-@pytest.mark.parametrize("name", ["decisions", "training"])
-def test_a_damaged_table_is_named(make: MakeCell, name: str) -> None:
-    folder = make()
-    (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
-    assert f"{name}.parquet" in refusal(lambda: build([folder]))
-    pq.write_table(pa.table({"item_id": ["a"]}), folder / f"{name}.parquet")
-    assert f"{name}.parquet" in refusal(lambda: build([folder]))
+    for name in ("decisions", "training"):
+        folder = make(seed=len(name))
+        (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
+        assert f"{name}.parquet" in refusal(lambda folder=folder: build([folder]))
 
 
 @pytest.mark.parametrize(
@@ -401,49 +388,22 @@ def rows(make: Any, single: Any, study: Path) -> Report:
     return build([*cells, single(SMALL, 1, 0.001), single(LARGE, 4, 0.002)], study)
 
 
-def found(rows: Report, name: str) -> dict[tuple[str, str], float]:
-    return {(one.row.backbone, one.measure): one.mean for one in rows.differences if one.contrast.name == name}
+def test_a_method_of_several_rows_is_compared_row_by_row(rows: Report) -> None:
+    def found(name: str) -> dict[tuple[str, str], float]:
+        return {(one.row.backbone, one.measure): one.mean for one in rows.differences if one.contrast.name == name}
 
-
-def test_a_contrast_of_methods_is_answered_row_by_row(rows: Report) -> None:
-    assert found(rows, "training") == {
-        (SMALL, "own_utility"): 0.5,
-        (SMALL, "accuracy"): 25,
-        (LARGE, "own_utility"): -0.25,
-        (LARGE, "accuracy"): -25,
-    }
-
-
-def test_a_row_is_compared_with_its_own_backbone_or_with_the_best(rows: Report) -> None:
-    assert found(rows, "against_single") == {(SMALL, "accuracy"): 50, (LARGE, "accuracy"): -75}
-    best = found(rows, "against_best")
-    assert (best[SMALL, "accuracy"], best[LARGE, "accuracy"]) == (-25, -75)
-
-
-def test_a_row_without_an_answer_is_named(rows: Report) -> None:
+    accuracy, own = "accuracy", "own_utility"
+    answers = {(SMALL, own): 0.5, (SMALL, accuracy): 25, (LARGE, own): -0.25, (LARGE, accuracy): -25}
+    assert found("training") == answers
+    assert found("against_single") == {(SMALL, accuracy): 50, (LARGE, accuracy): -75}
+    assert found("against_best").items() >= {((SMALL, accuracy), -25), ((LARGE, accuracy), -75)}
     assert rows.unanswered == ["training (gsm_hard llama-3.2-3B)", "against_single (gsm_hard llama-3.2-3B)"]
-
-
-def test_the_report_tells_rows_apart(rows: Report) -> None:
     text = render(rows)
-    assert f"GMR ({SMALL}) minus GMR untrained ({SMALL}) (training)." in text
     assert f"GMR ({SMALL}) minus Single LLM ({SMALL}) (against\\_single)." in text
     assert f"GMR ({LARGE}) minus the best single backbone (against\\_best)." in text
-    outcome = table(text, "### Outcome")
-    assert outcome[f"GMR ({SMALL})"][0] == "75.0 (75.0)"
-    assert outcome[f"GMR ({LARGE})"][0] == "25.0 (25.0)"
-    assert lines(text, f"GMR ({LARGE}) minus GMR untrained ({LARGE}) (training).")[2][1:3] == [
-        "own utility", "−0.250 (one seed, no interval)",
-    ]  # fmt: skip
-
-
-def test_the_tables_name_the_backbone(rows: Report, tmp_path: Path) -> None:
-    write(rows, tmp_path)
-    values = pd.read_csv(tmp_path / "learning.csv", comment="#").query("measure == 'accuracy' and method == 'gmr'")
-    assert dict(zip(values["backbone"], values["value"], strict=True)) == {SMALL: 75, LARGE: 25, "llama-3.2-3B": 75}
-    answers = pd.read_csv(tmp_path / "learning_contrasts.csv", comment="#")
-    mean = answers.query("contrast == 'training' and statistic == 'mean' and measure == 'own_utility'")
-    assert dict(zip(mean["backbone"], mean["value"], strict=True)) == {SMALL: 0.5, LARGE: -0.25}
+    assert table(text, "### Outcome")[f"GMR ({LARGE})"][0] == "25.0 (25.0)"
+    told = lines(text, f"GMR ({LARGE}) minus GMR untrained ({LARGE}) (training).")[2]
+    assert told[1:3] == ["own utility", "−0.250 (one seed, no interval)"]
 
 
 def test_what_a_study_leaves_out_is_not_in_the_report(rows: Report, make: Any, tmp_path: Path) -> None:

@@ -119,16 +119,17 @@ def test_the_chosen_workflow_is_told_in_words(searched: Callable[..., Path]) -> 
     assert "Optimizer: large. 32 training questions a round, 4 test questions." in text
 
 
-@pytest.mark.parametrize(("converged", "words"), [(True, "no longer changed"), (False, "were used up")])
-def test_it_says_why_the_search_ended(searched: Callable[..., Path], converged: bool, words: str) -> None:
-    assert words in to_markdown(build([searched({**FACTS, "converged": converged})]))
-
-
-def test_a_condition_on_the_question_alone_is_told_too(searched: Callable[..., Path]) -> None:
+def test_how_it_ended(searched: Callable[..., Path], tmp_path: Path) -> None:
     again = {**NODE, "id": "node_2", "when": {"node": "node_1", "is": "passed"}}
-    facts = {**FACTS, "search": [one(1, workflow=[{**NODE, "operator": "Programmer"}, again])], "best": 1}
-    text = to_markdown(build([searched(facts)])).replace("\\", "")
+    rounds = [one(1, workflow=[{**NODE, "operator": "Programmer"}, again])]
+    history = build([searched({**FACTS, "search": rounds, "best": 1, "converged": True}), tmp_path / "not yet"])
+    text = to_markdown(history).replace("\\", "")
+    assert "no longer changed" in text
     assert "Only if node_1 passed; if not, what node_1 gave stands in its place." in text
+    assert "INCOMPLETE: 1 cells are not finished" in text
+    text = to_markdown(build([searched({**FACTS, "search": [], "best": None}, benchmark="math")]))
+    assert "were used up" in text
+    assert "No round was scored; the start workflow answered" in text
 
 
 @pytest.mark.parametrize("simulated", [True, False])
@@ -140,11 +141,6 @@ def test_simulated_runs_say_so_in_every_heading(searched: Callable[..., Path], s
     [heading] = [line for line in text.splitlines() if line.startswith("## ")]
     assert heading.endswith(", SIMULATED") == simulated
     assert ("SIMULATED" in text + table) == simulated
-
-
-def test_a_search_without_a_scored_round(searched: Callable[..., Path]) -> None:
-    text = to_markdown(build([searched({**FACTS, "search": [], "best": None})]))
-    assert "No round was scored; the start workflow answered" in text
 
 
 def test_the_csv_has_a_row_a_round(searched: Callable[..., Path]) -> None:
@@ -160,12 +156,6 @@ def test_the_csv_has_a_row_a_round(searched: Callable[..., Path]) -> None:
     assert (found[1]["score"], found[1]["success"], found[2]["score"]) == ("81.25", "True", "")
     assert found[1]["modification"] == "Vote | over\nthree."
     assert found[0]["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
-
-
-def test_unfinished_cells_are_counted(searched: Callable[..., Path], tmp_path: Path) -> None:
-    history = build([searched(), tmp_path / "not yet"])
-    assert history.unfinished == 1
-    assert "INCOMPLETE: 1 cells are not finished" in to_markdown(history)
 
 
 def test_files_are_the_same_bytes_each_time(searched: Callable[..., Path], tmp_path: Path) -> None:
