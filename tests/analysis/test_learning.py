@@ -19,8 +19,8 @@ from analysis.learning.files import values, write
 from analysis.learning.markdown import render
 from analysis.learning.results import Report, Row, at_depth, build, interval
 from analysis.learning.study import FOLDER, PATH, load
+from harness.agents.results import DECISIONS
 from harness.errors import UserError
-from harness.results import DECISIONS
 from harness.runner import config
 from harness.runner.config import POOL
 from tests.analysis import learned
