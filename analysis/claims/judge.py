@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import enum
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from analysis.claims.declared import ROUNDING, Claim, Region, Variables, call
-from analysis.claims.measured import Cells, Draw, Measured, Replicates, Run
+from analysis.claims.measured import Cells, Draw, Measured, Run
 from analysis.claims.numbers import AbsentError, Array
 from analysis.claims.printed import Computed, Printed, compute
 from analysis.published import Published
@@ -173,8 +173,8 @@ def _in_run(claim: Claim, part: Part, published: Published, run: Run) -> Part:
     if region is None:
         return part
 
-    def quantity(drawn: Replicates | None = None, *, all_calls: bool = False) -> Array:
-        return np.asarray(call(claim.quantity, Measured(published, run, drawn, all_calls=all_calls), part.variables))
+    def quantity(*drawn: Any, all_calls: bool = False) -> Array:
+        return np.asarray(call(claim.quantity, Measured(published, run, *drawn, all_calls=all_calls), part.variables))
 
     measured = Measured(published, run)
     value = float(call(claim.quantity, measured, part.variables))
@@ -209,7 +209,9 @@ def decide(region: Region, interval: Interval | None) -> Outcome:
     return Outcome.FAILS if under or over else Outcome.UNDECIDED
 
 
-def interval(used: Sequence[Cells], value: Callable[[Replicates], Array]) -> Interval | None:
+def interval(
+    used: Sequence[Cells], value: Callable[[Mapping[str, Draw], Mapping[Cells, Draw]], Array]
+) -> Interval | None:
     """The interval of a quantity over some measurements.
 
     Items are drawn once for each benchmark and shared by all methods, which answered the same ones; the seeds of every
@@ -218,7 +220,7 @@ def interval(used: Sequence[Cells], value: Callable[[Replicates], Array]) -> Int
 
     Args:
         used: What the quantity is computed from.
-        value: The quantity for R replicates, shape (R,).
+        value: The quantity for R replicates, shape (R,), given the drawn items and seeds as :class:`Measured` has them.
 
     Returns:
         ``None`` where no replicate differs from another, or a test set has a single item: then a bootstrap says
@@ -234,8 +236,7 @@ def interval(used: Sequence[Cells], value: Callable[[Replicates], Array]) -> Int
     def statistic(*drawn: Draw, axis: int = -1) -> Array:
         """Both kinds of draws, each of shape (R, size); the axis is always the last."""
         whole = [one.astype(np.int64) for one in drawn]
-        chosen = Replicates(dict(zip(items, whole, strict=False)), dict(zip(several, whole[len(items) :], strict=True)))
-        return value(chosen)
+        return value(dict(zip(items, whole, strict=False)), dict(zip(several, whole[len(items) :], strict=True)))
 
     with warnings.catch_warnings():
         # A quantity without spread is told apart below.

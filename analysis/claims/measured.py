@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -90,21 +91,12 @@ class Run:
         return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
 
 
-@dataclass(frozen=True, slots=True)
-class Replicates:
-    """Which items and seeds were drawn in each of R replicates; as they are where nothing is named.
-
-    Attributes:
-        items: By benchmark, shape (R, n). All methods share them, because they answered the same items.
-        seeds: By what was measured, shape (R, seeds). Each training is independent of every other.
-    """
-
-    items: Mapping[str, Draw] = field(default_factory=dict)
-    seeds: Mapping[Cells, Draw] = field(default_factory=dict)
-
-
 class Measured(Numbers):
-    """The functions over cells.
+    """The functions over cells: as measured, or for the R replicates that a bootstrap drew.
+
+    All methods share the drawn items, of shape (R, n) by benchmark, because they answered the same ones. Each training
+    is independent of every other: its drawn seeds have shape (R, seeds), by its cells. A cost is that of the counted
+    calls, or of ``all_calls``.
 
     Attributes:
         used: Whatever was read, in order.
@@ -115,28 +107,30 @@ class Measured(Numbers):
     """
 
     def __init__(
-        self, published: Published, run: Run, drawn: Replicates | None = None, *, all_calls: bool = False
+        self,
+        published: Published,
+        run: Run,
+        items: Mapping[str, Draw] = MappingProxyType({}),
+        seeds: Mapping[Cells, Draw] = MappingProxyType({}),
+        *,
+        all_calls: bool = False,
     ) -> None:
-        """Read measured cells, all of them or what a bootstrap drew; a cost is of the counted calls or of all."""
         super().__init__(published)
-        self._run, self._drawn, self._cost = run, drawn or Replicates(), "cost_total" if all_calls else "cost"
+        self._run, self._items, self._seeds = run, items, seeds
+        self._cost = "cost_total" if all_calls else "cost"
         self.used: dict[Cells, None] = {}
         self.missing: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
         self.charged = self.fixed = False
-
-    def strongest_cost(self, benchmark: str) -> Value:
-        """The cost of the row that was measured best."""
-        return self.cost(self._placed(1, self.multi_agent, benchmark), benchmark)
 
     def seed_lead(self, row: Row, other: Row) -> Value:
         """Under the seed with the smallest lead as measured, the same in every replicate."""
         return self._extreme(np.argmin, row, other)
 
     def _at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
-        return self.accuracy(self._placed(place, rows, benchmark), benchmark)
+        return self.accuracy(self._row_at(place, rows, benchmark), benchmark)
 
-    def _placed(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
+    def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
         """The row that was measured in a place by accuracy.
 
         It is the same row in every replicate. The best row of each replicate would be another one, and better than any
@@ -194,7 +188,7 @@ class Measured(Numbers):
         GMR's decisions. The value is 0 where all trajectories have as many steps, or all questions are as difficult.
         """
         wrong = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in singles], axis=0)
-        items = self._drawn.items.get(found[0].run.benchmark, np.arange(len(wrong)))
+        items = self._items.get(found[0].run.benchmark, np.arange(len(wrong)))
         depths, _ = _sums(found, "depth")
         by_seed = np.stack([_rank_correlation(depth[items], wrong[items]) for depth in depths], axis=-1)
         value: Value = self._chosen(found, by_seed).mean(axis=-1)
@@ -226,17 +220,18 @@ class Measured(Numbers):
         self.fixed = True
         if key not in self._run.timings:
             return self._none(f"a timing job of {_named(key)}")
-        self._take(key, (self._run.timings[key].seed,))
-        return self._run.timings[key].per_query
+        timing = self._run.timings[key]
+        self._take(key, (timing.seed,))
+        return timing.per_query
 
     def _chosen(self, found: Cells, by_seed: Array) -> Array:
         """The values of the drawn seeds."""
-        drawn = self._drawn.seeds.get(found)
+        drawn = self._seeds.get(found)
         return by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
 
     def _summed(self, found: Cells, values: Array) -> Array:
         """Sums over the drawn items, shape (R, seeds), or (seeds,) as measured."""
-        drawn = self._drawn.items.get(found[0].run.benchmark)
+        drawn = self._items.get(found[0].run.benchmark)
         if drawn is None:
             return values.sum(axis=-1)
         return np.stack([one[drawn].sum(axis=-1) for one in values], axis=-1)

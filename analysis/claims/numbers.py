@@ -96,8 +96,8 @@ class Numbers(ABC):
         """The accuracy in a place among some rows, from 1."""
 
     @abstractmethod
-    def strongest_cost(self, benchmark: str) -> Value:
-        """As the cost, of the multi-agent baseline that is the most accurate on the benchmark."""
+    def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
+        """The row in a place by accuracy among some, from 1, whatever rounding or chance leave open."""
 
     @abstractmethod
     def seed_lead(self, row: Row, other: Row) -> Value:
@@ -136,6 +136,10 @@ class Numbers(ABC):
     def runner_up(self, benchmark: str, *methods: str) -> Value:
         """The second highest accuracy in a column of the main table among all rows of some methods."""
         return self._at(2, [row for row in self.rows if row[0] in methods], benchmark)
+
+    def strongest_cost(self, benchmark: str) -> Value:
+        """As the cost, of the multi-agent baseline that is the most accurate on the benchmark."""
+        return self.cost(self._row_at(1, self.multi_agent, benchmark), benchmark)
 
     def ranked(self, benchmark: str, place: int) -> Value:
         """The accuracy in one place of a column of the main table, from 1; equal values share a place. Print only."""

@@ -67,11 +67,6 @@ class Printed(Numbers):
         self._instead = instead or {}
         self.read: dict[str, tuple[float, float]] = {}
 
-    def strongest_cost(self, benchmark: str) -> Value:
-        """Of the row with the highest accuracy as printed, whatever its rounding leaves open."""
-        ranked = {row: self._main("accuracy", row, benchmark, "") or 0.0 for row in self.multi_agent}
-        return self.cost(max(ranked, key=ranked.__getitem__), benchmark)
-
     def seed_lead(self, row: Row, other: Row) -> Value:
         """The paper prints no value of a single seed but the worst and the best."""
         raise AbsentError(f"the lead of {row[0]} over {other[0]} seed by seed")
@@ -80,6 +75,10 @@ class Printed(Numbers):
         values = np.broadcast_arrays(*[self.accuracy(row, benchmark) for row in rows])
         found: Value = np.sort(np.stack(values), axis=0)[-place]
         return found
+
+    def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
+        ranked = sorted(rows, key=lambda row: self._main("accuracy", row, benchmark, "") or 0.0, reverse=True)
+        return ranked[place - 1]
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
         name, value, half = f"{measure} of {' '.join(row)} on {benchmark}", None, _ACCURACY
