@@ -59,7 +59,8 @@ class Claim:
         section: Section of the paper under which a report lists it.
         place: Where exactly it stands, other places included.
         unit: Of the quantity.
-        quantity: What it is about; the docstring of the function is the statement in our own words.
+        quantity: What it is about. The first paragraph of the function's docstring is the statement in our own words,
+            the others are the note: what a reader of a verdict must know.
         stated: What the paper says the quantity is, if it says so: a number, or a function over the print.
         tolerance: How far the print may be from it, or :data:`ROUNDING`: as far as the rounding of its inputs allows.
         holds: What a run must show, or a function; ``None`` for arithmetic of the print, which no run can bear out.
@@ -67,7 +68,6 @@ class Claim:
         exact: No sampling stands behind the quantity, so that a single value decides.
         over: Variables and their values: the claim has a part for each combination. A value that is a mapping sets
             all the variables it names.
-        note: What a reader of a verdict must know.
     """
 
     section: str
@@ -80,7 +80,6 @@ class Claim:
     published: Quantity | None = None
     exact: bool = False
     over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    note: str = ""
 
     @property
     def key(self) -> str:
@@ -90,7 +89,16 @@ class Claim:
     @property
     def says(self) -> str:
         """The statement in our own words."""
-        return " ".join((self.quantity.__doc__ or "").split())
+        return " ".join(self._doc[0].split())
+
+    @property
+    def note(self) -> str:
+        """What a reader of a verdict must know; may be nothing."""
+        return " ".join(" ".join(self._doc[1:]).split())
+
+    @property
+    def _doc(self) -> list[str]:
+        return (inspect.getdoc(self.quantity) or "").split("\n\n")
 
     def parts(self) -> Iterator[Variables]:
         """The variables of each part; one part without any where there is no ``over``."""

@@ -119,9 +119,12 @@ def test_the_order_of_cells_does_not_matter(some: Some) -> None:
 
 
 def test_text_of_a_claim_is_no_markup() -> None:
-    @claim("<b>", "a | b", "points", stated=2, note="</table>")
+    @claim("<b>", "a | b", "points", stated=2)
     def one() -> float:
-        """<script>x</script> *y*"""
+        """<script>x</script> *y*
+
+        </table>
+        """
         return 1 + 1
 
     report = build(claims=[one])

@@ -58,26 +58,24 @@ def both_memory_gates(n: Numbers, benchmark: str) -> Value:
     return n.lead(GMR, "gmr_no_memory_gates", benchmark)
 
 
-@_ablation(
-    place="ablation study, table",
-    over=_BOTH,
-    note="Implied where each gate is said to serve accuracy by itself. On GSM-Hard the table has 67.99 without both "
-    "gates and 66.67 without the write gate alone.",
-)
+@_ablation(place="ablation study, table", over=_BOTH)
 def gates_add_up(n: Numbers, benchmark: str) -> Value:
-    """Losing both memory gates costs at least the accuracy that losing one of them does."""
+    """Losing both memory gates costs at least the accuracy that losing one of them does.
+
+    Implied where each gate is said to serve accuracy by itself. On GSM-Hard the table has 67.99 without both gates
+    and 66.67 without the write gate alone.
+    """
     weaker = least(n.accuracy("gmr_no_retrieval_gate", benchmark), n.accuracy("gmr_no_write_gate", benchmark))
     return weaker - n.accuracy("gmr_no_memory_gates", benchmark)
 
 
-@_ablation(
-    place="introduction; cost analysis",
-    unit="%",
-    note="The least saving of GSM-Hard and HumanEval. Without the gates GMR is 24 % cheaper on GSM-Hard and costs the "
-    "same on HumanEval, within rounding.",
-)
+@_ablation(place="introduction; cost analysis", unit="%")
 def gates_save_cost(n: Numbers) -> Value:
-    """The memory gates make GMR cheaper, as they spare agents redundant context."""
+    """The memory gates make GMR cheaper, as they spare agents redundant context.
+
+    The least saving of GSM-Hard and HumanEval. Without the gates GMR is 24 % cheaper on GSM-Hard and costs the same
+    on HumanEval, within rounding.
+    """
     return least(*[n.saving(GMR, "gmr_no_memory_gates", benchmark) for benchmark in TWO])
 
 
@@ -98,14 +96,13 @@ def without_halting_accuracy(n: Numbers, benchmark: str) -> Value:
 
 
 @_ablation(
-    unit="%",
-    holds=below(50),
-    published=lambda n, benchmark: 100 * (n.of("depth", GMR, benchmark) - 1) / 5,
-    over=_BOTH,
-    note="The share is not printed; the printed mean depth allows at most the share given here.",
+    unit="%", holds=below(50), published=lambda n, benchmark: 100 * (n.of("depth", GMR, benchmark) - 1) / 5, over=_BOTH
 )
 def most_questions_end_early(n: Numbers, benchmark: str) -> Value:
-    """Most questions are solved before the depth limit, so that fewer than half run to six steps."""
+    """Most questions are solved before the depth limit, so that fewer than half run to six steps.
+
+    The share is not printed; the printed mean depth allows at most the share given here.
+    """
     return n.of("six_steps", GMR, benchmark)
 
 
@@ -126,10 +123,12 @@ def equal_depth_cost(n: Numbers, method: str) -> Value:
     tolerance=0.001,
     holds=None,
     over={"end": [{"end": "lowest", "of": least, "value": 61.93}, {"end": "highest", "of": most, "value": 62.31}]},
-    note="The lowest and the highest of the three topologies.",
 )
 def macnet_range(n: Numbers, of: Callable[..., Value]) -> Value:
-    """The accuracies of MacNet-32B on GSM-Hard reach from 61.93 to 62.31."""
+    """The accuracies of MacNet-32B on GSM-Hard reach from 61.93 to 62.31.
+
+    The lowest and the highest of the three topologies.
+    """
     return of(*[n.accuracy((method, LARGE), "gsm_hard") for method in _MACNET])
 
 
@@ -138,31 +137,42 @@ def macnet_range(n: Numbers, of: Callable[..., Value]) -> Value:
     unit="correlation",
     holds=above(0.3),
     over={"benchmark": ["gsm_hard", "humaneval", "math"]},
-    note="Mean depths do not tell: a router that stops at random has them, too. Asked is Spearman's rank correlation "
-    "of the steps of a question with its difficulty, the share of the nine single-call rows that answer it wrong. "
-    "No number is printed; that only the hard ones run deep is taken as 0.3 at least, the usual border of a "
-    "medium correlation, and the margin is ours. A depth that is the same for all questions counts as 0.",
 )
 def easy_end_early_hard_run_deep(n: Numbers, benchmark: str) -> Value:
-    """Easy questions end early and only the hard ones run deep."""
+    """Easy questions end early and only the hard ones run deep.
+
+    Mean depths do not tell: a router that stops at random has them, too. Asked is Spearman's rank correlation of
+    the steps of a question with its difficulty, the share of the nine single-call rows that answer it wrong. No
+    number is printed; that only the hard ones run deep is taken as 0.3 at least, the usual border of a medium
+    correlation, and the margin is ours. A depth that is the same for all questions counts as 0.
+    """
     return n.of("depth_by_difficulty", GMR, benchmark)
 
 
-@_depth(unit="points", holds=below(1), note="The points of the figure are not printed.")
+@_depth(unit="points", holds=below(1))
 def depth_gain_after_six(n: Numbers) -> Value:
-    """On MATH a depth budget of 10 instead of 6 gains less than a point."""
+    """On MATH a depth budget of 10 instead of 6 gains less than a point.
+
+    The points of the figure are not printed.
+    """
     return n.lead("gmr_depth_10", GMR, "math")
 
 
-@_depth(unit="points", note="The points of the figure are not printed; that it begins at 2 is our reading.")
+@_depth(unit="points")
 def depth_gain_until_six(n: Numbers) -> Value:
-    """On MATH most of the gain in accuracy comes with a budget of up to 6."""
+    """On MATH most of the gain in accuracy comes with a budget of up to 6.
+
+    The points of the figure are not printed; that it begins at 2 is our reading.
+    """
     return n.lead(GMR, "gmr_depth_2", "math") - n.lead("gmr_depth_10", GMR, "math")
 
 
-@_depth(unit="%", note="The points of the figure are not printed.")
+@_depth(unit="%")
 def depth_cost(n: Numbers) -> Value:
-    """On MATH the cost keeps rising from a budget of 6 to one of 10."""
+    """On MATH the cost keeps rising from a budget of 6 to one of 10.
+
+    The points of the figure are not printed.
+    """
     return -n.saving("gmr_depth_10", GMR, "math")
 
 
@@ -183,10 +193,13 @@ def as_accurate_as_full_history(n: Numbers, benchmark: str) -> Value:
             {"benchmark": "humaneval", "own": 89.84, "other": 89.06},
         ]
     },
-    note="On a par is taken as within 2 points; the margin is ours.",
 )
 def on_par_with_full_history(n: Numbers, benchmark: str) -> Value:
-    """Full-History and GMR are about equally accurate, 70.27 and 70.55 on GSM-Hard, 89.06 and 89.84 on HumanEval."""
+    """Full-History and GMR are about equally accurate, 70.27 and 70.55 on GSM-Hard, 89.06 and 89.84 on
+    HumanEval.
+
+    On a par is taken as within 2 points; the margin is ours.
+    """  # noqa: D205 - one sentence
     return n.lead(GMR, "full_history", benchmark)
 
 
@@ -222,11 +235,13 @@ def query_only_least_accurate(n: Numbers, benchmark: str) -> Value:
     tolerance=ROUNDING,
     holds=between(-2, 2),
     over=_BOTH,
-    note="Both keep every record and show all of them. Here they are one configuration with other training seeds, so "
-    "that a run shows how far apart two trainings of it end; the margin of 2 points is ours.",
 )
 def one_method_two_names(n: Numbers, benchmark: str) -> Value:
-    """Full-History and GMR without memory gates, which the paper describes alike, have the same accuracy."""
+    """Full-History and GMR without memory gates, which the paper describes alike, have the same accuracy.
+
+    Both keep every record and show all of them. Here they are one configuration with other training seeds, so that
+    a run shows how far apart two trainings of it end; the margin of 2 points is ours.
+    """
     return n.lead("full_history", "gmr_no_memory_gates", benchmark)
 
 
@@ -237,8 +252,10 @@ def one_method_two_names(n: Numbers, benchmark: str) -> Value:
     tolerance=ROUNDING,
     holds=between(-20, 20),
     over=_BOTH,
-    note="As above; the margin of 20 % is ours.",
 )
 def one_method_two_costs(n: Numbers, benchmark: str) -> Value:
-    """Full-History and GMR without memory gates, which the paper describes alike, cost the same."""
+    """Full-History and GMR without memory gates, which the paper describes alike, cost the same.
+
+    As above; the margin of 20 % is ours.
+    """
     return -n.saving("full_history", "gmr_no_memory_gates", benchmark)

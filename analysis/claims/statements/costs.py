@@ -11,15 +11,12 @@ _HARDWARE = ["humaneval", "mbpp"]
 _cost = partial(claim, "Cost")
 
 
-@_cost(
-    "abstract; introduction; cost analysis; conclusion",
-    "%",
-    stated=31.9,
-    tolerance=0.05,
-    note="The baseline meant is the strongest by average accuracy.",
-)
+@_cost("abstract; introduction; cost analysis; conclusion", "%", stated=31.9, tolerance=0.05)
 def humaneval_cheaper_than_puppeteer(n: Numbers) -> Value:
-    """On HumanEval GMR costs 31.9 % less than Puppeteer-32B."""
+    """On HumanEval GMR costs 31.9 % less than Puppeteer-32B.
+
+    The baseline meant is the strongest by average accuracy.
+    """
     return n.saving(GMR, PUPPETEER, "humaneval")
 
 
@@ -35,14 +32,12 @@ def humaneval_more_accurate_than_both(n: Numbers) -> Value:
     return n.accuracy(GMR, "humaneval") - most(n.accuracy(MASROUTER, "humaneval"), n.accuracy(PUPPETEER, "humaneval"))
 
 
-@_cost(
-    "cost analysis; captions of the Pareto figures",
-    "margin",
-    over={"benchmark": ["humaneval", "gsm_hard"]},
-    note="The margin mixes points of accuracy and percent of cost; only its sign means something.",
-)
+@_cost("cost analysis; captions of the Pareto figures", "margin", over={"benchmark": ["humaneval", "gsm_hard"]})
 def on_the_frontier(n: Numbers, benchmark: str) -> Value:
-    """GMR lies on the Pareto frontier, so that no row is as accurate without costing more."""
+    """GMR lies on the Pareto frontier, so that no row is as accurate without costing more.
+
+    The margin mixes points of accuracy and percent of cost; only its sign means something.
+    """
     return n.undominated(benchmark)
 
 
@@ -51,27 +46,23 @@ def _caption(n: Numbers, benchmark: str) -> Value:
     return 100 * (1 - own / least(n.strongest_cost(benchmark), n.cost(MASROUTER, benchmark)))
 
 
-@_cost(
-    "caption of the HumanEval Pareto figure",
-    "%",
-    note="Strongest is taken by the accuracy of the figure, on each side whichever row it is: in print MacNet-Chain on "
-    "qwen-2.5-14B, which costs less than GMR.",
-)
+@_cost("caption of the HumanEval Pareto figure", "%")
 def humaneval_caption_cost(n: Numbers) -> Value:
-    """On HumanEval GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than the
-    routing baseline.
+    """On HumanEval GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than
+    the routing baseline.
+
+    Strongest is taken by the accuracy of the figure, on each side whichever row it is: in print MacNet-Chain on
+    qwen-2.5-14B, which costs less than GMR.
     """  # noqa: D205 - one sentence
     return _caption(n, "humaneval")
 
 
-@_cost(
-    "caption of the GSM-Hard Pareto figure",
-    "%",
-    note="In print the strongest there, and by average, is Puppeteer-32B; GMR costs 31.9 % more than it.",
-)
+@_cost("caption of the GSM-Hard Pareto figure", "%")
 def gsm_caption_cost(n: Numbers) -> Value:
-    """On GSM-Hard GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than the
-    routing baseline.
+    """On GSM-Hard GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than
+    the routing baseline.
+
+    In print the strongest there, and by average, is Puppeteer-32B; GMR costs 31.9 % more than it.
     """  # noqa: D205 - one sentence
     return _caption(n, "gsm_hard")
 
@@ -109,11 +100,13 @@ def lowest_time(n: Numbers, benchmark: str) -> Value:
             {"row": MASROUTER, "other": GMR},
         ]
     },
-    note="Positive where cost, FLOPs and time put a pair in one order, whichever it is; the smallest of the distances, "
-    "as a fraction. For MBPP the paper prints no cost.",
 )
 def same_order_as_the_proxy(n: Numbers, row: Row, other: Row) -> Value:
-    """By FLOPs and by time the three routers have the order that they have by cost."""
+    """By FLOPs and by time the three routers have the order that they have by cost.
+
+    Positive where cost, FLOPs and time put a pair in one order, whichever it is; the smallest of the distances, as
+    a fraction. For MBPP the paper prints no cost.
+    """
     cost, flops, seconds = (
         n.of(measure, row, "humaneval") / n.of(measure, other, "humaneval") - 1
         for measure in ("cost", "flops", "seconds")
@@ -121,15 +114,12 @@ def same_order_as_the_proxy(n: Numbers, row: Row, other: Row) -> Value:
     return least(alike(cost, flops), alike(cost, seconds))
 
 
-@_cost(
-    "appendix on cost, table of FLOPs and time",
-    "ratio",
-    holds=above(1),
-    over={"benchmark": _HARDWARE},
-    note="The order asked for is the printed one, GMR, Puppeteer-32B, MASRouter.",
-)
+@_cost("appendix on cost, table of FLOPs and time", "ratio", holds=above(1), over={"benchmark": _HARDWARE})
 def flops_and_time_agree(n: Numbers, benchmark: str) -> Value:
-    """FLOPs and wall-clock time put the three routers in the same order."""
+    """FLOPs and wall-clock time put the three routers in the same order.
+
+    The order asked for is the printed one, GMR, Puppeteer-32B, MASRouter.
+    """
     return least(
         *[
             n.of(measure, more, benchmark) / n.of(measure, less, benchmark)
@@ -145,11 +135,13 @@ def flops_and_time_agree(n: Numbers, benchmark: str) -> Value:
     holds=between(0.003, 0.01),
     published=lambda n, row: n.cost(row, "humaneval") / 128 / (n.of("flops", row, "humaneval") / 2),
     over={"row": [GMR, PUPPETEER, MASROUTER]},
-    note="A check of two definitions against each other; 128 is the number of questions behind the printed accuracies. "
-    "The price of a million tokens of a model of a billion parameters, with 2 N FLOPs a token. With the costs of "
-    "all calls it is true of any run by arithmetic; where the FLOPs alone count the final call, the price comes "
-    "out lower.",
 )
 def cost_fits_flops(n: Numbers, row: Row) -> Value:
-    """Cost and FLOPs on HumanEval imply a price between that of prompt and of completion tokens."""
+    """Cost and FLOPs on HumanEval imply a price between that of prompt and of completion tokens.
+
+    A check of two definitions against each other; 128 is the number of questions behind the printed accuracies. The
+    price of a million tokens of a model of a billion parameters, with 2 N FLOPs a token. With the costs of all
+    calls it is true of any run by arithmetic; where the FLOPs alone count the final call, the price comes out
+    lower.
+    """
     return n.cost(row, "humaneval") / (n.of("flops", row, "humaneval") / 2)

@@ -58,13 +58,13 @@ def strongest_baseline(n: Numbers) -> Value:
     return n.accuracy(PUPPETEER, "average") - n.rival(PUPPETEER, "average")
 
 
-@_points(
-    "appendices on cost and on seeds",
-    note="Asked is the lead of the weaker of the two over the best of all other baselines, in print "
-    "MacNet-Complete-32B. Six rows besides Puppeteer-32B are above MASRouter there.",
-)
+@_points("appendices on cost and on seeds")
 def two_strongest_baselines(n: Numbers) -> Value:
-    """MASRouter and Puppeteer-32B are the two strongest baselines."""
+    """MASRouter and Puppeteer-32B are the two strongest baselines.
+
+    Asked is the lead of the weaker of the two over the best of all other baselines, in print MacNet-Complete-32B.
+    Six rows besides Puppeteer-32B are above MASRouter there.
+    """
     weaker = least(n.accuracy(MASROUTER, "average"), n.accuracy(PUPPETEER, "average"))
     return weaker - n.rival(MASROUTER, "average", PUPPETEER)
 
@@ -81,13 +81,12 @@ def average_lead_over_masrouter(n: Numbers) -> Value:
     return n.lead(GMR, MASROUTER, "average")
 
 
-@_points(
-    "performance analysis; captions of the Pareto figures",
-    over={"benchmark": BUT_MBPP},
-    note="On MATH the printed lead is one question of 416.",
-)
+@_points("performance analysis; captions of the Pareto figures", over={"benchmark": BUT_MBPP})
 def best_on_four(n: Numbers, benchmark: str) -> Value:
-    """On four of the five benchmarks no row is as accurate as GMR."""
+    """On four of the five benchmarks no row is as accurate as GMR.
+
+    On MATH the printed lead is one question of 416.
+    """
     return n.accuracy(GMR, benchmark) - n.rival(GMR, benchmark)
 
 
@@ -103,24 +102,21 @@ def mbpp_winner_trails_elsewhere(n: Numbers, benchmark: str) -> Value:
     return n.lead(GMR, _CHAIN_14B, benchmark)
 
 
-@_points(
-    "performance analysis",
-    note="Several is taken as at least two, so that the second best of the six counts; in print all six are ahead.",
-)
+@_points("performance analysis")
 def mbpp_macnet_ahead(n: Numbers) -> Value:
-    """Several MacNet configurations are more accurate than GMR on MBPP."""
+    """Several MacNet configurations are more accurate than GMR on MBPP.
+
+    Several is taken as at least two, so that the second best of the six counts; in print all six are ahead.
+    """
     return n.runner_up("mbpp", "macnet_chain", "macnet_tree", "macnet_complete") - n.accuracy(GMR, "mbpp")
 
 
-@_points(
-    "performance analysis",
-    stated=79.6 - 79.2,
-    tolerance=0.005,
-    holds=between(-2, 2),
-    note="Comparable is taken as within 2 points; the margin is ours.",
-)
+@_points("performance analysis", stated=79.6 - 79.2, tolerance=0.005, holds=between(-2, 2))
 def mbpp_close_to_masrouter(n: Numbers) -> Value:
-    """On MBPP, GMR and MASRouter are comparable, 79.60 and 79.20."""
+    """On MBPP, GMR and MASRouter are comparable, 79.60 and 79.20.
+
+    Comparable is taken as within 2 points; the margin is ours.
+    """
     return n.lead(GMR, MASROUTER, "mbpp")
 
 
@@ -130,13 +126,12 @@ def mbpp_ahead_of_puppeteer(n: Numbers) -> Value:
     return n.lead(GMR, PUPPETEER, "mbpp")
 
 
-@_points(
-    "performance analysis",
-    over={"benchmark": ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]},
-    note="By two questions of 500 on MBPP against MASRouter, by one of 416 on MATH against Puppeteer-32B.",
-)
+@_points("performance analysis", over={"benchmark": ["math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro"]})
 def most_accurate_of_three(n: Numbers, benchmark: str) -> Value:
-    """On every benchmark GMR is more accurate than MASRouter and Puppeteer-32B."""
+    """On every benchmark GMR is more accurate than MASRouter and Puppeteer-32B.
+
+    By two questions of 500 on MBPP against MASRouter, by one of 416 on MATH against Puppeteer-32B.
+    """
     return n.accuracy(GMR, benchmark) - most(n.accuracy(MASROUTER, benchmark), n.accuracy(PUPPETEER, benchmark))
 
 
@@ -147,11 +142,12 @@ def gains_most_on_two(n: Numbers) -> Value:
     return least(gain["gsm_hard"], gain["humaneval"]) - most(gain["math"], gain["mbpp"], gain["mmlu_pro"])
 
 
-@_points(
-    "performance analysis",
-    note="A second reading of the same sentence. Over Puppeteer-32B the largest gain is the one on MBPP, 4.80 points.",
-)
+@_points("performance analysis")
 def gains_most_on_two_over_strongest(n: Numbers) -> Value:
-    """The gain over Puppeteer-32B, which the sentence before calls the strongest baseline, is largest on these two."""
+    """The gain over Puppeteer-32B, which the sentence before calls the strongest baseline, is largest on these
+    two.
+
+    A second reading of the same sentence. Over Puppeteer-32B the largest gain is the one on MBPP, 4.80 points.
+    """  # noqa: D205 - one sentence
     gain = {benchmark: n.lead(GMR, PUPPETEER, benchmark) for benchmark in ALL}
     return least(gain["gsm_hard"], gain["humaneval"]) - most(gain["math"], gain["mbpp"], gain["mmlu_pro"])

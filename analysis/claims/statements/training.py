@@ -44,11 +44,13 @@ def seed_lead_over_puppeteer(n: Numbers) -> Value:
     tolerance=ROUNDING,
     holds=None,
     over={"method": ["masrouter", "puppeteer", "gmr"]},
-    note="A mean over seeds of means over benchmarks. The five means of GMR give 77.34, its overall mean is printed as "
-    "77.35, and rounding does not explain it; with 77.34 the leads would be 4.90 and 2.09.",
 )
 def seed_overall(n: Numbers, method: str) -> Value:
-    """The overall mean of a method is the mean of its five means."""
+    """The overall mean of a method is the mean of its five means.
+
+    A mean over seeds of means over benchmarks. The five means of GMR give 77.34, its overall mean is printed as
+    77.35, and rounding does not explain it; with 77.34 the leads would be 4.90 and 2.09.
+    """
     return mean(*[n.of("seed_mean", method, one) for one in _BENCHMARKS]) - n.of("seed_mean", method, "overall")
 
 
@@ -63,13 +65,13 @@ def worst_seed_beats_best(n: Numbers, row: Row) -> Value:
     return n.of("seed_lowest", GMR, "overall") - n.of("seed_highest", row, "overall")
 
 
-@_seeds(
-    "performance analysis; appendix on seeds",
-    note="The smallest lead between neighbours, each seed of one against the same seed of the other. Of single seeds "
-    "only some best and worst are printed.",
-)
+@_seeds("performance analysis; appendix on seeds")
 def same_ranking_every_seed(n: Numbers) -> Value:
-    """Every seed ranks GMR above Puppeteer-32B and that above MASRouter."""
+    """Every seed ranks GMR above Puppeteer-32B and that above MASRouter.
+
+    The smallest lead between neighbours, each seed of one against the same seed of the other. Of single seeds only
+    some best and worst are printed.
+    """
     return least(n.seed_lead(GMR, PUPPETEER), n.seed_lead(PUPPETEER, MASROUTER))
 
 
@@ -84,10 +86,12 @@ def _more_steps(n: Numbers, benchmark: str) -> Value:
     tolerance=0.005,
     holds=above(1),
     over={"ratio": [{"benchmark": "gsm_hard", "times": 1.81}, {"benchmark": "humaneval", "times": 1.83}]},
-    note="No bootstrap stands behind a training log.",
 )
 def halting_saves_training(n: Numbers, benchmark: str) -> Value:
-    """Without halting a training takes 1.81 times the steps on GSM-Hard and 1.83 times on HumanEval."""
+    """Without halting a training takes 1.81 times the steps on GSM-Hard and 1.83 times on HumanEval.
+
+    No bootstrap stands behind a training log.
+    """
     return _more_steps(n, benchmark)
 
 
@@ -104,29 +108,22 @@ def no_halting_runs_to_the_end(n: Numbers, benchmark: str) -> Value:
     return n.of("training_depth", "gmr_no_halting", benchmark)
 
 
-@_training(
-    "appendix on halting, table",
-    "ratio",
-    stated=0,
-    tolerance=ROUNDING,
-    holds=None,
-    over={"benchmark": TWO},
-    note="Implied by the comparison. On GSM-Hard the depths give 1.76 and the steps 1.81, so the two trainings did not "
-    "see the same number of questions.",
-)
+@_training("appendix on halting, table", "ratio", stated=0, tolerance=ROUNDING, holds=None, over={"benchmark": TWO})
 def steps_follow_from_depth(n: Numbers, benchmark: str) -> Value:
-    """With as many trajectories in both trainings, their steps have the ratio of the depths, 6 without halting."""
+    """With as many trajectories in both trainings, their steps have the ratio of the depths, 6 without halting.
+
+    Implied by the comparison. On GSM-Hard the depths give 1.76 and the steps 1.81, so the two trainings did not see
+    the same number of questions.
+    """
     return _more_steps(n, benchmark) - 6 / n.of("training_depth", GMR, benchmark)
 
 
-@_gates(
-    "optimization; appendix on gates",
-    "points",
-    over={"benchmark": GATED},
-    note="The distance of the write rate from 0 or 100 %, whichever is nearer.",
-)
+@_gates("optimization; appendix on gates", "points", over={"benchmark": GATED})
 def write_gate_is_no_constant(n: Numbers, benchmark: str) -> Value:
-    """The write gate neither stores every step nor none."""
+    """The write gate neither stores every step nor none.
+
+    The distance of the write rate from 0 or 100 %, whichever is nearer.
+    """
     rate = n.of("write_rate", GMR, benchmark)
     return least(rate, 100 - rate)
 
@@ -142,24 +139,19 @@ def retrieval_gate_is_no_constant(n: Numbers, benchmark: str) -> Value:
     return least(*shares, *[100 - share for share in shares])
 
 
-@_gates(
-    "appendix on gates",
-    "points",
-    over={"benchmark": GATED},
-    note="The smallest fall between two steps. In the table the share rises from step 1 to 2 on GSM-Hard and MBPP.",
-)
+@_gates("appendix on gates", "points", over={"benchmark": GATED})
 def retrieval_more_selective(n: Numbers, benchmark: str) -> Value:
-    """The share of records that retrieval shows falls from step to step as memory grows."""
+    """The share of records that retrieval shows falls from step to step as memory grows.
+
+    The smallest fall between two steps. In the table the share rises from step 1 to 2 on GSM-Hard and MBPP.
+    """
     return least(*[before - after for before, after in pairwise(_shares(n, benchmark))])
 
 
-@_gates(
-    "appendix on gates",
-    "nats",
-    holds=above(0.1),
-    over={"benchmark": GATED, "gate": ["write", "retrieval"]},
-    note="No number is printed; 0.1 nats is our reading of well above zero. No bootstrap stands behind a training log.",
-)
+@_gates("appendix on gates", "nats", holds=above(0.1), over={"benchmark": GATED, "gate": ["write", "retrieval"]})
 def gate_entropy(n: Numbers, benchmark: str, gate: str) -> Value:
-    """The entropies of the gates stay well above zero throughout training."""
+    """The entropies of the gates stay well above zero throughout training.
+
+    No number is printed; 0.1 nats is our reading of well above zero. No bootstrap stands behind a training log.
+    """
     return n.of(f"entropy_{gate}", GMR, benchmark)
