@@ -14,7 +14,7 @@ from harness.errors import UserError
 from harness.llm.request import Message, Reply
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.analysis.trajectories.made import PRESET, Ask, Story, finish, prepare
+from tests.analysis.trajectories.made import PRESET, RIGHT, Ask, Story, finish, prepare
 
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
 
@@ -65,10 +65,16 @@ def made(cell: Cell, *stories: Story) -> list[Item]:
     return items
 
 
-def test_a_step_of_the_router_has_its_choices_gates_and_texts() -> None:
-    made(GMR, two_steps())
+def test_a_trajectory_of_the_router() -> None:
+    (item,) = made(GMR, two_steps())
     with open_cell(PRESET, GMR) as records:
+        assert records.ids == ("q/0",)
         record = records.record("q/0")
+    assert (record.item, record.answer, record.verdict) == (item, "The answer is 7", RIGHT)
+    totals = record.totals
+    assert (totals.calls, totals.depth, totals.prompt_tokens, totals.completion_tokens) == (4, 2, 400, 40)
+    assert totals.cost_total == pytest.approx(4 / 3 * totals.cost_steps)
+    assert totals.utility == len("The answer is 7")
     first, second = record.steps
     assert first.role == Choice("role", 0, "A/B", 26, pytest.approx(0.25))
     assert first.backbone == Choice("backbone", 0, "small", 2, pytest.approx(0.5))
@@ -81,19 +87,6 @@ def test_a_step_of_the_router_has_its_choices_gates_and_texts() -> None:
     assert [(said.call.purpose, said.reply) for said in second.calls] == [("act", "two"), ("second_call", "two again")]
     assert second.calls[0].messages == (Message("system", "Role 2"), Message("user", "act"))
     assert [(said.call.purpose, said.reply) for said in record.final] == [("aggregate", "seven")]
-
-
-def test_what_a_record_says_of_the_whole_trajectory() -> None:
-    (item,) = made(GMR, two_steps())
-    with open_cell(PRESET, GMR) as records:
-        assert records.ids == ("q/0",)
-        record = records.record("q/0")
-    assert (record.item, record.answer) == (item, "The answer is 7")
-    assert record.verdict == Verdict(True, "7", Status.GRADED)
-    totals = record.totals
-    assert (totals.calls, totals.depth, totals.prompt_tokens, totals.completion_tokens) == (4, 2, 400, 40)
-    assert totals.cost_total == pytest.approx(4 / 3 * totals.cost_steps)
-    assert totals.utility == len("The answer is 7")
 
 
 def test_gates_that_draw_nothing_are_told_from_methods_without_gates() -> None:
