@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import tempfile
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,16 +47,7 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 
 
 def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
-    """Write the log of one finished cell, in a folder a benchmark, as Inspect shows folders.
-
-    Args:
-        preset: Of the cell.
-        cell: Which.
-        out: Where logs go.
-        asked: The questions of its benchmark, by id.
-
-    Returns:
-        The file.
+    """Write the log of one finished cell, in a folder a benchmark, as Inspect shows folders, and return the file.
 
     Raises:
         UserError: The cell is damaged, or the log cannot be written.
@@ -64,11 +56,10 @@ def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) ->
     with open_cell(preset, cell, asked) as records:
         log = _log(run, [_Sample(run, records.record(id_)).made() for id_ in records.ids])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "log.eval"
-        logs.write_eval_log(log, str(made), format="eval")
+    with tempfile.NamedTemporaryFile(suffix=".eval") as made:
+        logs.write_eval_log(log, made.name, format="eval")
         # Again without the clock that is in each entry of a zip.
-        with zipfile.ZipFile(made) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
+        with zipfile.ZipFile(made.name) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
             for entry in source.infolist():
                 info = zipfile.ZipInfo(entry.filename, _ZIP_TIME)
                 target.writestr(info, source.read(entry), zipfile.ZIP_DEFLATED)
@@ -247,9 +238,9 @@ def _usage(said: Said) -> models.ModelUsage:
 
 
 def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.ModelUsage]:
-    found: dict[str, models.ModelUsage] = {}
+    found: defaultdict[str, models.ModelUsage] = defaultdict(models.ModelUsage)
     for name, usage in usages:
-        found[name] = found.get(name, models.ModelUsage()) + usage
+        found[name] += usage
     return dict(sorted(found.items()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -41,12 +42,11 @@ def _count(text: object) -> Count:
 
 def _of_known_measures(values: Mapping[str, float]) -> Mapping[str, float]:
     for measure, value in values.items():
+        highest = 100.0 if measure in _PERCENTAGES else math.inf
         if measure not in (*_PERCENTAGES, *_AMOUNTS):
             raise ValueError(f"unknown measure {measure!r}; known: {', '.join((*_PERCENTAGES, *_AMOUNTS))}")
-        if not (0 <= value <= 100 if measure in _PERCENTAGES else value > 0):
-            raise ValueError(
-                f"{measure}: {value} should be {'from 0 to 100' if measure in _PERCENTAGES else 'above 0'}"
-            )
+        if not 0 < value <= highest:
+            raise ValueError(f"{measure}: {value} should be above 0 and at most {highest:g}")
     return values
 
 
@@ -57,13 +57,10 @@ _Measures = Annotated[Mapping[str, float], MinLen(1), AfterValidator(_of_known_m
 
 
 class PublishedAccuracy(Declaration):
-    """One accuracy of the main table.
+    """One accuracy of the main table, in percent as printed.
 
-    Attributes:
-        percent: As printed, with two decimals.
-        fit: Whether a plausible number of test questions explains the value.
-        counts: Every plausible ``k/n`` behind it; empty where ``fit`` is ``none``.
-        near: The closest plausible ``k/n`` where none fits.
+    ``fit`` says whether a plausible number of test questions explains it; ``counts`` are all plausible ``k/n`` behind
+    it, and ``near`` is the closest where none fits.
     """
 
     percent: Percentage = Field(alias="accuracy")
@@ -79,14 +76,7 @@ class PublishedAccuracy(Declaration):
 
 
 class PublishedMethod(Declaration):
-    """What the paper says of a method.
-
-    Attributes:
-        title: The name in print.
-        family: Methods of one family stand between the same two rules of the table.
-        multi_agent: Whether several agents take part (column "Mul.").
-        routing: Whether it routes over the pool of backbones (column "Rout.").
-    """
+    """What the paper says of a method: its name, the rules of the table that it stands between, "Mul." and "Rout."."""
 
     title: Text
     family: Text

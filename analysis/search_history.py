@@ -5,12 +5,12 @@ A method that searches keeps its rounds in the facts of its checkpoint, under ``
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from analysis.frames import Results
 from analysis.notes import conditions
@@ -42,11 +42,9 @@ _COSTS = (
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One cell whose method searched.
+    """One cell whose method searched, and what its checkpoint says of every round.
 
     Attributes:
-        cell: The cell.
-        rounds: What the checkpoint says of every round.
         best: The round that was chosen, ``None`` where none was scored.
         optimizer: Key of the backbone that proposed edits.
         questions: How many training questions scored a round.
@@ -71,14 +69,8 @@ class Search:
         return float(sum(one["cost"] + one["proposal_cost"] for one in self.rounds))
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """Every search of a run.
-
-    Attributes:
-        searches: In order of benchmark, method, backbone and seed.
-        unfinished: How many cells of the run are missing.
-    """
+class History(NamedTuple):
+    """Every search of a run, in order of benchmark, method, backbone and seed, and how many cells are missing."""
 
     searches: tuple[Search, ...]
     unfinished: int
@@ -95,10 +87,7 @@ class History:
 
 
 def build(folders: Iterable[Path]) -> History:
-    """Read the searches of a run.
-
-    Args:
-        folders: Cells of methods that search, of one preset; those not finished are counted and left out.
+    """Read the searches of a run; cells that are not finished are counted and left out.
 
     Raises:
         UserError: There is none, one cannot be read, one holds no search, or they do not belong together.
@@ -110,8 +99,7 @@ def build(folders: Iterable[Path]) -> History:
             "no finished cell of a method that searches for a workflow; name aflow under `methods` of the preset and "
             "give `snakemake --cores all reports/PRESET/search_history.md`"
         )
-    searches = tuple(map(_read, read_all(finished)))
-    return History(searches, len(whole) - len(searches))
+    return History(tuple(map(_read, read_all(finished))), len(whole) - len(finished))
 
 
 def _read(cell: Cell) -> Search:
@@ -124,11 +112,7 @@ def _read(cell: Cell) -> Search:
 
 
 def write(history: History, folder: Path) -> list[Path]:
-    """Write ``search_history.md`` and ``search_history.csv``.
-
-    Returns:
-        The files written.
-    """
+    """Write ``search_history.md`` and ``search_history.csv``, and return them."""
     texts = {folder / "search_history.md": to_markdown(history), folder / "search_history.csv": to_csv(history)}
     for path, text in texts.items():
         write_atomically(path, text)
@@ -137,21 +121,14 @@ def write(history: History, folder: Path) -> list[Path]:
 
 def to_csv(history: History) -> str:
     """One row a round, after comment lines that say what the numbers are and which run they come from."""
-    text = io.StringIO()
-    text.write(f"# {history.warning}\n" if history.warning else "")
-    text.write(f"# run {table_run_id(history.cells)}\n")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*_OF_CELL, *_OF_ROUND))
+    rows = []
     for search in history.searches:
         run = search.cell.run
-        for one in search.rounds:
-            of_cell = (run.benchmark, run.method, run.backbone, run.seed, run.run_id, one["round"] == search.best)
-            writer.writerow([_field(value) for value in (*of_cell, *(one[name] for name in _OF_ROUND))])
-    return text.getvalue()
-
-
-def _field(value: object) -> object:
-    return f"{value:.10g}" if isinstance(value, float) else value
+        of_cell = (run.benchmark, run.method, run.backbone, run.seed, run.run_id)
+        rows += [(*of_cell, one["round"] == search.best, *(one[name] for name in _OF_ROUND)) for one in search.rounds]
+    frame = pd.DataFrame(rows, columns=[*_OF_CELL, *_OF_ROUND])
+    comments = [f"# {line}\n" for line in (history.warning, f"run {table_run_id(history.cells)}") if line]
+    return "".join([*comments, frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")])
 
 
 def to_markdown(history: History) -> str:
@@ -173,23 +150,15 @@ def _caption(history: History) -> str:
 
 def _overview(history: History) -> Iterator[str]:
     heads = ["Benchmark", "Method", "LLM", "Seed", "Rounds", "Chosen", "Validation (%)", "Test (%)"]
-    rows = [_overview_row(search) for search in history.searches]
+    rows = []
+    for search in history.searches:
+        run, items = search.cell.run, search.cell.items
+        name = [escape(one) for one in (run.benchmark_title, run.method_title, run.backbone)]
+        chosen = NOT_RUN if search.best is None else str(search.best)
+        test = [f"{100 * items['correct'].mean():.2f}", f"{search.cost:.4f}", f"{items['cost_total'].sum():.4f}"]
+        scored = [str(run.seed), str(len(search.rounds)), chosen, _score(search.chosen)]
+        rows.append([*name, *scored, *test, short(run.run_id)])
     yield from _table([*heads, "Search cost", "Test cost", "Run"], rows, left=3)
-
-
-def _overview_row(search: Search) -> list[str]:
-    run, items = search.cell.run, search.cell.items
-    return [
-        *map(escape, (run.benchmark_title, run.method_title, run.backbone)),
-        str(run.seed),
-        str(len(search.rounds)),
-        NOT_RUN if search.best is None else str(search.best),
-        _score(search.chosen),
-        f"{100 * items['correct'].mean():.2f}",
-        f"{search.cost:.4f}",
-        f"{items['cost_total'].sum():.4f}",
-        short(run.run_id),
-    ]
 
 
 def _part(search: Search, warning: str) -> Iterator[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,8 +18,7 @@ STEPS = range(1, 6)
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Traces:
+class Traces(NamedTuple):
     """The trajectories of one cell, one entry a question in the order of its items; n questions.
 
     A gate that is off draws nothing, and its counts are 0.
@@ -69,34 +66,29 @@ def read(cell: Cell) -> Traces:
             f"{cell.folder / 'decisions.parquet'}: decisions about {strangers[0]!r}, which is no item of the cell; "
             "run the cell again"
         )
-    deepest = max(1, int(cell.items["depth"].max()))
-    counts = {
-        (name, opened): _counts(decisions, name, opened, ids, deepest)
-        for name in ("write", "retrieve")
-        for opened in (False, True)
-    }
+
+    def counted(rows: pd.DataFrame) -> Counts:
+        """Draws by question and step, shape (n, deepest)."""
+        return pd.crosstab(rows["item_id"], rows["step"]).reindex(index=ids, columns=steps, fill_value=0).to_numpy()
+
+    steps = range(1, max(1, int(cell.items["depth"].max())) + 1)
+    write, retrieve = (decisions[decisions["name"] == name] for name in ("write", "retrieve"))
     return Traces(
         depth=cell.items["depth"].to_numpy(),
-        considered=counts["write", False].sum(axis=1),
-        written=counts["write", True].sum(axis=1),
-        available=counts["retrieve", False],
-        retrieved=counts["retrieve", True],
+        considered=counted(write).sum(axis=1),
+        written=counted(write[write["choice"] == "yes"]).sum(axis=1),
+        available=counted(retrieve),
+        retrieved=counted(retrieve[retrieve["choice"] == "yes"]),
     )
 
 
-def ratios(traces: Traces, steps: Sequence[int] = STEPS) -> dict[str, Ratio]:
-    """The gate statistics (paper, Gate Behavior at Test Time) that the trajectories have.
+def ratios(traces: Traces) -> dict[str, Ratio]:
+    """The gate statistics (paper, Gate Behavior at Test Time) that the trajectories have, by name.
 
     ``depth``; ``write_rate``, written over executed steps; ``retrieved_k``, Σ retrieved / Σ available over the
     trajectories that reach step k with something stored; ``retrieved_mean_k``, the mean of the same ratio of each of
-    these trajectories; ``empty_memory``, the share that ends with nothing stored.
-
-    Args:
-        traces: Trajectories.
-        steps: The steps k, counted from 0.
-
-    Returns:
-        By name. What no trajectory has a part in is absent, never zero.
+    these trajectories; ``empty_memory``, the share that ends with nothing stored. What no trajectory has a part in is
+    absent, never zero.
     """
     n, deepest = traces.available.shape
     found = {
@@ -104,19 +96,11 @@ def ratios(traces: Traces, steps: Sequence[int] = STEPS) -> dict[str, Ratio]:
         "write_rate": _ratio(traces.written, traces.considered),
         "empty_memory": _ratio((traces.considered > 0) & (traces.written == 0), traces.considered > 0),
     }
-    for step in steps:
-        if step < deepest:
-            some, opened = traces.available[:, step], traces.retrieved[:, step]
-            each = np.divide(opened, some, out=np.zeros(n), where=some > 0)
-            found |= {f"retrieved_{step}": _ratio(opened, some), f"retrieved_mean_{step}": _ratio(each, some > 0)}
+    for step in STEPS[: deepest - 1]:
+        some, opened = traces.available[:, step], traces.retrieved[:, step]
+        each = np.divide(opened, some, out=np.zeros(n), where=some > 0)
+        found |= {f"retrieved_{step}": _ratio(opened, some), f"retrieved_mean_{step}": _ratio(each, some > 0)}
     return {name: one for name, one in found.items() if one.cases}
-
-
-def _counts(decisions: pd.DataFrame, name: str, opened: bool, ids: Sequence[str], deepest: int) -> Counts:
-    """Draws of a gate by question and step, all of them or those that opened it; shape (n, deepest)."""
-    rows = decisions[(decisions["name"] == name) & ((decisions["choice"] == "yes") | (not opened))]
-    by_step = rows.groupby(["item_id", "step"]).size().unstack(fill_value=0)
-    return by_step.reindex(index=ids, columns=range(1, deepest + 1), fill_value=0).to_numpy(dtype=np.int64)
 
 
 def _ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> Ratio:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from harness.agents import results
 from harness.agents.results import Answered, rows_of
@@ -19,15 +19,18 @@ from harness.llm.request import Message
 from harness.runner import config, layout
 from harness.runner.config import Cell
 
+# Recorded with log-probability 0 though no policy drew them: counted, found by a rule, or said by a model.
+UNDRAWN = frozenset({"agents", "short_cut", "ensemble"})
+_GATED = "gmr"
+_GATES = ("retrieve", "write", "halt")
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One use of a model.
+    """One use of a model, as it was charged.
 
-    Attributes:
-        call: As it was charged.
-        messages: The prompt, ``None`` where the cell's log lies here no longer.
-        reply: The text of the reply, empty where the call failed; ``None`` as ``messages``.
+    ``messages`` and ``reply`` are ``None`` where the cell's log lies here no longer; the reply is empty where the call
+    failed.
     """
 
     call: Call
@@ -37,14 +40,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One decision, by the method's own name for it.
+    """One decision by the method's own name for it, what was taken, and among how many options.
 
-    Attributes:
-        name: What was decided, as in ``role`` or ``action``.
-        slot: Tells decisions of one step and name apart.
-        choice: What was taken.
-        options: Among how many.
-        probability: With which it was taken; ``None`` where nothing was drawn.
+    ``slot`` tells decisions of one step and name apart; ``probability`` is ``None`` where nothing was drawn.
     """
 
     name: str
@@ -56,12 +54,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate of Gated-Memory Routing.
+    """The outcome of one gate of Gated-Memory Routing.
 
-    Attributes:
-        is_open: The outcome.
-        probability: That of the gate being open, whatever the outcome; ``None`` where nothing was drawn: the outcome is
-            then the only one.
+    ``probability`` is that of the gate being open, whatever the outcome; ``None`` where nothing was drawn: the outcome
+    is then the only one.
     """
 
     is_open: bool
@@ -96,16 +92,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a trajectory took; costs in the paper's unit.
+    """What a trajectory took, costs in the paper's unit, and the utility that a learned method maximises, or ``None``.
 
-    Attributes:
-        calls: Number of calls.
-        prompt_tokens: Of all calls.
-        completion_tokens: Of all calls.
-        cost_total: Price of all calls.
-        cost_steps: Price without the final aggregation.
-        depth: Number of steps executed.
-        utility: What a learned method maximises; ``None`` for the others.
+    ``cost_steps`` is without the final aggregation.
     """
 
     calls: int
@@ -119,16 +108,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One trajectory of one cell.
-
-    Attributes:
-        item: The question, and its gold answer.
-        answer: The text that was graded.
-        verdict: The grade, and what was extracted from the answer.
-        totals: What it took.
-        steps: The steps, in order.
-        final: The calls of the final aggregation, which is no step; empty where there is none.
-    """
+    """One trajectory, the text that was graded, and the calls of the final aggregation, which is no step."""
 
     item: Item
     answer: str
@@ -138,98 +118,37 @@ class Record:
     final: tuple[Said, ...]
 
 
-# Recorded with log-probability 0 though no policy drew them: counted, found by a rule, or said by a model.
-UNDRAWN = frozenset({"agents", "short_cut", "ensemble"})
-_GATED = "gmr"
-_GATES = ("retrieve", "write", "halt")
+class CellRecords:
+    """The trajectories of one cell, of which the texts are read one trajectory at a time.
 
-_Made = Mapping[tuple[str, int], Decision]
-
-
-def steps_of(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bool) -> Iterator[Step]:
-    """The steps of a trajectory, in order.
-
-    Args:
-        trajectory: What was recorded.
-        say: Adds its texts to a call.
-        has_gates: Whether the method is Gated-Memory Routing or a variant of it, which has gates even where none of
-            them draws.
-    """
-    calls = [call for call in trajectory.calls if call.is_step]
-    stored: list[int] = []
-    for number in sorted({call.step for call in calls} | {decision.step for decision in trajectory.decisions}):
-        made = {(one.name, one.slot): one for one in trajectory.decisions if one.step == number}
-        said = tuple(say(call) for call in calls if call.step == number)
-        if has_gates:
-            step = _gated(number, made, stored, said, is_last=number == trajectory.depth)
-        else:
-            step = Step(number, None, None, tuple(map(choice_of, made.values())), {}, None, None, said)
-        if step.written is not None and step.written.is_open:
-            stored.append(number)
-        yield step
-
-
-def choice_of(decision: Decision) -> Choice:
-    """A decision with the probability of what was chosen."""
-    probability = None if decision.name in UNDRAWN else math.exp(decision.log_prob)
-    return Choice(decision.name, decision.slot, decision.choice, decision.options, probability)
-
-
-def gate_of(decision: Decision | None, otherwise: bool) -> Gate:
-    """A gate as it was drawn.
-
-    Args:
-        decision: The draw, ``None`` where there was none.
-        otherwise: The outcome without one.
-    """
-    if decision is None:
-        return Gate(otherwise, None)
-    is_open = decision.choice == "yes"
-    return Gate(is_open, math.exp(decision.log_prob) if is_open else -math.expm1(decision.log_prob))
-
-
-def _gated(number: int, made: _Made, stored: Iterable[int], said: tuple[Said, ...], *, is_last: bool) -> Step:
-    role, backbone = made.get(("role", 0)), made.get(("backbone", 0))
-    others = (one for one in made.values() if one.name not in (*_GATES, "role", "backbone"))
-    return Step(
-        number,
-        None if role is None else choice_of(role),
-        None if backbone is None else choice_of(backbone),
-        tuple(map(choice_of, others)),
-        {record: gate_of(made.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
-        gate_of(made.get(("write", 0)), True),
-        # Without a draw, only the deepest step ends a trajectory.
-        gate_of(made.get(("halt", 0)), is_last),
-        said,
-    )
-
-
-class CallTexts:
-    """The texts of a call log, open for reading; another process may be writing it.
-
-    Args:
-        path: The log; it need not be there.
-
-    Raises:
-        UserError: It is damaged.
+    Attributes:
+        ids: The ids of its questions, in the order of the test.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._log = CallLogReader(path) if path.exists() else None
+    def __init__(self, folder: Path, cell: Cell, asked: Mapping[str, Item], said: Callable[[Call], Said]) -> None:
+        self._utilities = {
+            row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])
+        }
+        self.ids = tuple(self._utilities)
+        if strangers := [id_ for id_ in self.ids if id_ not in asked]:
+            raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
+        self._cell, self._said = cell, said
+        self._answered = dict(zip(self.ids, results.read(folder, [asked[id_] for id_ in self.ids]), strict=True))
+        entry = config.methods().get(cell.method)
+        self._has_gates = entry is not None and entry.module == _GATED
 
-    def said(self, call: Call) -> Said:
-        """A call with its texts, which are ``None`` where no log has it.
+    def record(self, item_id: str) -> Record:
+        """One trajectory.
 
         Raises:
-            UserError: The log is damaged.
+            UserError: The cell has no such question, or its log is damaged.
         """
-        found = self._log.texts(call.key) if self._log else None
-        return Said(call, None, None) if found is None else Said(call, found.messages, found.reply)
-
-    def close(self) -> None:
-        """Give the file up; closing twice is harmless."""
-        if self._log is not None:
-            self._log.close()
+        if item_id not in self._answered:
+            raise UserError(
+                f"{self._cell} has no item {item_id!r}; it has {len(self.ids)}, among them {', '.join(self.ids[:3])}"
+            )
+        answered = self._answered[item_id]
+        return record_of(answered, self._utilities[item_id], self._said, has_gates=self._has_gates)
 
 
 def questions(preset: str, benchmark: str) -> dict[str, Item]:
@@ -241,7 +160,8 @@ def questions(preset: str, benchmark: str) -> dict[str, Item]:
     return {item.id: item for item in read(layout.manifest(preset, benchmark), layout.items(preset, benchmark)).pool}
 
 
-def open_cell(preset: str, cell: Cell, asked: Mapping[str, Item] | None = None) -> CellRecords:
+@contextmanager
+def open_cell(preset: str, cell: Cell, asked: Mapping[str, Item] | None = None) -> Iterator[CellRecords]:
     """The trajectories of a finished cell.
 
     Args:
@@ -255,70 +175,33 @@ def open_cell(preset: str, cell: Cell, asked: Mapping[str, Item] | None = None) 
     folder = layout.cell(preset, cell)
     if not (folder / "run.json").exists():
         raise UserError(f"{cell} is not finished; run it with `snakemake --cores all {folder / 'run.json'}`")
-    return CellRecords(folder, cell, questions(preset, cell.benchmark) if asked is None else asked)
+    with call_texts(folder / layout.CALL_LOG) as said:
+        yield CellRecords(folder, cell, questions(preset, cell.benchmark) if asked is None else asked, said)
 
 
-class CellRecords:
-    """The trajectories of one cell, of which the texts are read one trajectory at a time.
-
-    Args:
-        folder: Of the cell.
-        cell: Which it is.
-        asked: The questions by id.
-
-    Attributes:
-        ids: The ids of its questions, in the order of the test.
+@contextmanager
+def call_texts(path: Path) -> Iterator[Callable[[Call], Said]]:
+    """Finds the texts of calls in a log, which need not be there, and which another process may be writing.
 
     Raises:
-        UserError: As :func:`open_cell`.
+        UserError: It is damaged.
     """
+    if not path.exists():
+        yield lambda call: Said(call, None, None)
+        return
+    with CallLogReader(path) as log:
 
-    def __init__(self, folder: Path, cell: Cell, asked: Mapping[str, Item]) -> None:
-        rows = {row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])}
-        if strangers := [id_ for id_ in rows if id_ not in asked]:
-            raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
-        self.ids: tuple[str, ...] = tuple(rows)
-        self._cell = cell
-        self._utilities = rows
-        self._answered = dict(zip(rows, results.read(folder, [asked[id_] for id_ in rows]), strict=True))
-        entry = config.methods().get(cell.method)
-        self._has_gates = entry is not None and entry.module == _GATED
-        self._texts = CallTexts(folder / layout.CALL_LOG)
+        def said(call: Call) -> Said:
+            found = log.texts(call.key)
+            return Said(call, None, None) if found is None else Said(call, found.messages, found.reply)
 
-    def __enter__(self) -> CellRecords:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def record(self, item_id: str) -> Record:
-        """One trajectory.
-
-        Raises:
-            UserError: The cell has no such question, or its log is damaged.
-        """
-        if item_id not in self._answered:
-            raise UserError(
-                f"{self._cell} has no item {item_id!r}; it has {len(self.ids)}, among them {', '.join(self.ids[:3])}"
-            )
-        answered = self._answered[item_id]
-        return record_of(answered, self._utilities[item_id], self._texts.said, has_gates=self._has_gates)
-
-    def close(self) -> None:
-        """Give the log up; closing twice is harmless."""
-        self._texts.close()
+        yield said
 
 
 def record_of(answered: Answered, utility: float | None, said: Callable[[Call], Said], *, has_gates: bool) -> Record:
-    """Return an answered question as people read it.
+    """Return an answered question as people read it, given its utility and what finds the texts of a call.
 
-    Args:
-        answered: The trajectory and its verdict.
-        utility: What a learned method maximises, if any.
-        said: Finds the texts of a call.
-        has_gates: Whether the method has gates.
+    A method that is Gated-Memory Routing or a variant of it has gates, even where none of them draws.
     """
     trajectory = answered.trajectory
     totals = Totals(
@@ -335,6 +218,58 @@ def record_of(answered: Answered, utility: float | None, said: Callable[[Call], 
         trajectory.answer,
         answered.verdict,
         totals,
-        tuple(steps_of(trajectory, said, has_gates=has_gates)),
+        tuple(_steps(trajectory, said, has_gates=has_gates)),
         tuple(said(call) for call in trajectory.calls if not call.is_step),
+    )
+
+
+def _steps(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bool) -> Iterator[Step]:
+    calls = [call for call in trajectory.calls if call.is_step]
+    stored: list[int] = []
+    for number in sorted({call.step for call in calls} | {decision.step for decision in trajectory.decisions}):
+        made = {(one.name, one.slot): one for one in trajectory.decisions if one.step == number}
+        said = tuple(say(call) for call in calls if call.step == number)
+        if has_gates:
+            step = _gated(number, made, stored, said, is_last=number == trajectory.depth)
+        else:
+            step = Step(number, None, None, tuple(map(_choice, made.values())), {}, None, None, said)
+        if step.written is not None and step.written.is_open:
+            stored.append(number)
+        yield step
+
+
+def _choice(decision: Decision) -> Choice:
+    """A decision with the probability of what was chosen."""
+    probability = None if decision.name in UNDRAWN else math.exp(decision.log_prob)
+    return Choice(decision.name, decision.slot, decision.choice, decision.options, probability)
+
+
+def _gate(decision: Decision | None, otherwise: bool) -> Gate:
+    """A gate as it was drawn, or the outcome that there is without a draw."""
+    if decision is None:
+        return Gate(otherwise, None)
+    is_open = decision.choice == "yes"
+    return Gate(is_open, math.exp(decision.log_prob) if is_open else -math.expm1(decision.log_prob))
+
+
+def _gated(
+    number: int,
+    made: Mapping[tuple[str, int], Decision],
+    stored: Iterable[int],
+    said: tuple[Said, ...],
+    *,
+    is_last: bool,
+) -> Step:
+    role, backbone = made.get(("role", 0)), made.get(("backbone", 0))
+    others = (one for one in made.values() if one.name not in (*_GATES, "role", "backbone"))
+    return Step(
+        number,
+        None if role is None else _choice(role),
+        None if backbone is None else _choice(backbone),
+        tuple(map(_choice, others)),
+        {record: _gate(made.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
+        _gate(made.get(("write", 0)), True),
+        # Without a draw, only the deepest step ends a trajectory.
+        _gate(made.get(("halt", 0)), is_last),
+        said,
     )

@@ -71,7 +71,7 @@ def _claims(preset: Preset) -> list[Path]:
 
 def _learning(preset: Preset) -> list[Path]:
     from analysis.learning.files import write
-    from analysis.learning.report import build
+    from analysis.learning.results import build
     from analysis.learning.study import path_of
 
     cells = [layout.cell(preset.name, cell) for cell in config.cells(preset)]

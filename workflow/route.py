@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from analysis.trajectories import CallTexts, Record, record_of
+from analysis.trajectories import Record, call_texts, record_of
 from gmr.method import Option, Outlook, outlook
 from harness.agents.grading import grade
 from harness.agents.results import Answered
@@ -136,8 +136,8 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
         trajectory = context.close(await restored.router.solve(item, context))
         verdict = await grade(plan.benchmark, trajectory, runtime.tools) if item.gold else _UNJUDGED
     simulated = any(one.simulated for one in served.values())
-    with closing(CallTexts(path)) as texts:
-        record = record_of(Answered(trajectory, verdict), None, texts.said, has_gates=True)
+    with call_texts(path) as said:
+        record = record_of(Answered(trajectory, verdict), None, said, has_gates=True)
     return Walk(preset.name, simulated, restored.router.config.decode, record)
 
 

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import enum
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.claims.declared import ROUNDING, Claim, Region, Variables, call
-from analysis.claims.measured import Draw, Measured, Replicates
-from analysis.claims.numbers import AbsentError
+from analysis.claims.measured import Cells, Draw, Measured, Run
+from analysis.claims.numbers import AbsentError, Array
 from analysis.claims.printed import Computed, Printed, compute
-from analysis.claims.readings import Readings, Run
 from analysis.published import Published
 from analysis.results import Cell
 from analysis.statistics import CONFIDENCE
@@ -40,53 +38,13 @@ class Consistency(enum.StrEnum):
 
 
 class Outcome(enum.StrEnum):
-    """What a run shows of a statement."""
+    """What a run shows of a statement; of a claim, the first of these that any of its parts has."""
 
-    HOLDS = "holds"
+    NOT_RUN = "not run"
     FAILS = "does not hold"
     UNDECIDED = "undecided"
-    NOT_RUN = "not run"
     NO_RESULT = "no result of a run"
-
-
-class Verdict(enum.StrEnum):
-    """What a run says of the paper."""
-
-    REPRODUCED = "reproduced"
-    CONTRADICTED = "contradicted"
-    UNDECIDED = "undecided"
-    NOT_RUN = "not run"
-    NO_RESULT = "about the print only"
-    REHEARSED = "rehearsed"
-
-
-_OF_REAL_RUNS = {
-    Outcome.HOLDS: Verdict.REPRODUCED,
-    Outcome.FAILS: Verdict.CONTRADICTED,
-    Outcome.UNDECIDED: Verdict.UNDECIDED,
-}
-_OF_ANY_RUN = {Outcome.NOT_RUN: Verdict.NOT_RUN, Outcome.NO_RESULT: Verdict.NO_RESULT}
-
-
-def consistency(parts: Sequence[Consistency]) -> Consistency:
-    """Of a claim, from its parts: partly where some are borne out and others are not, or cannot be checked."""
-    found = set(parts)
-    if len(found) == 1:
-        return found.pop()
-    return Consistency.PARTLY if Consistency.CONSISTENT in found else Consistency.INCONSISTENT
-
-
-def outcome(parts: Sequence[Outcome]) -> Outcome:
-    """Of a claim, from its parts: it holds where every part holds, and fails where any part fails."""
-    order = (Outcome.NOT_RUN, Outcome.FAILS, Outcome.UNDECIDED, Outcome.NO_RESULT, Outcome.HOLDS)
-    return next(one for one in order if one in parts)
-
-
-def verdict(found: Outcome, *, simulated: bool) -> Verdict:
-    """What an outcome says of the paper; simulated backbones say nothing of it, whatever the outcome."""
-    if found in _OF_ANY_RUN:
-        return _OF_ANY_RUN[found]
-    return Verdict.REHEARSED if simulated else _OF_REAL_RUNS[found]
+    HOLDS = "holds"
 
 
 class Interval(NamedTuple):
@@ -97,51 +55,41 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a run has of one part.
-
-    Attributes:
-        outcome: Whether the part holds there.
-        value: As measured; ``None`` where something is missing.
-        all_calls: The same with the costs of all calls; ``None`` where no cost is part of it.
-        interval: ``None`` where none could be formed.
-        missing: What would have to be run.
-        reason: Why there is no interval.
-        cells: What was read.
-        calibrated: Whether the accuracies, lengths and costs of any of them were fitted to the paper.
-    """
-
-    outcome: Outcome
-    value: float | None = None
-    all_calls: float | None = None
-    interval: Interval | None = None
-    missing: tuple[str, ...] = ()
-    reason: str = ""
-    cells: tuple[Cell, ...] = ()
-    calibrated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """One part of a claim, judged.
 
     Attributes:
         variables: What tells it from the other parts.
-        computed: From the print; ``None`` where a number is not printed.
         stated: What the paper says it is.
-        consistency: Whether the print bears it out.
-        reason: What is not printed.
         region: Where it must lie; ``None`` where a run cannot bear it out.
-        finding: What the run has.
+        computed: From the print; ``None`` where a number is not printed, which ``not_printed`` names.
+        consistency: Whether the print bears it out.
+        outcome: Whether it holds in the run.
+        value: As measured; ``None`` where something is missing.
+        all_calls: The same with the costs of all calls; ``None`` where no cost is part of it.
+        interval: ``None`` where none could be formed, for a ``reason``.
+        missing: What would have to be run.
+        cells: What was read.
     """
 
     variables: Variables
-    computed: Computed | None
     stated: float | None
-    consistency: Consistency
-    reason: str
     region: Region | None
-    finding: Finding
+    computed: Computed | None = None
+    not_printed: str = ""
+    consistency: Consistency = Consistency.NOT_CHECKABLE
+    outcome: Outcome = Outcome.NO_RESULT
+    value: float | None = None
+    all_calls: float | None = None
+    interval: Interval | None = None
+    reason: str = ""
+    missing: tuple[str, ...] = ()
+    cells: tuple[Cell, ...] = ()
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the accuracies, lengths and costs of any of the cells were fitted to the paper."""
+        return any(cell.run.calibrated for cell in self.cells)
 
     @property
     def covers(self) -> bool | None:
@@ -150,9 +98,9 @@ class Part:
         ``None`` where one of the two is missing, or the one was fitted to the other.
         """
         printed = self.stated if self.stated is not None else self.computed and self.computed.value
-        if printed is None or self.finding.interval is None or self.finding.calibrated:
+        if printed is None or self.interval is None or self.calibrated:
             return None
-        return self.finding.interval.low <= printed <= self.finding.interval.high
+        return self.interval.low <= printed <= self.interval.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +109,29 @@ class Judged:
 
     claim: Claim
     parts: tuple[Part, ...]
-    consistency: Consistency
-    outcome: Outcome
-    verdict: Verdict
+    simulated: bool
 
     @property
-    def calibrated(self) -> bool:
-        """Whether any part rests on what was fitted to the paper."""
-        return any(part.finding.calibrated for part in self.parts)
+    def consistency(self) -> Consistency:
+        """That of all parts, or that they differ."""
+        found = {part.consistency for part in self.parts}
+        if found == {Consistency.INCONSISTENT, Consistency.NOT_CHECKABLE}:
+            return Consistency.INCONSISTENT
+        return found.pop() if len(found) == 1 else Consistency.PARTLY
+
+    @property
+    def outcome(self) -> Outcome:
+        """It holds where every part holds, and fails where any part fails."""
+        return min((part.outcome for part in self.parts), key=list(Outcome).index)
+
+    @property
+    def verdict(self) -> str:
+        """What the run says of the paper; simulated backbones say nothing of it, whatever the outcome."""
+        if self.outcome in (Outcome.NOT_RUN, Outcome.NO_RESULT):
+            return "about the print only" if self.outcome is Outcome.NO_RESULT else "not run"
+        if self.simulated:
+            return "rehearsed"
+        return {Outcome.HOLDS: "reproduced", Outcome.FAILS: "contradicted"}.get(self.outcome, "undecided")
 
 
 def judge(claim: Claim, published: Published, run: Run) -> Judged:
@@ -177,37 +140,26 @@ def judge(claim: Claim, published: Published, run: Run) -> Judged:
     Raises:
         UserError: A function of it names what does not exist, or a cell cannot be read.
     """
-    parts = tuple(_part(claim, variables, published, run) for variables in claim.parts())
-    found = outcome([part.finding.outcome for part in parts])
-    in_print = consistency([part.consistency for part in parts])
-    return Judged(claim, parts, in_print, found, verdict(found, simulated=run.simulated))
+    parts = [_in_print(claim, variables, published) for variables in claim.parts()]
+    return Judged(claim, tuple(_in_run(claim, part, published, run) for part in parts), run.simulated)
 
 
-def _part(claim: Claim, variables: Variables, published: Published, run: Run) -> Part:
-    stated = None if claim.stated is None else float(_told(claim.stated, variables, published))
-    region = _told(claim.holds, variables, published)
-    computed, reason = None, ""
+def _in_print(claim: Claim, variables: Variables, published: Published) -> Part:
+    stated = _told(claim.stated, variables, published)
+    part = Part(variables, None if stated is None else float(stated), _told(claim.holds, variables, published))
     try:
-        computed = compute(published, lambda n: call(claim.printed, n, variables))
+        computed = compute(published, lambda n: call(claim.published or claim.quantity, n, variables))
     except AbsentError as absent:
-        reason = f"not printed: {absent}"
-    return Part(
-        variables=variables,
-        computed=computed,
-        stated=stated,
-        consistency=_consistency(claim, computed, stated, region),
-        reason=reason,
-        region=region,
-        finding=_finding(claim, variables, region, published, run),
-    )
+        return replace(part, not_printed=f"not printed: {absent}")
+    agrees = part.stated is None or _agrees(computed, part.stated, claim.tolerance)
+    holds = part.region is None or computed.value in part.region
+    found = Consistency.CONSISTENT if agrees and holds else Consistency.INCONSISTENT
+    return replace(part, computed=computed, consistency=found)
 
 
-def _consistency(claim: Claim, computed: Computed | None, stated: float | None, region: Region | None) -> Consistency:
-    if computed is None:
-        return Consistency.NOT_CHECKABLE
-    agrees = stated is None or _agrees(computed, stated, claim.tolerance)
-    holds = region is None or computed.value in region
-    return Consistency.CONSISTENT if agrees and holds else Consistency.INCONSISTENT
+def _told(told: Any, variables: Variables, published: Published) -> Any:
+    """What a claim states or asks: a value, or a function over the print."""
+    return call(told, Printed(published), variables) if callable(told) else told
 
 
 def _agrees(computed: Computed, stated: float, tolerance: float | str) -> bool:
@@ -216,41 +168,34 @@ def _agrees(computed: Computed, stated: float, tolerance: float | str) -> bool:
     return abs(computed.value - stated) <= float(tolerance) + _FUZZ
 
 
-def _finding(claim: Claim, variables: Variables, region: Region | None, published: Published, run: Run) -> Finding:
+def _in_run(claim: Claim, part: Part, published: Published, run: Run) -> Part:
+    region = part.region
     if region is None:
-        return Finding(Outcome.NO_RESULT)
+        return part
+
+    def quantity(*drawn: Any, all_calls: bool = False) -> Array:
+        return np.asarray(call(claim.quantity, Measured(published, run, *drawn, all_calls=all_calls), part.variables))
+
     measured = Measured(published, run)
-    value = float(call(claim.quantity, measured, variables))
-    if measured.missing:
-        return Finding(Outcome.NOT_RUN, missing=tuple(measured.missing))
-    cells = tuple(cell for one in measured.used.values() for cell in one.cells)
-    calibrated = any(cell.run.calibrated for cell in cells)
+    value = float(call(claim.quantity, measured, part.variables))
+    if measured.missing or not run.cells:
+        return replace(part, outcome=Outcome.NOT_RUN, missing=tuple(measured.missing) or ("any cell",))
+    part = replace(part, cells=tuple(cell for cells in measured.used for cell in cells))
     if measured.unknown:
         reason = f"nothing was drawn for {'; '.join(measured.unknown)}"
-        return Finding(Outcome.UNDECIDED, reason=reason, cells=cells, calibrated=calibrated)
-    whole = call(claim.quantity, Measured(published, run, all_calls=True), variables) if measured.charged else None
+        return replace(part, outcome=Outcome.UNDECIDED, reason=reason)
     found, reason = None, "no interval: from a log or a timing job, not from questions"
     if not measured.fixed:
-        found = interval(
-            list(measured.used.values()),
-            lambda drawn: np.asarray(call(claim.quantity, Measured(published, run, drawn), variables)),
-        )
+        found = interval(tuple(measured.used), quantity)
         reason = "" if found else "no interval: no replicate differs from another"
-    decisive = Interval(value, value) if claim.exact else found
-    return Finding(
-        outcome=decide(region, decisive),
+    return replace(
+        part,
+        outcome=decide(region, Interval(value, value) if claim.exact else found),
         value=value,
-        all_calls=None if whole is None else float(whole),
+        all_calls=float(quantity(all_calls=True)) if measured.charged else None,
         interval=found,
         reason="" if claim.exact else reason,
-        cells=cells,
-        calibrated=calibrated,
     )
-
-
-def _told(told: Any, variables: Variables, published: Published) -> Any:
-    """What a claim states or asks: a value, or a function over the print."""
-    return call(told, Printed(published), variables) if callable(told) else told
 
 
 def decide(region: Region, interval: Interval | None) -> Outcome:
@@ -259,12 +204,14 @@ def decide(region: Region, interval: Interval | None) -> Outcome:
         return Outcome.UNDECIDED
     if interval.low in region and interval.high in region:
         return Outcome.HOLDS
-    below = interval.high < region.low if region.closed else interval.high <= region.low
-    above = interval.low > region.high if region.closed else interval.low >= region.high
-    return Outcome.FAILS if below or above else Outcome.UNDECIDED
+    under = interval.high < region.low if region.closed else interval.high <= region.low
+    over = interval.low > region.high if region.closed else interval.low >= region.high
+    return Outcome.FAILS if under or over else Outcome.UNDECIDED
 
 
-def interval(used: Sequence[Readings], value: Callable[[Replicates], NDArray[np.float64]]) -> Interval | None:
+def interval(
+    used: Sequence[Cells], value: Callable[[Mapping[str, Draw], Mapping[Cells, Draw]], Array]
+) -> Interval | None:
     """The interval of a quantity over some measurements.
 
     Items are drawn once for each benchmark and shared by all methods, which answered the same ones; the seeds of every
@@ -273,7 +220,7 @@ def interval(used: Sequence[Readings], value: Callable[[Replicates], NDArray[np.
 
     Args:
         used: What the quantity is computed from.
-        value: The quantity for R replicates, shape (R,).
+        value: The quantity for R replicates, shape (R,), given the drawn items and seeds as :class:`Measured` has them.
 
     Returns:
         ``None`` where no replicate differs from another, or a test set has a single item: then a bootstrap says
@@ -281,23 +228,21 @@ def interval(used: Sequence[Readings], value: Callable[[Replicates], NDArray[np.
     """
     from scipy.stats import DegenerateDataWarning, bootstrap
 
-    items = {one.key[2]: one.n for one in used}
-    several = [one.trainings for one in used if len(one.seeds) > 1]
-    counts = [*items.values(), *(len(one.seeds) for one in used if len(one.seeds) > 1)]
-    if not items or min(items.values()) == 1:
+    items = {cells[0].run.benchmark: len(cells[0].items) for cells in used}
+    several = [cells for cells in used if len(cells) > 1]
+    if min(items.values(), default=1) == 1:
         return None
 
-    def statistic(*drawn: Draw, axis: int = -1) -> NDArray[np.float64]:
+    def statistic(*drawn: Draw, axis: int = -1) -> Array:
         """Both kinds of draws, each of shape (R, size); the axis is always the last."""
         whole = [one.astype(np.int64) for one in drawn]
-        chosen = Replicates(dict(zip(items, whole, strict=False)), dict(zip(several, whole[len(items) :], strict=True)))
-        return value(chosen)
+        return value(dict(zip(items, whole, strict=False)), dict(zip(several, whole[len(items) :], strict=True)))
 
     with warnings.catch_warnings():
         # A quantity without spread is told apart below.
         warnings.simplefilter("ignore", DegenerateDataWarning)
-        found = bootstrap(
-            [np.arange(count) for count in counts],
+        drawn = bootstrap(
+            [np.arange(count) for count in (*items.values(), *map(len, several))],
             statistic,
             n_resamples=_RESAMPLES,
             batch=_BATCH,
@@ -306,12 +251,8 @@ def interval(used: Sequence[Readings], value: Callable[[Replicates], NDArray[np.
             confidence_level=CONFIDENCE,
             method="percentile",
             rng=np.random.default_rng(_SEED),
-        )
-    return _ends(np.asarray(found.bootstrap_distribution))
-
-
-def _ends(drawn: NDArray[np.float64]) -> Interval | None:
-    """Replicates in which nothing has a part in a ratio say nothing of it and are left out."""
+        ).bootstrap_distribution
+    # Replicates in which nothing has a part in a ratio say nothing of it and are left out.
     present = drawn[~np.isnan(drawn)]
     if not present.size or np.ptp(present) == 0:
         return None

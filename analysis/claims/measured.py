@@ -2,49 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from functools import cache
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.claims.numbers import AVERAGE, OVERALL, OWN, AbsentError, Numbers, Rows, Value, mean
-from analysis.claims.readings import Array, Readings, Run, Trainings, listed
+from analysis import traces
+from analysis.claims.numbers import AVERAGE, OVERALL, AbsentError, Array, Numbers, Row, Value, mean
+from analysis.flops import pflops
 from analysis.frames import Key
 from analysis.published import Published
-from harness.agents.roles import by_domain
-from harness.runner.config import POOL
+from analysis.ratios import Ratio
+from analysis.registry import Selection, artefact
+from analysis.results import TRAINING, Cell
+from analysis.timings import Timing
+from analysis.training import updates
+from harness.runner import config
+from harness.runner.config import Preset
 
 Draw: TypeAlias = NDArray[np.int64]
-Reading: TypeAlias = Callable[[Readings], Array]
-
-# A spread between seeds needs at least as many.
-_SEVERAL = 2
+#: Some seeds of one method with one backbone on one benchmark, in order of seed.
+Cells: TypeAlias = tuple[Cell, ...]
+# By measure: one value a question.
+_OF_ITEMS: Mapping[str, Callable[[Cell], Array]] = {
+    "accuracy": lambda cell: 100.0 * cell.items["correct"].to_numpy(),
+    "cost": lambda cell: cell.items["cost"].to_numpy(),
+    "cost_total": lambda cell: cell.items["cost_total"].to_numpy(),
+    "flops": lambda cell: pflops(cell).to_numpy(),
+    "six_steps": lambda cell: 100.0 * (traces.read(cell).depth == 6),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Replicates:
-    """Which items and seeds were drawn in each of R replicates; as they are where nothing is named.
+class Seeds:
+    """The seeds that every row ought to have, whatever was run.
+
+    Without them a training that is missing would silently change a mean, and a method that the table of seeds trains
+    more often would be held against one that it does not.
 
     Attributes:
-        items: By benchmark, shape (R, n). All methods share them, because they answered the same items.
-        seeds: By what was measured, shape (R, seeds). Each training is independent of every other.
+        own: Of a preset; a row that learns nothing has a single one.
+        several: Of the table of seeds, for statements about trainings.
     """
 
-    items: Mapping[str, Draw] = field(default_factory=dict)
-    seeds: Mapping[Trainings, Draw] = field(default_factory=dict)
+    own: Mapping[Row, tuple[int, ...]] = field(default_factory=dict)
+    several: Mapping[Row, tuple[int, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, preset: Preset) -> Seeds:
+        """As a preset and the registry of artefacts declare them."""
+        every = Selection(methods=tuple(config.methods()))
+        return cls(_by_row(every.cells(preset)), _by_row(artefact("seed_variance").cells_of(preset)))
+
+    def __str__(self) -> str:
+        usual, least = (pick(self.own.values(), key=len) for pick in (max, min))
+        unlearned = "" if usual == least else f", {_listed(least)} of methods that learn nothing"
+        several = " or ".join(sorted({_listed(seeds) for seeds in self.several.values()}))
+        return f"{_listed(usual)}{unlearned}; {several or 'none'} in statements about training seeds"
 
 
-class _Averages(NamedTuple):
-    """The average over the benchmarks of each seed: as measured, shape (seeds,), and of the drawn items, (R, seeds)."""
+def _by_row(cells: Iterable[config.Cell]) -> dict[Row, tuple[int, ...]]:
+    """A seed on any benchmark is one that all need: an average over benchmarks is one of trainings."""
+    found: dict[Row, set[int]] = {}
+    for cell in cells:
+        found.setdefault((cell.method, cell.backbone), set()).add(cell.seed)
+    return {row: tuple(sorted(seeds)) for row, seeds in found.items()}
 
-    measured: Array
-    drawn: Array
+
+def _listed(seeds: Iterable[int]) -> str:
+    return "/".join(map(str, seeds))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a claim can be held against: finished cells and timings, maybe none, and the seeds there ought to be."""
+
+    cells: Mapping[Key, Cells] = field(default_factory=dict)
+    timings: Mapping[Key, Timing] = field(default_factory=dict)
+    seeds: Seeds = field(default_factory=Seeds)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the backbones were simulated."""
+        return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
 
 
 class Measured(Numbers):
-    """The functions over cells.
+    """The functions over cells: as measured, or for the R replicates that a bootstrap drew.
+
+    All methods share the drawn items, of shape (R, n) by benchmark, because they answered the same ones. Each training
+    is independent of every other: its drawn seeds have shape (R, seeds), by its cells. A cost is that of the counted
+    calls, or of ``all_calls``.
 
     Attributes:
         used: Whatever was read, in order.
@@ -55,248 +107,198 @@ class Measured(Numbers):
     """
 
     def __init__(
-        self, published: Published, run: Run, replicates: Replicates | None = None, *, all_calls: bool = False
+        self,
+        published: Published,
+        run: Run,
+        items: Mapping[str, Draw] = MappingProxyType({}),
+        seeds: Mapping[Cells, Draw] = MappingProxyType({}),
+        *,
+        all_calls: bool = False,
     ) -> None:
-        """Read measured cells.
-
-        Args:
-            published: Tells the rows of the main table.
-            run: The cells.
-            replicates: What a bootstrap drew.
-            all_calls: Whether a cost is that of all calls, whichever its published counterpart counts.
-        """
         super().__init__(published)
-        self._run = run
-        self._drawn = replicates or Replicates()
-        self._all_calls = all_calls
-        self.used: dict[Trainings, Readings] = {}
+        self._run, self._items, self._seeds = run, items, seeds
+        self._cost = "cost_total" if all_calls else "cost"
+        self.used: dict[Cells, None] = {}
         self.missing: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
-        self.charged = False
-        self.fixed = False
+        self.charged = self.fixed = False
 
-    def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
-        """Mean over seeds and items; there is one run, whichever table of the paper is meant."""
-        if benchmark == AVERAGE:
-            return mean(*[self.accuracy(method, column, backbone) for column in self._paper.benchmarks])
-        return self._mean(method, benchmark, backbone, lambda one: one.accuracy)
-
-    def rival(self, method: str, benchmark: str, backbone: str = POOL, other: str = "", its: str = POOL) -> Value:
-        """The accuracy of the row that was measured best among the others."""
-        best, runs = self._placed(self._rivals(method, benchmark, backbone, other, its), benchmark, 1)
-        return self.accuracy(best, benchmark, runs)
-
-    def runner_up(self, benchmark: str, *methods: str) -> Value:
-        """The accuracy of the row that was measured second best."""
-        second, its = self._placed(self._rows_of(*methods), benchmark, 2)
-        return self.accuracy(second, benchmark, its)
-
-    def cost(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
-        """Mean of a test question over seeds and items."""
-        self.charged = True
-        whole = self._all_calls
-        return self._mean(method, benchmark, backbone, lambda one: one.cost_of_all_calls if whole else one.cost)
-
-    def strongest_cost(self, benchmark: str) -> Value:
-        """The cost of the row that was measured best."""
-        best, its = self._placed(self._multi_agent(), benchmark, 1)
-        return self.cost(best, benchmark, its)
-
-    def flops(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """Mean PFLOPs of a test question over seeds and items."""
-        return self._mean(method, benchmark, backbone, lambda one: one.flops)
-
-    def depth(self, method: str, benchmark: str) -> Value:
-        """Mean steps of a test question over seeds and items."""
-        return self._ratio(method, benchmark, "depth")
-
-    def steps_share(self, method: str, benchmark: str, steps: int) -> Value:
-        """Mean over seeds and items."""
-        return self._mean(method, benchmark, POOL, lambda one: 100.0 * (one.depth == steps))
-
-    def depth_by_difficulty(self, benchmark: str) -> Value:
-        """Of the drawn items for each seed, then the mean over the drawn seeds."""
-        found = self._find(OWN, benchmark, POOL)
-        singles = [self._find(row, benchmark, its) for row, its in self._single_calls()]
-        present = [one for one in singles if one is not None]
-        if found is None or len(present) < len(singles):
-            return np.nan
-        wrong = 100 - np.mean([one.accuracy.mean(axis=0) for one in present], axis=0)
-        items = self._drawn.items.get(benchmark, np.arange(found.n))
-        by_seed = np.stack([_rank_correlation(depth[items], wrong[items]) for depth in found.depth], axis=-1)
-        value: Value = self._chosen(found, by_seed).mean(axis=-1)
-        return value
-
-    def write_rate(self, benchmark: str) -> Value:
-        """Written over executed steps of all test questions, in percent."""
-        return 100 * self._ratio(OWN, benchmark, "write_rate")
-
-    def retrieved(self, benchmark: str, step: int) -> Value:
-        """Shown over available records of all test questions that reach the step, in percent."""
-        return 100 * self._ratio(OWN, benchmark, f"retrieved_{step}")
-
-    def lowest_entropy(self, benchmark: str, gate: str) -> Value:
-        """The lowest of any update and seed."""
-        return self._training(OWN, benchmark, f"entropy_{gate}", np.min, np.min)
-
-    def training_steps(self, method: str, benchmark: str) -> Value:
-        """Of all updates, mean over seeds."""
-        return self._training(method, benchmark, "steps", np.sum, np.mean)
-
-    def training_depth(self, method: str, benchmark: str) -> Value:
-        """Steps over trajectories of all updates."""
-        steps = self.training_steps(method, benchmark)
-        return steps / self._training(method, benchmark, "trajectories", np.sum, np.mean)
-
-    def seconds(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """From the timing job."""
-        self._check_names(method, benchmark, backbone)
-        self.fixed = True
-        key = (method, backbone, benchmark)
-        if key not in self._run.timings:
-            return self._none(f"a timing job of {_named(key)}")
-        seconds, seed = self._run.timings[key]
-        self._take(key, (seed,))
-        return seconds
-
-    def seed_mean(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """As the accuracy, over the several seeds."""
-        columns = self._paper.benchmarks if benchmark == OVERALL else [benchmark]
-        found = [self._several(method, column, backbone) for column in columns]
-        means = [np.nan if one is None else self._over(one, one.accuracy, np.ones_like(one.accuracy)) for one in found]
-        return mean(*means)
-
-    def seed_lowest(self, method: str, backbone: str = POOL) -> Value:
-        """Over the same seeds on every benchmark, in any replicate."""
-        return self._of_seeds(method, backbone, np.argmin)
-
-    def seed_highest(self, method: str, backbone: str = POOL) -> Value:
-        """Over the same seeds on every benchmark, in any replicate."""
-        return self._of_seeds(method, backbone, np.argmax)
-
-    def seed_lead(self, method: str, backbone: str, other: str, its: str) -> Value:
+    def seed_lead(self, row: Row, other: Row) -> Value:
         """Under the seed with the smallest lead as measured, the same in every replicate."""
-        ours, theirs = self._averages(method, backbone), self._averages(other, its)
-        if ours is None or theirs is None:
-            return np.nan
-        if len({self._run.seeds.several[row] for row in ((method, backbone), (other, its))}) > 1:
-            return self._none(f"the same seeds of {method} and {other}")
-        lead: Value = (ours.drawn - theirs.drawn)[..., int(np.argmin(ours.measured - theirs.measured))]
-        return lead
+        return self._extreme(np.argmin, row, other)
 
-    def roles(self, domain: str) -> Value:
-        """Of the catalogue, which every cell was run with."""
-        self._check_domain(domain)
-        return float(len(by_domain(domain))) if self._run.readings else self._none("any cell")
+    def _at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
+        return self.accuracy(self._row_at(place, rows, benchmark), benchmark)
 
-    def _placed(self, rows: Rows, benchmark: str, place: int) -> tuple[str, str]:
-        """The row that was measured in a place by accuracy, from 1.
+    def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
+        """The row that was measured in a place by accuracy.
 
         It is the same row in every replicate. The best row of each replicate would be another one, and better than any
         row is: the interval of a lead over it would lean against whoever leads.
         """
-        plain = Measured(self._paper, self._run)
-        values = np.array([float(plain.accuracy(method, benchmark, its)) for method, its in rows])
+        plain = Measured(self.paper, self._run)
+        values = np.array([float(plain.accuracy(row, benchmark)) for row in rows])
         self.missing |= plain.missing
         self.used |= plain.used
         return rows[int(np.argsort(-values, kind="stable")[place - 1])]
 
-    def _mean(self, method: str, benchmark: str, backbone: str, of: Reading) -> Value:
-        found = self._find(method, benchmark, backbone)
-        return np.nan if found is None else self._over(found, of(found), np.ones((len(found.cells), found.n)))
-
-    def _ratio(self, method: str, benchmark: str, name: str) -> Value:
-        return self._unless_absent(method, benchmark, lambda found: self._over(found, *found.gate(name)))
-
-    def _over(self, found: Readings, tops: Array, bottoms: Array) -> Value:
-        """Σ tops / Σ bottoms over the drawn items of each seed, then the mean over the drawn seeds.
-
-        A seed without a case among the drawn items is left out, as :mod:`analysis.ratios` leaves it out.
-        """
-        with np.errstate(invalid="ignore", divide="ignore"):
-            by_seed = self._sums(found, tops) / self._sums(found, bottoms)
-        chosen = self._chosen(found, by_seed)
-        present = ~np.isnan(chosen)
-        with np.errstate(invalid="ignore"):
-            value: Value = np.where(present, chosen, 0).sum(axis=-1) / present.sum(axis=-1)
-        return value
-
-    def _chosen(self, found: Readings, by_seed: Array) -> Array:
-        """The values of the drawn seeds."""
-        drawn = self._drawn.seeds.get(found.trainings)
-        return by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
-
-    def _sums(self, found: Readings, values: Array) -> Array:
-        """Sums over the drawn items, shape (R, seeds), or (seeds,) as measured."""
-        drawn = self._drawn.items.get(found.key[2])
-        if drawn is None:
-            return values.sum(axis=-1)
-        return np.stack([one[drawn].sum(axis=-1) for one in values], axis=-1)
-
-    def _of_seeds(self, method: str, backbone: str, choose: Callable[[Array], np.intp]) -> Value:
-        """The seed that was measured best or worst, the same in every replicate.
-
-        Drawing seeds again would leave some of them out, and the worst seed of each replicate would be worse than any.
-        """
-        found = self._averages(method, backbone)
-        return np.nan if found is None else found.drawn[..., int(choose(found.measured))]
-
-    def _averages(self, method: str, backbone: str) -> _Averages | None:
-        columns = [self._several(method, column, backbone) for column in self._paper.benchmarks]
-        present = [found for found in columns if found is not None]
-        if len(present) < len(columns):
-            return None
-        return _Averages(
-            measured=np.mean([found.accuracy.mean(axis=-1) for found in present], axis=0),
-            drawn=np.mean([self._sums(found, found.accuracy) / found.n for found in present], axis=0),
-        )
-
-    def _training(
-        self, method: str, benchmark: str, measure: str, over: Callable[..., Array], seeds: Callable[..., Array]
-    ) -> Value:
-        self.fixed = True
-        return self._unless_absent(
-            method, benchmark, lambda found: float(seeds([over(log) for log in found.training(measure)]))
-        )
-
-    def _unless_absent(self, method: str, benchmark: str, of: Callable[[Readings], Value]) -> Value:
-        found = self._find(method, benchmark, POOL)
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
+        """There is one run, whichever table of the paper is meant."""
+        if measure == "accuracy" and benchmark == AVERAGE:
+            return mean(*[self.accuracy(row, one) for one in self.paper.benchmarks])
+        if measure == "seed_mean" and benchmark == OVERALL:
+            return mean(*[self.of("seed_mean", row, one) for one in self.paper.benchmarks])
+        if measure in ("seed_lowest", "seed_highest"):
+            return self._extreme(np.argmin if measure == "seed_lowest" else np.argmax, row)
+        if measure == "seconds":
+            return self._seconds((*row, benchmark))
+        found = self._several(row, benchmark) if measure == "seed_mean" else self._own(row, benchmark)
         if found is None:
             return np.nan
+        if measure == "depth_by_difficulty":
+            return self._by_difficulty(found, benchmark)
+        self.charged |= measure == "cost"
         try:
-            return of(found)
+            if measure.startswith(("training_", "entropy_")):
+                self.fixed = True
+                return _of_training(found, measure)
+            factor = 100 if measure.startswith(("write_rate", "retrieved_")) else 1
+            return factor * self._ratio(found, {"cost": self._cost, "seed_mean": "accuracy"}.get(measure, measure))
         except AbsentError as absent:
             self.unknown[str(absent)] = None
             return np.nan
 
-    def _find(self, method: str, benchmark: str, backbone: str) -> Readings | None:
+    def _ratio(self, found: Cells, measure: str) -> Value:
+        """Σ / Σ over the drawn items of each seed, then the mean over the drawn seeds.
+
+        A seed without a case among the drawn items is left out, as :mod:`analysis.ratios` leaves it out.
+        """
+        tops, bottoms = _sums(found, measure)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            by_seed = self._chosen(found, self._summed(found, tops) / self._summed(found, bottoms))
+            present = ~np.isnan(by_seed)
+            value: Value = np.where(present, by_seed, 0).sum(axis=-1) / present.sum(axis=-1)
+        return value
+
+    def _by_difficulty(self, found: Cells, benchmark: str) -> Value:
+        """Spearman's, of the drawn items for each seed, then the mean over the drawn seeds.
+
+        Difficulty is the share of the main table's single-call rows that answer a question wrong; they have no part in
+        GMR's decisions. The value is 0 where all trajectories have as many steps, or all questions are as difficult.
+        """
+        singles = [self._own(row, benchmark) for row in self.single_calls]
+        if None in singles:
+            return np.nan
+        wrong = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in singles if one], axis=0)
+        items = self._items.get(benchmark, np.arange(len(wrong)))
+        depths, _ = _sums(found, "depth")
+        by_seed = np.stack([_rank_correlation(depth[items], wrong[items]) for depth in depths], axis=-1)
+        value: Value = self._chosen(found, by_seed).mean(axis=-1)
+        return value
+
+    def _extreme(self, choose: Callable[[Array], np.intp], *rows: Row) -> Value:
+        """The average over the benchmarks of a row, or its lead over another, in the seed chosen as measured.
+
+        Drawing seeds again would leave some of them out, and the worst seed of each replicate would be worse than any.
+        """
+        found = [[self._several(row, benchmark) for benchmark in self.paper.benchmarks] for row in rows]
+        if any(None in columns for columns in found):
+            return np.nan
+        if len({self._run.seeds.several[row] for row in rows}) > 1:
+            return self._none(f"the same seeds of {' and '.join(method for method, _ in rows)}")
+        (measured, drawn), *others = [self._average([cells for cells in columns if cells]) for columns in found]
+        for other in others:
+            measured, drawn = measured - other[0], drawn - other[1]
+        value: Value = drawn[..., int(choose(measured))]
+        return value
+
+    def _average(self, columns: Sequence[Cells]) -> tuple[Array, Array]:
+        """Over the benchmarks, of each seed: as measured, shape (seeds,), and of the drawn items, (R, seeds)."""
+        right = [_sums(cells, "accuracy")[0] for cells in columns]
+        drawn = [self._summed(cells, values) / values.shape[-1] for cells, values in zip(columns, right, strict=True)]
+        return np.mean([values.mean(axis=-1) for values in right], axis=0), np.mean(drawn, axis=0)
+
+    def _seconds(self, key: Key) -> Value:
+        self.fixed = True
+        if key not in self._run.timings:
+            return self._none(f"a timing job of {_named(key)}")
+        timing = self._run.timings[key]
+        self._take(key, (timing.seed,))
+        return timing.per_query
+
+    def _chosen(self, found: Cells, by_seed: Array) -> Array:
+        """The values of the drawn seeds."""
+        drawn = self._seeds.get(found)
+        return by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
+
+    def _summed(self, found: Cells, values: Array) -> Array:
+        """Sums over the drawn items, shape (R, seeds), or (seeds,) as measured."""
+        drawn = self._items.get(found[0].run.benchmark)
+        if drawn is None:
+            return values.sum(axis=-1)
+        return np.stack([one[drawn].sum(axis=-1) for one in values], axis=-1)
+
+    def _own(self, row: Row, benchmark: str) -> Cells | None:
         """The seeds of the preset."""
-        self._check_names(method, benchmark, backbone)
-        return self._take((method, backbone, benchmark), self._run.seeds.own.get((method, backbone), ()))
+        return self._take((*row, benchmark), self._run.seeds.own.get(row, ()))
 
-    def _several(self, method: str, benchmark: str, backbone: str) -> Readings | None:
+    def _several(self, row: Row, benchmark: str) -> Cells | None:
         """The seeds of the table of seeds."""
-        self._check_names(method, benchmark, backbone)
-        seeds = self._run.seeds.several.get((method, backbone), ())
-        if len(seeds) < _SEVERAL:
-            self._none(f"several seeds of {method} {backbone}")
+        seeds = self._run.seeds.several.get(row, ())
+        if len(seeds) < 2:
+            self._none(f"several seeds of {' '.join(row)}")
             return None
-        return self._take((method, backbone, benchmark), seeds)
+        return self._take((*row, benchmark), seeds)
 
-    def _take(self, key: Key, seeds: tuple[int, ...]) -> Readings | None:
+    def _take(self, key: Key, seeds: tuple[int, ...]) -> Cells | None:
         """Exactly these seeds, or none of them."""
-        found = self._run.readings.get(key)
-        absent = seeds if found is None else tuple(seed for seed in seeds if seed not in found.seeds)
-        if found is None or absent or not seeds:
-            self._none(f"{_named(key)}, {f'seed {listed(absent)}' if absent else 'which the preset does not have'}")
+        found = tuple(cell for cell in self._run.cells.get(key, ()) if cell.run.seed in seeds)
+        absent = sorted(set(seeds) - {cell.run.seed for cell in found})
+        if absent or not found:
+            self._none(f"{_named(key)}, {f'seed {_listed(absent)}' if absent else 'which the preset does not have'}")
             return None
-        chosen = found.of(seeds)
-        self.used[chosen.trainings] = chosen
-        return chosen
+        self.used[found] = None
+        return found
 
     def _none(self, what: str) -> float:
         self.missing[what] = None
         return np.nan
+
+
+@cache
+def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
+    """What a measure is a ratio of: what is added up over the questions, each of shape (seeds, n).
+
+    A seed that has no part in it, because memory never held a record at this step, has zeros.
+    """
+    if of := _OF_ITEMS.get(measure):
+        values = np.array([of(cell) for cell in cells])
+        return values, np.ones_like(values)
+    found = [traces.ratios(traces.read(cell)).get(measure) for cell in cells]
+    if not any(found):
+        raise AbsentError(f"{measure} of {cells[0].run.method} on {cells[0].run.benchmark}")
+    nothing = np.zeros(len(cells[0].items))
+    each = [one or Ratio(nothing, nothing) for one in found]
+    return np.array([one.numerators for one in each]), np.array([one.denominators for one in each])
+
+
+def _of_training(cells: Cells, measure: str) -> float:
+    """Lowest of any update and seed; steps of all updates, mean over seeds; steps over trajectories."""
+    if measure.startswith("entropy_"):
+        return float(min(log.min() for log in _logged(cells, measure)))
+    steps = float(np.mean([log.sum() for log in _logged(cells, "steps")]))
+    if measure == "training_steps":
+        return steps
+    return steps / float(np.mean([log.sum() for log in _logged(cells, "trajectories")]))
+
+
+def _logged(cells: Cells, measure: str) -> list[Array]:
+    """A measure of the training log by seed; an update without it, in which a gate was never asked, is left out."""
+    logs = [updates(cell) if (cell.folder / TRAINING).is_file() else {} for cell in cells]
+    found = [log[measure].dropna().to_numpy(dtype=float) if measure in log else np.empty(0) for log in logs]
+    if not all(log.size for log in found):
+        raise AbsentError(f"{measure} in the training of {cells[0].run.method} on {cells[0].run.benchmark}")
+    return found
 
 
 def _rank_correlation(first: Array, second: Array) -> Array:

@@ -1,33 +1,50 @@
 """The numbers of one side, the print or a run, by functions that are the same for both.
 
-Accuracies, rates and fractions are in percent on both sides. A cost is what the side has: in print the total over a
-test set, in a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims
-therefore compare costs as ratios only.
+Accuracies, rates and shares are in percent on both sides. A cost is what the side has: in print the total over a test
+set, in a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims therefore
+compare costs as ratios only.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, reduce
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.agents.roles import DOMAINS
+from analysis.published import Published
 from harness.errors import unknown
 from harness.runner import config
 from harness.runner.config import POOL
 
-if TYPE_CHECKING:
-    from analysis.published import Price, Published
-
-Value: TypeAlias = float | NDArray[np.float64]
-Rows: TypeAlias = Sequence[tuple[str, str]]
-AVERAGE = "average"
-OVERALL = "overall"
-OWN = "gmr"
+Array: TypeAlias = NDArray[np.float64]
+Value: TypeAlias = float | Array
+#: A method and the backbone it runs on.
+Row: TypeAlias = tuple[str, str]
+AVERAGE, OVERALL = "average", "overall"
+LARGE = "qwen-2.5-32B"
+GMR, MASROUTER, PUPPETEER = ("gmr", POOL), ("masrouter", POOL), ("puppeteer", LARGE)
+#: What can be asked of a row on a benchmark.
+MEASURES: Mapping[str, str] = {
+    "accuracy": "accuracy, over the seeds of the preset",
+    "cost": "cost, in the paper's unit",
+    "flops": "PFLOPs of a question",
+    "seconds": "wall-clock seconds of a question, many at a time",
+    "depth": "mean number of steps",
+    "six_steps": "share of the trajectories of six steps",
+    "depth_by_difficulty": "rank correlation of the steps of a question with its difficulty",
+    "write_rate": "share of the steps that entered memory",
+    **{f"retrieved_{step}": f"share of the records that is shown at step {step}, from 0" for step in range(1, 6)},
+    **{f"entropy_{gate}": f"lowest entropy of the {gate} gate in training" for gate in ("write", "retrieval", "halt")},
+    "training_steps": "steps of a whole training",
+    "training_depth": "mean number of steps of a training trajectory",
+    "seed_mean": "accuracy over several training seeds",
+    "seed_lowest": "average over the benchmarks of the worst seed",
+    "seed_highest": "average over the benchmarks of the best seed",
+}
 
 
 class AbsentError(Exception):
@@ -36,20 +53,17 @@ class AbsentError(Exception):
 
 def least(*values: Value) -> Value:
     """The smallest; of several leads above 0 it is that all of them are."""
-    smallest: Value = reduce(np.minimum, values)
-    return smallest
+    return reduce(np.minimum, values)
 
 
 def most(*values: Value) -> Value:
     """The largest."""
-    largest: Value = reduce(np.maximum, values)
-    return largest
+    return reduce(np.maximum, values)
 
 
 def mean(*values: Value) -> Value:
     """The arithmetic mean."""
-    total: Value = reduce(np.add, values)
-    return total / len(values)
+    return reduce(np.add, values) / len(values)
 
 
 def alike(first: Value, second: Value) -> Value:
@@ -61,121 +75,75 @@ def alike(first: Value, second: Value) -> Value:
 class Numbers(ABC):
     """One side of every claim.
 
-    Arguments are keys: ``method`` of ``config/methods.yaml``, ``benchmark`` of ``config/benchmarks.yaml`` (or
-    ``average`` where an accuracy is meant), ``backbone`` of ``config/backbones.yaml`` or ``pool``. Every function
-    raises :class:`AbsentError` where this side has no such number, and :class:`UserError` for a name that is no key.
+    A ``row`` is a key of ``config/methods.yaml`` and one of ``config/backbones.yaml`` or ``pool``; a method alone is
+    the one on the pool. Every function raises :class:`AbsentError` where this side has no such number, and
+    :class:`UserError` for a name that is no key.
     """
 
     def __init__(self, published: Published) -> None:
-        self._paper = published
+        self.paper = published
+        self.rows = [(row.method, row.backbone) for row in published.rows]
+        #: The baselines that ask several times, and the rows that answer a question with a single call.
+        self.multi_agent = [row for row in self.rows if published.methods[row[0]].multi_agent and row != GMR]
+        self.single_calls = [row for row in self.rows if not published.methods[row[0]].multi_agent]
 
     @abstractmethod
-    def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
-        """In percent, over the seeds of the preset; in print, ``table`` tells which of several tables is meant."""
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
+        """One of :data:`MEASURES`, the names checked."""
 
     @abstractmethod
-    def cost(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
-        """In print the total over the test set, in a run the mean of a test question; in the paper's unit."""
+    def _at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
+        """The accuracy in a place among some rows, from 1."""
 
     @abstractmethod
-    def strongest_cost(self, benchmark: str) -> Value:
-        """As the cost, of the multi-agent baseline that is the most accurate on the benchmark."""
+    def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
+        """The row in a place by accuracy among some, from 1, whatever rounding or chance leave open."""
 
     @abstractmethod
-    def depth(self, method: str, benchmark: str) -> Value:
-        """Mean number of steps of a test trajectory."""
-
-    @abstractmethod
-    def steps_share(self, method: str, benchmark: str, steps: int) -> Value:
-        """Share of the test trajectories that have so many steps, in percent."""
-
-    @abstractmethod
-    def depth_by_difficulty(self, benchmark: str) -> Value:
-        """Rank correlation of the steps of GMR's test trajectories with the difficulty of their questions.
-
-        Spearman's, between -1 and 1. Difficulty is the share of the main table's single-call rows that answer the
-        question wrong; they have no part in GMR's decisions. It is 0 where all trajectories have as many steps, or all
-        questions are as difficult.
-        """
-
-    @abstractmethod
-    def write_rate(self, benchmark: str) -> Value:
-        """Share of GMR's test steps that entered memory, in percent."""
-
-    @abstractmethod
-    def retrieved(self, benchmark: str, step: int) -> Value:
-        """Share of the records available at a step (the first is 0) that GMR's agent was shown, in percent."""
-
-    @abstractmethod
-    def lowest_entropy(self, benchmark: str, gate: str) -> Value:
-        """Lowest mean entropy of one gate of GMR in any update of training, in nats."""
-
-    @abstractmethod
-    def training_steps(self, method: str, benchmark: str) -> Value:
-        """Steps executed over a whole training."""
-
-    @abstractmethod
-    def training_depth(self, method: str, benchmark: str) -> Value:
-        """Mean number of steps of a training trajectory."""
-
-    @abstractmethod
-    def flops(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """PFLOPs of a test question."""
-
-    @abstractmethod
-    def seconds(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """Wall-clock seconds of a test question, many at a time."""
-
-    @abstractmethod
-    def seed_mean(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """Mean accuracy over training seeds; of ``overall``, of each seed's average over the benchmarks."""
-
-    @abstractmethod
-    def seed_lowest(self, method: str, backbone: str = POOL) -> Value:
-        """The average over the benchmarks of the worst seed."""
-
-    @abstractmethod
-    def seed_highest(self, method: str, backbone: str = POOL) -> Value:
-        """The average over the benchmarks of the best seed."""
-
-    @abstractmethod
-    def seed_lead(self, method: str, backbone: str, other: str, its: str) -> Value:
+    def seed_lead(self, row: Row, other: Row) -> Value:
         """The smallest lead of one row over another under the same seed, in the average over the benchmarks."""
 
-    @abstractmethod
-    def roles(self, domain: str) -> Value:
-        """How many roles of a domain there are to choose from."""
+    def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Value:
+        """One of :data:`MEASURES`; in print, ``table`` tells which of several tables is meant."""
+        method, backbone = (row, POOL) if isinstance(row, str) else row
+        # A slip in a name must not pass for a number that is missing.
+        _check("measure", measure, MEASURES)
+        _check("method", method, _methods())
+        _check("benchmark", benchmark, [*self.paper.benchmarks, AVERAGE, OVERALL])
+        _check("row", backbone, self.paper.backbones)
+        return self._value(measure, (method, backbone), benchmark, table)
 
-    def size(self, backbone: str) -> Value:
-        """Parameters in billions, from the paper's price table on both sides."""
-        return self._price(backbone).size
+    def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Value:
+        """In percent."""
+        return self.of("accuracy", row, benchmark, table)
 
-    def price_in(self, backbone: str) -> Value:
-        """For a million prompt tokens, from the same table."""
-        return self._price(backbone).input
+    def cost(self, row: Row | str, benchmark: str, table: str = "") -> Value:
+        """In the paper's unit."""
+        return self.of("cost", row, benchmark, table)
 
-    def price_out(self, backbone: str) -> Value:
-        """For a million completion tokens, from the same table."""
-        return self._price(backbone).output
+    def lead(self, row: Row | str, other: Row | str, benchmark: str) -> Value:
+        """Points of accuracy by which a row is ahead of another."""
+        return self.accuracy(row, benchmark) - self.accuracy(other, benchmark)
 
-    def rival(self, method: str, benchmark: str, backbone: str = POOL, other: str = "", its: str = POOL) -> Value:
-        """The highest accuracy in a column of the main table among the baselines.
+    def saving(self, row: Row | str, other: Row | str, benchmark: str) -> Value:
+        """By how many percent a row costs less than another."""
+        return 100 * (1 - self.cost(row, benchmark) / self.cost(other, benchmark))
 
-        Left out are this row, another one if there is, and GMR.
-        """
-        rows = self._rivals(method, benchmark, backbone, other, its)
-        return most(*[self.accuracy(row, benchmark, runs) for row, runs in rows])
+    def rival(self, row: Row, benchmark: str, *others: Row) -> Value:
+        """The highest accuracy in a column of the main table but for this row, some others, and GMR."""
+        return self._at(1, [one for one in self.rows if one not in (row, *others, GMR)], benchmark)
 
     def runner_up(self, benchmark: str, *methods: str) -> Value:
         """The second highest accuracy in a column of the main table among all rows of some methods."""
-        values = [self.accuracy(row, benchmark, its) for row, its in self._rows_of(*methods)]
-        second: Value = np.sort(np.stack(np.broadcast_arrays(*values)), axis=0)[-2]
-        return second
+        return self._at(2, [row for row in self.rows if row[0] in methods], benchmark)
+
+    def strongest_cost(self, benchmark: str) -> Value:
+        """As the cost, of the multi-agent baseline that is the most accurate on the benchmark."""
+        return self.cost(self._row_at(1, self.multi_agent, benchmark), benchmark)
 
     def ranked(self, benchmark: str, place: int) -> Value:
         """The accuracy in one place of a column of the main table, from 1; equal values share a place. Print only."""
-        column = sorted({self.accuracy(method, benchmark, its) for method, its in self._rows_but()}, reverse=True)
-        return column[place - 1]
+        return sorted({float(self.accuracy(row, benchmark)) for row in self.rows}, reverse=True)[place - 1]
 
     def undominated(self, benchmark: str) -> Value:
         """How far GMR is from being dominated on a benchmark; positive where no row of the main table dominates it.
@@ -183,56 +151,20 @@ class Numbers(ABC):
         Another row dominates where it is at least as accurate and no dearer. The margin to a row is the larger of the
         lead in points and of its extra cost in percent; the value is the smallest margin to any row.
         """
-        accuracy, cost = self.accuracy(OWN, benchmark), self.cost(OWN, benchmark)
+        accuracy, cost = self.accuracy(GMR, benchmark), self.cost(GMR, benchmark)
         margins = [
-            most(accuracy - self.accuracy(row, benchmark, its), 100 * (self.cost(row, benchmark, its) / cost - 1))
-            for row, its in self._rows_but((OWN, POOL))
+            most(accuracy - self.accuracy(row, benchmark), 100 * (self.cost(row, benchmark) / cost - 1))
+            for row in self.rows
+            if row != GMR
         ]
         return least(*margins)
 
-    def _rows_but(self, *left_out: tuple[str, str]) -> Rows:
-        return [(row.method, row.backbone) for row in self._paper.rows if (row.method, row.backbone) not in left_out]
-
-    def _rows_of(self, *methods: str) -> Rows:
-        for method in methods:
-            _check("method", method, _methods())
-        return [row for row in self._rows_but() if row[0] in methods]
-
-    def _rivals(self, method: str, benchmark: str, backbone: str, other: str, its: str) -> Rows:
-        """Whoever may be the rival; the arguments as there."""
-        for row, runs in [(method, backbone), *([(other, its)] if other else [])]:
-            self._check_names(row, benchmark, runs)
-        return self._rows_but((method, backbone), (other, its), (OWN, POOL))
-
-    def _multi_agent(self) -> Rows:
-        """The multi-agent baselines."""
-        return [row for row in self._rows_but((OWN, POOL)) if self._paper.methods[row[0]].multi_agent]
-
-    def _single_calls(self) -> Rows:
-        """The rows that answer a question with a single call."""
-        return [row for row in self._rows_but() if not self._paper.methods[row[0]].multi_agent]
-
-    def _price(self, backbone: str) -> Price:
-        _check("backbone", backbone, self._paper.prices)
-        return self._paper.prices[backbone]
-
-    def _check_names(self, method: str, benchmark: str, backbone: str) -> None:
-        """A slip in a name must not pass for a number that is missing."""
-        columns = [*self._paper.benchmarks, AVERAGE, OVERALL]
-        _check("method", method, _methods())
-        _check("benchmark", benchmark, columns)
-        _check("row", backbone, self._paper.backbones)
-
-    @staticmethod
-    def _check_domain(domain: str) -> None:
-        _check("domain", domain, DOMAINS)
-
 
 @cache
-def _methods() -> frozenset[str]:
-    return frozenset(config.methods())
+def _methods() -> Sequence[str]:
+    return tuple(config.methods())
 
 
-def _check(kind: str, name: str, known: Collection[str]) -> None:
+def _check(kind: str, name: str, known: Mapping[str, object] | Sequence[str]) -> None:
     if name not in known:
         raise unknown(kind, name, known, "config; named in analysis/claims/statements")

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from analysis.claims.numbers import AVERAGE, OVERALL, OWN, AbsentError, Numbers, Value
-from analysis.published import Published, PublishedCost, PublishedRow
-from harness.runner.config import POOL
+from analysis.claims.numbers import AVERAGE, MEASURES, AbsentError, Numbers, Row, Value
+from analysis.published import Published
 
-# Half a unit of the last digit that the paper prints; what is not here is exact.
+# Half a unit of the last digit that the paper prints.
 _ACCURACY, _COST, _FINE_COST = 0.005, 0.0005, 0.00005
-_HALF = {
-    "gate_behaviour": {"depth": 0.005, "write_rate": 0.05},
-    "halting_training": {"depth": 0.05, "steps": 50.0},
-    "hw_cost": {"pflops": 0.0005, "seconds": 0.05},
-    "seed_variance": {"mean": 0.005, "lowest": 0.005, "highest": 0.005},
+# By measure: the table that prints it, its name there, and half a unit.
+_TABLES: Mapping[str, tuple[str, str, float]] = {
+    "depth": ("gate_behaviour", "depth", 0.005),
+    "write_rate": ("gate_behaviour", "write_rate", 0.05),
+    **{name: ("gate_behaviour", name, 0.5) for name in MEASURES if name.startswith("retrieved_")},
+    "training_depth": ("halting_training", "depth", 0.05),
+    "training_steps": ("halting_training", "steps", 50.0),
+    "flops": ("hw_cost", "pflops", 0.0005),
+    "seconds": ("hw_cost", "seconds", 0.05),
+    **{f"seed_{name}": ("seed_variance", name, 0.005) for name in ("mean", "lowest", "highest")},
 }
-_RETRIEVED = 0.5
 # A quantity of more numbers than these is not followed into every corner of their rounding.
 _MOST_INPUTS = 12
+# What has accuracies and costs besides the main table and the cost tables.
 _ELSEWHERE = ("ablation", "paradigm", "roles13")
 
 
 class Computed(NamedTuple):
-    """A quantity over printed numbers.
-
-    Attributes:
-        value: From the numbers as printed.
-        low: The least that the numbers before rounding allow; the value itself where they are too many to tell.
-        high: The most.
-    """
+    """A quantity over the numbers as printed, and what those before rounding allow, itself if they are too many."""
 
     value: float
     low: float
@@ -53,152 +50,62 @@ def compute(published: Published, quantity: Callable[[Numbers], Value]) -> Compu
     """
     plain = Printed(published)
     value = float(quantity(plain))
-    rounded = {key: place for key, place in plain.read.items() if place.half}
-    if not 0 < len(rounded) <= _MOST_INPUTS:
+    if not 0 < len(plain.read) <= _MOST_INPUTS:
         return Computed(value, value, value)
-    corners = np.array(list(product((-1, 1), repeat=len(rounded)))).T
-    shifted = {
-        key: place.value + place.half * signs for (key, place), signs in zip(rounded.items(), corners, strict=True)
-    }
+    corners = np.array(list(product((-1, 1), repeat=len(plain.read)))).T
+    shifted = {name: one + half * signs for (name, (one, half)), signs in zip(plain.read.items(), corners, strict=True)}
     values = np.asarray(quantity(Printed(published, shifted)))
     return Computed(value, float(values.min()), float(values.max()))
 
 
-class _Place(NamedTuple):
-    value: float
-    half: float
-
-
 class Printed(Numbers):
-    """The functions over ``published.yaml``.
+    """The functions over ``published.yaml``; ``read`` has every number that was asked for, and half its unit."""
 
-    Attributes:
-        read: Every number that was asked for.
-    """
-
-    def __init__(self, published: Published, instead: Mapping[str, Value] = MappingProxyType({})) -> None:
+    def __init__(self, published: Published, instead: Mapping[str, Value] | None = None) -> None:
         """Take some numbers not as printed but as given, by their name in :attr:`read`."""
         super().__init__(published)
-        self._instead = instead
-        self.read: dict[str, _Place] = {}
+        self._instead = instead or {}
+        self.read: dict[str, tuple[float, float]] = {}
 
-    def accuracy(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
-        """From the main table unless ``table`` names another; from whichever has it for a variant of GMR."""
-        self._check_names(method, benchmark, backbone)
-        name = f"accuracy of {method} {backbone} on {benchmark}"
-        return self._number(f"{name}{table and f' in {table}'}", self._accuracy(method, benchmark, backbone, table))
-
-    def cost(self, method: str, benchmark: str, backbone: str = POOL, table: str = "") -> Value:
-        """The total over the test set; from the cost tables unless ``table`` names another."""
-        self._check_names(method, benchmark, backbone)
-        name = f"cost of {method} {backbone} on {benchmark}"
-        value = self._cost(method, benchmark, backbone, table)
-        half = _COST if value is None or round(value, 3) == value else _FINE_COST
-        return self._number(f"{name}{table and f' in {table}'}", value, half)
-
-    def strongest_cost(self, benchmark: str) -> Value:
-        """Of the row with the highest accuracy as printed, whatever its rounding leaves open."""
-        self._check_names(OWN, benchmark, POOL)
-        ranked = {row: self._accuracy(row[0], benchmark, row[1], "") or 0.0 for row in self._multi_agent()}
-        method, backbone = max(ranked, key=ranked.__getitem__)
-        return self.cost(method, benchmark, backbone)
-
-    def depth(self, method: str, benchmark: str) -> Value:
-        """From the table of gate behaviour."""
-        return self._further("gate_behaviour", method, benchmark, "depth")
-
-    def steps_share(self, method: str, benchmark: str, steps: int) -> Value:
-        """The paper prints none."""
-        self._check_names(method, benchmark, POOL)
-        raise AbsentError(f"the share of trajectories of {method} on {benchmark} with {steps} steps")
-
-    def depth_by_difficulty(self, benchmark: str) -> Value:
-        """The paper prints nothing of single questions."""
-        self._check_names(OWN, benchmark, POOL)
-        raise AbsentError(f"the depth of {OWN} on {benchmark} question by question")
-
-    def write_rate(self, benchmark: str) -> Value:
-        """From the table of gate behaviour."""
-        return self._further("gate_behaviour", "gmr", benchmark, "write_rate")
-
-    def retrieved(self, benchmark: str, step: int) -> Value:
-        """From the table of gate behaviour."""
-        return self._further("gate_behaviour", "gmr", benchmark, f"retrieved_{step}")
-
-    def lowest_entropy(self, benchmark: str, gate: str) -> Value:
-        """The paper prints none."""
-        self._check_names("gmr", benchmark, POOL)
-        raise AbsentError(f"the entropy of the {gate} gate on {benchmark}")
-
-    def training_steps(self, method: str, benchmark: str) -> Value:
-        """From the table of training computation."""
-        return self._further("halting_training", method, benchmark, "steps")
-
-    def training_depth(self, method: str, benchmark: str) -> Value:
-        """From the table of training computation."""
-        return self._further("halting_training", method, benchmark, "depth")
-
-    def flops(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """From the table of FLOPs and time."""
-        return self._further("hw_cost", method, benchmark, "pflops")
-
-    def seconds(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """From the table of FLOPs and time."""
-        return self._further("hw_cost", method, benchmark, "seconds")
-
-    def seed_mean(self, method: str, benchmark: str, backbone: str = POOL) -> Value:
-        """From the table of seeds."""
-        return self._further("seed_variance", method, benchmark, "mean")
-
-    def seed_lowest(self, method: str, backbone: str = POOL) -> Value:
-        """From the text on seeds."""
-        return self._further("seed_variance", method, OVERALL, "lowest")
-
-    def seed_highest(self, method: str, backbone: str = POOL) -> Value:
-        """From the text on seeds."""
-        return self._further("seed_variance", method, OVERALL, "highest")
-
-    def seed_lead(self, method: str, backbone: str, other: str, its: str) -> Value:
+    def seed_lead(self, row: Row, other: Row) -> Value:
         """The paper prints no value of a single seed but the worst and the best."""
-        for row, runs in ((method, backbone), (other, its)):
-            self._check_names(row, OVERALL, runs)
-        raise AbsentError(f"the lead of {method} over {other} seed by seed")
+        raise AbsentError(f"the lead of {row[0]} over {other[0]} seed by seed")
 
-    def roles(self, domain: str) -> Value:
-        """In no table; a claim gives what the text says."""
-        self._check_domain(domain)
-        raise AbsentError(f"the number of {domain} roles")
+    def _at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
+        values = np.broadcast_arrays(*[self.accuracy(row, benchmark) for row in rows])
+        found: Value = np.sort(np.stack(values), axis=0)[-place]
+        return found
 
-    def _accuracy(self, method: str, benchmark: str, backbone: str, table: str) -> float | None:
-        if table == "costs":
-            found = [row.accuracy for row in self._paper.costs[benchmark] if self._is(row, method, backbone)]
-            return found[0] if found else None
-        row = next((row for row in self._paper.rows if self._is(row, method, backbone)), None)
-        if table or row is None:
-            return self._elsewhere(table, method, benchmark, "accuracy")
-        return row.average if benchmark == AVERAGE else row.accuracies[benchmark].percent
+    def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
+        ranked = sorted(rows, key=lambda row: self._main("accuracy", row, benchmark, "") or 0.0, reverse=True)
+        return ranked[place - 1]
 
-    def _cost(self, method: str, benchmark: str, backbone: str, table: str) -> float | None:
-        rows = self._paper.costs.get(benchmark, ())
-        found = next((row.cost for row in rows if self._is(row, method, backbone)), None)
-        return self._elsewhere(table, method, benchmark, "cost") if table or found is None else found
-
-    def _elsewhere(self, table: str, method: str, benchmark: str, measure: str) -> float | None:
-        found = [self._paper.at(one, method, benchmark, measure) for one in ([table] if table else _ELSEWHERE)]
-        return next((value for value in found if value is not None), None)
-
-    def _further(self, table: str, method: str, benchmark: str, measure: str) -> Value:
-        self._check_names(method, benchmark, POOL)
-        value = self._paper.at(table, method, benchmark, measure)
-        name = f"{measure} of {method} on {benchmark} in {table}"
-        return self._number(name, value, _HALF[table].get(measure, _RETRIEVED))
-
-    def _number(self, name: str, value: float | None, half: float = _ACCURACY) -> Value:
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
+        name, value, half = f"{measure} of {' '.join(row)} on {benchmark}", None, _ACCURACY
+        if measure in _TABLES:
+            table, printed, half = _TABLES[measure]
+            name = f"{printed} of {row[0]} on {benchmark}"
+            value = self.paper.at(table, row[0], benchmark, printed)
+        elif measure in ("accuracy", "cost"):
+            value = self._main(measure, row, benchmark, table)
+            if measure == "cost":
+                half = _COST if value is None or round(value, 3) == value else _FINE_COST
+        else:
+            name = f"{MEASURES[measure]}, of {row[0]} on {benchmark}"
+        name = f"{name} in {table}" if table else name
         if value is None:
             raise AbsentError(name)
-        self.read[name] = _Place(value, half)
+        self.read[name] = (value, half)
         return self._instead.get(name, value)
 
-    @staticmethod
-    def _is(row: PublishedRow | PublishedCost, method: str, backbone: str) -> bool:
-        return (row.method, row.backbone) == (method, backbone)
+    def _main(self, measure: str, row: Row, benchmark: str, table: str) -> float | None:
+        """Accuracy or cost, from the main table or the cost tables unless ``table`` names another."""
+        main = next((one for one in self.paper.rows if (one.method, one.backbone) == row), None)
+        if main and measure == "accuracy" and not table:
+            return main.average if benchmark == AVERAGE else main.accuracies[benchmark].percent
+        costs = (one for one in self.paper.costs.get(benchmark, ()) if (one.method, one.backbone) == row)
+        if (table == "costs" or (measure == "cost" and not table)) and (found := next(costs, None)):
+            return found.accuracy if measure == "accuracy" else found.cost
+        others = [table] if table else _ELSEWHERE
+        values = (self.paper.at(one, row[0], benchmark, measure) for one in others)
+        return next((value for value in values if value is not None), None)

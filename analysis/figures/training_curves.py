@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from analysis.figure import Figure
-from analysis.learning.curves import by_epoch, mean_of
+from analysis.learning.measures import by_epoch, mean_of
 from analysis.learning.results import Row
 from analysis.notes import conditions
 from analysis.source import Source

@@ -7,37 +7,27 @@ anything to decide, of a training that did not take place.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 _FIRST_UPDATES = 3
 _LAST_SHARE = 0.25
 # Far below what any set of weights would give, far above the rounding of a logarithm.
 _UNIFORM = 1e-9
+PARTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """How a measure is printed.
-
-    Attributes:
-        title: Head of its column, with its unit.
-        digits: Decimals in print.
-        factor: From the unit of the data to that of the print.
-    """
+class Measure(NamedTuple):
+    """The head of a column with its unit, its decimals in print, and the factor from the unit of the data to it."""
 
     title: str
     digits: int = 1
     factor: float = 1.0
 
 
-_RETRIEVED_BY_STEP = {f"retrieved_{step}": Measure(f"retrieved, step {step} (%)") for step in range(1, 6)}
 # By name in the training log; `entropy` alone is that of a policy with one kind of choice.
 _ENTROPIES = {f"entropy_{name}": name for name in ("mode", "role", "backbone", "halt", "retrieval", "write")}
 _ENTROPIES["entropy"] = "policy"
@@ -55,7 +45,7 @@ SECTIONS: Mapping[str, Mapping[str, Measure]] = {
     "Memory": {
         "write_rate": Measure("written (%)"),
         "retrieved": Measure("retrieved (%)"),
-        **_RETRIEVED_BY_STEP,
+        **{f"retrieved_{step}": Measure(f"retrieved, step {step} (%)") for step in range(1, 6)},
         "empty_memory": Measure("empty at the aggregator (%)"),
     },
     "Choices": {
@@ -77,15 +67,15 @@ SECTIONS: Mapping[str, Mapping[str, Measure]] = {
     },
 }
 MEASURES: Mapping[str, Measure] = {key: one for section in SECTIONS.values() for key, one in section.items()}
+#: Measures of the tables of curves, with the unit of the training log.
+IN_PARTS: Mapping[str, Measure] = {
+    "accuracy": Measure("accuracy (%)", 1, 100),
+    "utility": Measure("own utility", 3),
+}
 
 
 def of_items(items: pd.DataFrame, cost_weight: float) -> dict[str, float]:
-    """Accuracy in percent, utility in points, and the cost of all calls of a question.
-
-    Args:
-        items: The test questions.
-        cost_weight: λ_c of the utility R - λ_c · cost of the steps (paper, Optimization).
-    """
+    """Accuracy in percent, utility R - λ_c · cost of the steps (paper, Optimization) in points, cost of all calls."""
     accuracy = float(items["correct"].mean())
     return {
         "accuracy": 100 * accuracy,
@@ -95,11 +85,7 @@ def of_items(items: pd.DataFrame, cost_weight: float) -> dict[str, float]:
 
 
 def of_answers(items: pd.DataFrame) -> dict[str, float]:
-    """Mean depth, and the mean of what the method itself maximises, in its own unit.
-
-    Args:
-        items: The columns ``depth`` and ``utility`` of the test questions, the latter null where nothing is maximised.
-    """
+    """Mean depth, and the mean of what the method itself maximises, in its own unit; null where that is nothing."""
     own = {"own_utility": float(items["utility"].mean())} if items["utility"].notna().all() else {}
     return {**own, "depth": float(items["depth"].mean())}
 
@@ -110,10 +96,6 @@ def of_memory(decisions: pd.DataFrame, questions: int) -> dict[str, float]:
     The retrieval gate decides once for every stored record, so its share of yes is Σ retrieved / Σ available. The
     steps of ``retrieved_k`` are counted from 0, as the paper does (Gate Behavior at Test Time); at step 0 there is
     nothing to retrieve.
-
-    Args:
-        decisions: Those of the test, one a row.
-        questions: How many there are.
     """
     opened = decisions.assign(yes=decisions["choice"] == "yes")
     write = opened[opened["name"] == "write"]
@@ -132,12 +114,7 @@ def of_memory(decisions: pd.DataFrame, questions: int) -> dict[str, float]:
 def shares(decisions: pd.DataFrame, name: str) -> dict[str, float]:
     """Share of the steps, in percent, of each backbone or role that was chosen, the most used first.
 
-    Args:
-        decisions: Those of the test, one a row.
-        name: ``"backbone"`` or ``"role"``.
-
-    Returns:
-        Empty where no policy chose: a module that is off draws uniformly, which its log-probabilities tell.
+    Empty where no policy chose: a module that is off draws uniformly, which its log-probabilities tell.
     """
     rows = decisions[decisions["name"] == name]
     if np.all(np.abs(rows["log_prob"] + np.log(rows["options"])) < _UNIFORM):
@@ -157,11 +134,7 @@ def of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str,
     """How the training went: entropies at its end, groups without a signal, its size.
 
     ``collapse`` is the first update whose rollouts came from a policy with a backbone entropy below the limit, and
-    infinite where there was none.
-
-    Args:
-        log: One row an update, one column a measure of the training log; empty for a router left as initialised.
-        collapsed_entropy: The limit in nats; ``None`` for no ``collapse``.
+    infinite where there was none. The log of a router left as initialised is empty.
     """
     if log.empty:
         return {}
@@ -179,3 +152,38 @@ def of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str,
     if "steps" in log:
         means["steps"] = float(log["steps"].sum())
     return {key: value for key, value in means.items() if not math.isnan(value)}
+
+
+def is_curve(measure: str) -> bool:
+    """Whether a measure of the training log is worth a curve; every entropy of a policy is."""
+    return measure in ("accuracy", "utility", "cost_total", "depth") or measure.split("_")[0] == "entropy"
+
+
+def parts(log: pd.DataFrame, measure: str) -> dict[int, float]:
+    """Mean over the attempts of each fifth of the updates, counted from 0.
+
+    An update belongs to the fifth in which it begins, so with fewer than five updates some fifths are absent.
+    """
+    fifths = log.assign(fifth=[PARTS * place // len(log) for place in range(len(log))])
+    return {int(fifth): _mean(rows, measure) for fifth, rows in fifths.groupby("fifth")}
+
+
+def by_epoch(log: pd.DataFrame, measure: str) -> pd.Series:
+    """The curve of a training: mean over the attempts of each epoch, at the middle of its updates.
+
+    An epoch tries every training question, so from one point to the next nothing but the policy and its draws has
+    changed. A running mean between these points would compare other questions: those that two epochs happen to try
+    at their border.
+    """
+    epochs = [rows for _, rows in log.groupby("epoch")]
+    return pd.Series([_mean(rows, measure) for rows in epochs], [float(rows.index.values.mean()) for rows in epochs])
+
+
+def mean_of(curves: Iterable[pd.Series]) -> pd.Series:
+    """The mean over seeds, wherever all of them have a value."""
+    return pd.concat(curves, axis=1).dropna().mean(axis=1)
+
+
+def _mean(rows: pd.DataFrame, measure: str) -> float:
+    """The last update of an epoch may be of fewer attempts than the others, and counts for less."""
+    return float((rows[measure] * rows["trajectories"]).sum() / rows["trajectories"].sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -70,39 +69,27 @@ def load(path: Path = PATH) -> Study:
 
     Raises:
         UserError: It breaks its schema, names a method or a measure that does not exist, or a contrast twice, or a
-            contrast needs what the declaration leaves out.
+            contrast needs what the declaration leaves out: nothing could ever answer it.
     """
     study: Study = read(path, Study)
-    _check_names(study, path)
-    for one in study.contrasts:
-        _check_given(one, study, path)
-    return study
-
-
-def _check_names(study: Study, path: Path) -> None:
-    own = [method for method in (study.single, study.trained, study.untrained, *study.random) if method is not None]
-    methods = config.methods()
-    for method in [*own, *(one.a for one in study.contrasts)]:
-        if method not in methods:
-            raise unknown("method", method, methods, f"config/methods.yaml; named in {path}")
+    methods, names = config.methods(), [one.name for one in study.contrasts]
+    for method in (study.single, study.trained, study.untrained, *study.random, *(one.a for one in study.contrasts)):
+        if method not in (*methods, None):
+            raise unknown("method", str(method), methods, f"config/methods.yaml; named in {path}")
     for one in study.contrasts:
         if one.b not in (*methods, BEST_SINGLE, RANDOM):
             raise unknown("method", one.b, (*methods, BEST_SINGLE, RANDOM), f"config/methods.yaml or {path}")
         for measure in one.measures:
             if measure not in MEASURES:
                 raise unknown("measure", measure, MEASURES, f"analysis/learning/measures.py; named in {path}")
-    twice = [name for name, times in Counter(one.name for one in study.contrasts).items() if times > 1]
-    if twice:
-        raise UserError(f"{path}: the contrast {twice[0]!r} stands there twice; give each a name of its own")
-
-
-def _check_given(contrast: Contrast, study: Study, path: Path) -> None:
-    """A contrast that nothing could ever answer is a slip in the declaration, not a gap in the results."""
-    needs = {
-        "single": study.single is None and contrast.b == BEST_SINGLE,
-        "random": not study.random and contrast.b == RANDOM,
-        "collapsed_entropy": study.collapsed_entropy is None and "collapse" in contrast.measures,
-    }
-    missing = [field for field, is_missing in needs.items() if is_missing]
-    if missing:
-        raise UserError(f"{path}: the contrast {contrast.name!r} needs `{missing[0]}`, which is not given; add it")
+        if names.count(one.name) > 1:
+            raise UserError(f"{path}: the contrast {one.name!r} stands there twice; give each a name of its own")
+        needs = {
+            "single": study.single is None and one.b == BEST_SINGLE,
+            "random": not study.random and one.b == RANDOM,
+            "collapsed_entropy": study.collapsed_entropy is None and "collapse" in one.measures,
+        }
+        if any(needs.values()):
+            field = next(field for field, is_missing in needs.items() if is_missing)
+            raise UserError(f"{path}: the contrast {one.name!r} needs `{field}`, which is not given; add it")
+    return study

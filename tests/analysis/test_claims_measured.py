@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,23 +15,12 @@ import pytest
 from scipy.stats import spearmanr
 
 from analysis import traces
-from analysis.claims.declared import Above, Below, Between, Region, claim
-from analysis.claims.judge import (
-    Consistency,
-    Finding,
-    Interval,
-    Judged,
-    Outcome,
-    Verdict,
-    consistency,
-    decide,
-    judge,
-    outcome,
-    verdict,
-)
-from analysis.claims.numbers import Numbers, Value
-from analysis.claims.readings import Run, Seeds, Timed, by_key
+from analysis.claims.declared import Region, above, below, between, claim
+from analysis.claims.judge import Consistency, Interval, Judged, Outcome, Part, decide, judge
+from analysis.claims.measured import Run, Seeds
+from analysis.claims.numbers import GMR, LARGE, MASROUTER, PUPPETEER, Numbers, Value
 from analysis.claims.statements import CLAIMS
+from analysis.frames import Results
 from analysis.published import load
 from analysis.ratios import estimates
 from analysis.results import read_all
@@ -37,50 +28,54 @@ from harness.agents.roles import catalogue
 from harness.runner import config
 
 PUBLISHED = load()
-DECISION = ("item_id", "step", "name", "choice")
 BENCHMARKS = tuple(PUBLISHED.benchmarks)
-ONE, THREE = (Seeds.of(config.preset("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1, 2]))
-RNG = np.random.default_rng(5)
-START = RNG.bit_generator.state
+ONE, TWO, THREE = (Seeds.of(config.preset("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1], [0, 1, 2]))
 
 
-@pytest.fixture(autouse=True)
-def _same_draws_in_any_order() -> None:
-    RNG.bit_generator.state = START
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
 
 
 def judged(
     quantity: Callable[[Numbers], Value],
     cells: Sequence[Path],
-    timings: dict[tuple[str, str, str], Timed] | None = None,
+    timings: dict[tuple[str, str, str], Any] | None = None,
     seeds: Seeds = ONE,
-    holds: Region = Above(0),  # noqa: B008 - it cannot change
-    exact: bool = False,
+    **declared: Any,
 ) -> Judged:
     """One claim, judged against some cells."""
-    found = read_all(cells) if cells else ()
-    simulated = any(cell.run.simulated for cell in found)
-    one = claim(section="a", place="b", unit="points", holds=holds, exact=exact)(quantity)
-    return judge(one, PUBLISHED, Run(by_key(found), timings or {}, seeds, simulated))
+    found = Results(read_all(cells)).trainings if cells else {}
+    return judge(claim("a", "b", "points", **declared)(quantity), PUBLISHED, Run(found, timings or {}, seeds))
 
 
-def finding(one: Judged) -> Finding:
-    return one.parts[0].finding
+def part(*args: Any, **changes: Any) -> Part:
+    return judged(*args, **changes).parts[0]
 
 
-def edit(folder: Path, **columns: Sequence[Any]) -> Path:
+def edit(folder: Path, **columns: Any) -> Path:
     """Replace columns of a cell's items."""
     path = folder / "items.parquet"
     table = pq.read_table(path)
     for name, values in columns.items():
-        table = table.set_column(
-            table.schema.get_field_index(name), name, pa.array(values, table.schema.field(name).type)
-        )
+        field = table.schema.get_field_index(name)
+        table = table.set_column(field, name, pa.array(values, table.schema.field(name).type))
     pq.write_table(table, path)
     return folder
 
 
-def log(folder: Path, updates: Sequence[dict[str, float]]) -> Path:
+def decide_by(folder: Path, drawn: Sequence[tuple[int, int, str, str]]) -> Path:
+    """Draws of gates: question, step, gate, choice."""
+    rows = [
+        {"item_id": f"item-{item:04d}", "step": step, "name": name, "choice": choice}
+        for item, step, name, choice in drawn
+    ]
+    schema = pa.schema([("item_id", pa.string()), ("step", pa.int64()), ("name", pa.string()), ("choice", pa.string())])
+    pq.write_table(pa.Table.from_pylist(rows, schema), folder / "decisions.parquet")
+    return folder
+
+
+def log(folder: Path, *updates: dict[str, float]) -> Path:
     rows = [
         {"epoch": 1, "update": number, "measure": name, "value": value}
         for number, update in enumerate(updates, 1)
@@ -90,142 +85,128 @@ def log(folder: Path, updates: Sequence[dict[str, float]]) -> Path:
     return folder
 
 
-def draws(rate: float, n: int) -> list[bool]:
-    return [bool(one) for one in RNG.random(n) < rate]
+def asked(measure: str) -> Callable[[Numbers], Value]:
+    return lambda n: n.of(measure, "gmr", "mbpp")
 
 
-def test_a_difference_and_its_interval(write_cell: Any) -> None:
-    ours, theirs = draws(0.8, 200), draws(0.6, 200)
-    cells = [write_cell("gmr", "pool", "mbpp", correct=ours), write_cell("masrouter", "pool", "mbpp", correct=theirs)]
-    found = finding(judged(lambda n: n.accuracy("gmr", "mbpp") - n.accuracy("masrouter", "mbpp"), cells))
-    paired = 100 * (np.array(ours, dtype=float) - theirs)
+def first(right: int, n: int) -> list[bool]:
+    return [place < right for place in range(n)]
+
+
+def test_a_difference_and_its_interval(write_cell: Any, rng: np.random.Generator) -> None:
+    ours, theirs = rng.random((2, 200)) < [[0.8], [0.6]]
+    cells = [write_cell(key, "pool", "mbpp", correct=of.tolist()) for key, of in (("gmr", ours), ("masrouter", theirs))]
+    found = part(lambda n: n.lead(GMR, MASROUTER, "mbpp"), cells)
+    paired = 100 * (ours.astype(float) - theirs)
     assert found.value == pytest.approx(paired.mean())
-    chosen = np.random.default_rng(1).integers(200, size=(20000, 200))
-    by_hand = np.percentile(paired[chosen].mean(axis=1), [2.5, 97.5])
-    assert found.interval == pytest.approx(by_hand, abs=1.0)
+    chosen = rng.integers(200, size=(20000, 200))
+    assert found.interval == pytest.approx(np.percentile(paired[chosen].mean(axis=1), [2.5, 97.5]), abs=1.0)
 
 
-def test_methods_share_the_items_that_are_drawn(write_cell: Any) -> None:
-    """Paired: a constant lead has no spread, however much the accuracies themselves vary."""
-    right = draws(0.5, 100)
-    costs = RNG.random(100) + 0.1
-    ours = edit(write_cell("gmr", "pool", "mbpp", correct=right), cost_steps=costs.tolist())
-    theirs = edit(write_cell("masrouter", "pool", "mbpp", correct=right), cost_total=(2 * costs).tolist())
-    alone = finding(judged(lambda n: n.accuracy("gmr", "mbpp"), [ours, theirs]))
-    assert alone.interval is not None
-    assert alone.interval.high - alone.interval.low > 10
-    ratio = finding(
-        judged(
-            lambda n: n.cost("gmr", "mbpp") / n.cost("masrouter", "mbpp") + 0 * n.accuracy("gmr", "mbpp"),
-            [ours, theirs],
-        )
-    )
+def test_methods_share_the_items_that_are_drawn(write_cell: Any, rng: np.random.Generator) -> None:
+    """Paired: a constant ratio has no spread, however much the costs themselves vary."""
+    costs = rng.random(100) + 0.1
+    ours = edit(write_cell("gmr", "pool", "mbpp", correct=[True] * 100), cost_steps=costs)
+    theirs = edit(write_cell("masrouter", "pool", "mbpp", correct=[True] * 100), cost_total=2 * costs)
+    alone = part(lambda n: n.cost("gmr", "mbpp"), [ours, theirs]).interval
+    assert alone is not None
+    assert alone.high - alone.low > 0.05
+    ratio = part(lambda n: n.cost("gmr", "mbpp") / n.cost("masrouter", "mbpp"), [ours, theirs])
     assert ratio.interval is None or ratio.interval.high - ratio.interval.low < 1e-9
-    assert ratio.value == pytest.approx(0.5)
+    assert (ratio.value, ratio.all_calls) == pytest.approx((0.5, 0.25 / np.mean(2 * costs)))
 
 
-def test_seeds_are_averaged_and_drawn(write_cell: Any) -> None:
+def test_seeds_are_averaged_and_drawn(write_cell: Any, rng: np.random.Generator) -> None:
     """Seeds that disagree widen the interval beyond that of items."""
-    rates = (0.5, 0.7, 0.9)
-    right = [[place < 100 * rate for place in range(100)] for rate in rates]
+    right = [first(count, 100) for count in (50, 70, 90)]
     cells = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=one) for seed, one in enumerate(right)]
-    several = finding(judged(lambda n: n.accuracy("gmr", "mbpp"), cells, seeds=THREE))
+    several = part(lambda n: n.accuracy("gmr", "mbpp"), cells, seeds=THREE)
     assert several.value == pytest.approx(70)
+    chosen = rng.integers(100, size=(20000, 100))
+    of_items = np.percentile(100 * np.mean(right, axis=0)[chosen].mean(axis=1), [2.5, 97.5])
     assert several.interval is not None
-    by_item = 100 * np.mean(right, axis=0)
-    chosen = np.random.default_rng(1).integers(100, size=(20000, 100))
-    of_items = np.percentile(by_item[chosen].mean(axis=1), [2.5, 97.5])
     assert several.interval.low < of_items[0] - 5
     assert several.interval.high > of_items[1] + 5
 
 
-def test_averages_and_seeds_of_all_benchmarks(write_cell: Any) -> None:
-    right = {(seed, name): draws(0.3 + 0.1 * seed, 30) for seed in (0, 1, 2) for name in BENCHMARKS}
-    cells = [write_cell("gmr", "pool", name, seed=seed, correct=one) for (seed, name), one in right.items()]
+def test_averages_and_seeds_of_all_benchmarks(write_cell: Any, rng: np.random.Generator) -> None:
+    right = {(seed, name): rng.random(30) < 0.3 + 0.1 * seed for seed in (0, 1, 2) for name in BENCHMARKS}
+    cells = [write_cell("gmr", "pool", name, seed=seed, correct=one.tolist()) for (seed, name), one in right.items()]
     by_seed = [100 * np.mean([np.mean(right[seed, name]) for name in BENCHMARKS]) for seed in (0, 1, 2)]
     expected: list[tuple[Callable[[Numbers], Value], Any, int]] = [
         (lambda n: n.accuracy("gmr", "average"), np.mean(by_seed), 15),
-        (lambda n: n.seed_mean("gmr", "overall"), np.mean(by_seed), 15),
-        (lambda n: n.seed_mean("gmr", "mbpp"), 100 * np.mean([right[seed, "mbpp"] for seed in (0, 1, 2)]), 3),
-        (lambda n: n.seed_lowest("gmr"), min(by_seed), 15),
-        (lambda n: n.seed_highest("gmr"), max(by_seed), 15),
+        (lambda n: n.of("seed_mean", "gmr", "overall"), np.mean(by_seed), 15),
+        (lambda n: n.of("seed_mean", "gmr", "mbpp"), 100 * np.mean([right[seed, "mbpp"] for seed in (0, 1, 2)]), 3),
+        (lambda n: n.of("seed_lowest", "gmr", "overall"), min(by_seed), 15),
+        (lambda n: n.of("seed_highest", "gmr", "overall"), max(by_seed), 15),
     ]
     for quantity, value, count in expected:
-        found = finding(judged(quantity, cells, seeds=THREE))
+        found = part(quantity, cells, seeds=THREE)
         assert found.value == pytest.approx(value)
         assert found.interval is not None
         assert found.interval.low <= value <= found.interval.high
         assert len(found.cells) == count
 
 
-def test_one_seed_has_no_spread_between_seeds(write_cell: Any) -> None:
-    cells = [write_cell("gmr", "pool", name, correct=draws(0.5, 9)) for name in BENCHMARKS]
-    assert finding(judged(lambda n: n.accuracy("gmr", "average"), cells)).value is not None
-    for quantity in (lambda n: n.seed_mean("gmr", "overall"), lambda n: n.seed_lowest("gmr")):
-        found = judged(quantity, cells)
-        assert found.verdict is Verdict.NOT_RUN
-        assert "gmr pool on math, seed 1/2" in finding(found).missing
-    assert finding(judged(lambda n: n.seed_mean("cot", "mbpp", "qwen-2.5-32B"), cells)).missing == (
-        "several seeds of cot qwen-2.5-32B",
-    )
-
-
 def test_a_missing_seed_is_never_averaged_away(write_cell: Any) -> None:
     """Gone from every benchmark, so that what is left looks complete."""
-    pairs = [(row, name, seed) for row in ("gmr", "masrouter") for name in BENCHMARKS for seed in (0, 1, 2)]
-    cells = {one: write_cell(one[0], "pool", one[1], seed=one[2], correct=draws(0.5, 9)) for one in pairs}
-    left = [cell for (row, _, seed), cell in cells.items() if (row, seed) != ("gmr", 2)]
+    cells = {
+        (row, seed, name): write_cell(row, "pool", name, seed=seed, correct=first(5, 9))
+        for row in ("gmr", "masrouter")
+        for name in BENCHMARKS
+        for seed in (0, 1, 2)
+    }
+    left = [cell for (row, seed, _), cell in cells.items() if (row, seed) != ("gmr", 2)]
     lost = tuple(f"gmr pool on {name}, seed 2" for name in BENCHMARKS)
     quantities: list[tuple[Callable[[Numbers], Value], Seeds]] = [
-        (lambda n: n.seed_mean("gmr", "overall") - n.seed_mean("masrouter", "overall"), ONE),
+        (lambda n: n.of("seed_mean", "gmr", "overall") - n.of("seed_mean", "masrouter", "overall"), ONE),
         (lambda n: n.accuracy("gmr", "average"), THREE),
-        (lambda n: n.seed_highest("gmr"), ONE),
+        (lambda n: n.of("seed_highest", "gmr", "overall"), ONE),
     ]
     for quantity, seeds in quantities:
         assert judged(quantity, list(cells.values()), seeds=seeds).outcome is not Outcome.NOT_RUN
-        found = judged(quantity, left, seeds=seeds)
-        assert (found.outcome, finding(found).value) == (Outcome.NOT_RUN, None)
-        assert finding(found).missing == lost
+        found = part(quantity, left, seeds=seeds)
+        assert (found.outcome, found.value, found.missing) == (Outcome.NOT_RUN, None, lost)
     assert judged(lambda n: n.accuracy("gmr", "average"), left).outcome is not Outcome.NOT_RUN
 
 
-def test_only_statements_about_seeds_read_the_seeds_of_their_table(write_cell: Any) -> None:
-    """An ablation has the seed of the preset, and so has what it is held against."""
-    right = [[place < share for place in range(20)] for share in (10, 14, 18)]
-    cells = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=one) for seed, one in enumerate(right)]
-    cells.append(write_cell("gmr_no_halting", "pool", "mbpp", correct=[place < 8 for place in range(20)]))
-    lost = finding(judged(lambda n: n.accuracy("gmr", "mbpp") - n.accuracy("gmr_no_halting", "mbpp"), cells))
+def test_which_seeds_a_statement_reads(write_cell: Any) -> None:
+    """An ablation has the seed of the preset, and so has what it is held against; one about seeds has several."""
+    cells = [
+        write_cell("gmr", "pool", "mbpp", seed=seed, correct=first(of, 20)) for seed, of in enumerate((10, 14, 18))
+    ]
+    cells.append(write_cell("gmr_no_halting", "pool", "mbpp", correct=first(8, 20)))
+    cells.append(write_cell("cot", LARGE, "mbpp", correct=first(8, 20)))
+    lost = part(lambda n: n.lead(GMR, "gmr_no_halting", "mbpp"), cells)
     assert (lost.value, [cell.run.seed for cell in lost.cells]) == (pytest.approx(10), [0, 0])
-    mean = finding(judged(lambda n: n.seed_mean("gmr", "mbpp"), cells))
-    assert (mean.value, [cell.run.seed for cell in mean.cells]) == (pytest.approx(70), [0, 1, 2])
-    both = finding(judged(lambda n: n.seed_mean("gmr", "mbpp") - n.accuracy("gmr", "mbpp"), cells))
-    assert both.value == pytest.approx(20)
-
-
-def test_a_method_that_learns_nothing_needs_one_seed(write_cell: Any) -> None:
-    cells = [write_cell("cot", "qwen-2.5-32B", "mbpp", correct=draws(0.5, 9))]
-    assert len(finding(judged(lambda n: n.accuracy("cot", "mbpp", "qwen-2.5-32B"), cells, seeds=THREE)).cells) == 1
+    both = part(lambda n: n.of("seed_mean", "gmr", "mbpp") - n.accuracy("gmr", "mbpp"), cells)
+    assert (both.value, [cell.run.seed for cell in both.cells]) == (pytest.approx(20), [0, 1, 2, 0])
+    assert len(part(lambda n: n.accuracy(("cot", LARGE), "mbpp"), cells, seeds=THREE).cells) == 1
+    absent = part(lambda n: n.of("seed_mean", ("cot", LARGE), "mbpp"), cells)
+    assert absent.missing == (f"several seeds of cot {LARGE}",)
     small = Seeds.of(config.preset("embedded", {"backbones": ["qwen-2.5-14B"]}))
-    found = finding(judged(lambda n: n.accuracy("cot", "mbpp", "qwen-2.5-32B"), cells, seeds=small))
-    assert found.missing == ("cot qwen-2.5-32B on mbpp, which the preset does not have",)
+    unknown = part(lambda n: n.accuracy(("cot", LARGE), "mbpp"), cells, seeds=small)
+    assert unknown.missing == (f"cot {LARGE} on mbpp, which the preset does not have",)
+    timed = part(
+        lambda n: n.of("seconds", "gmr", "mbpp"), cells, {(*GMR, "mbpp"): SimpleNamespace(per_query=1.5, seed=0)}
+    )
+    assert (timed.value, [cell.run.seed for cell in timed.cells], timed.interval) == (1.5, [0], None)
+    assert part(lambda n: n.of("seconds", "gmr", "mbpp"), cells).missing == ("a timing job of gmr pool on mbpp",)
 
 
 def test_a_seed_is_ranked_against_the_same_seed(write_cell: Any) -> None:
     """The best seed of the lower row is above the worst of the higher one, and yet each seed ranks them alike."""
-    shares = {"gmr": (14, 6, 18), "masrouter": (11, 4, 12)}
     cells = [
-        write_cell(row, "pool", name, seed=seed, correct=[place < share for place in range(20)])
-        for row, by_seed in shares.items()
+        write_cell(row, "pool", name, seed=seed, correct=first(share, 20))
+        for row, by_seed in {"gmr": (14, 6, 18), "masrouter": (11, 4, 12)}.items()
         for seed, share in enumerate(by_seed)
         for name in BENCHMARKS
     ]
-    assert finding(judged(lambda n: n.seed_lowest("gmr") - n.seed_highest("masrouter"), cells)).value == pytest.approx(
-        -30
-    )
-    lead = judged(lambda n: n.seed_lead("gmr", "pool", "masrouter", "pool"), cells)
-    assert finding(lead).value == pytest.approx(10)
-    uneven = Seeds(ONE.own, {("gmr", "pool"): (0, 1), ("masrouter", "pool"): (1, 2)})
-    found = finding(judged(lambda n: n.seed_lead("gmr", "pool", "masrouter", "pool"), cells, seeds=uneven))
+    spread = part(lambda n: n.of("seed_lowest", GMR, "overall") - n.of("seed_highest", MASROUTER, "overall"), cells)
+    assert spread.value == pytest.approx(-30)
+    assert part(lambda n: n.seed_lead(GMR, MASROUTER), cells).value == pytest.approx(10)
+    uneven = Seeds(ONE.own, {GMR: (0, 1), MASROUTER: (1, 2)})
+    found = part(lambda n: n.seed_lead(GMR, MASROUTER), cells, seeds=uneven)
     assert found.missing == ("the same seeds of gmr and masrouter",)
 
 
@@ -234,44 +215,15 @@ def test_a_seed_without_a_case_has_no_part_in_the_mean(write_cell: Any) -> None:
     shown: dict[int, dict[int, str]] = {0: dict(enumerate(["yes", "no"] * 4)), 1: {8: "yes", 9: "no"}, 2: {}}
     folders = []
     for seed, choices in shown.items():
-        folders.append(edit(write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * 12), depth=[2] * 12))
-        drawn = [(item, 1, "write", "yes") for item in choices or [0]]
-        drawn += [(item, 2, "retrieve", choice) for item, choice in choices.items()]
-        rows = [dict(zip(DECISION, (f"item-{item:04d}", *rest), strict=True)) for item, *rest in drawn]
-        pq.write_table(pa.Table.from_pylist(rows), folders[-1] / "decisions.parquet")
+        folder = edit(write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * 12), depth=[2] * 12)
+        written = [(item, 1, "write", "yes") for item in choices or [0]]
+        folders.append(decide_by(folder, written + [(item, 2, "retrieve", one) for item, one in choices.items()]))
     readings = [traces.ratios(traces.read(cell)) for cell in read_all(folders)]
     assert ["retrieved_1" in one for one in readings] == [True, True, False]
-    found = finding(judged(lambda n: n.retrieved("mbpp", 1), folders, seeds=THREE))
+    found = part(lambda n: n.of("retrieved_1", "gmr", "mbpp"), folders, seeds=THREE)
     expected = estimates(readings)["retrieved_1"]
     assert found.value == pytest.approx(100 * expected.mean)
-    assert found.interval is not None
     assert found.interval == pytest.approx((100 * expected.low, 100 * expected.high), abs=1)
-
-
-def test_a_timing_has_the_seed_of_its_cell(write_cell: Any) -> None:
-    cells = [write_cell("gmr", "pool", "mbpp", seed=seed) for seed in (0, 1, 2)]
-    timed = finding(
-        judged(lambda n: n.seconds("gmr", "mbpp"), cells, {("gmr", "pool", "mbpp"): Timed(1.5, 0)}, seeds=THREE)
-    )
-    assert [cell.run.seed for cell in timed.cells] == [0]
-
-
-def test_roles_are_those_of_the_catalogue(write_cell: Any) -> None:
-    cells = [write_cell("gmr", "pool", "mbpp")]
-    found = judged(lambda n: n.roles("Math"), cells, holds=Between(12, 12), exact=True)
-    assert finding(found).value == sum(role.key.startswith("Math/") for role in catalogue())
-    assert found.outcome is Outcome.HOLDS
-    assert judged(lambda n: n.roles("Math"), [], holds=Between(12, 12), exact=True).outcome is Outcome.NOT_RUN
-
-
-def test_the_rival_is_the_best_other_row(full_run: list[Path]) -> None:
-    found = finding(judged(lambda n: n.accuracy("gmr", "mbpp") - n.rival("gmr", "mbpp"), full_run))
-    cells = [cell for cell in read_all(full_run) if cell.run.benchmark == "mbpp"]
-    values = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
-    own = values.pop(("gmr", "pool"))
-    assert found.value == pytest.approx(own - max(values.values()))
-    assert found.calibrated
-    assert len(found.cells) == 21
 
 
 def test_rows_by_place_against_brute_force(full_run: list[Path]) -> None:
@@ -279,236 +231,166 @@ def test_rows_by_place_against_brute_force(full_run: list[Path]) -> None:
         costs = [1e-4 * (place + 1)] * pq.read_metadata(folder / "items.parquet").num_rows
         edit(folder, cost_steps=costs, cost_total=costs)
     cells = [cell for cell in read_all(full_run) if cell.run.benchmark == "humaneval"]
-    by_row = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
+    right = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
     spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items["cost_total"]) for cell in cells}
-    macnet = sorted(value for (method, _), value in by_row.items() if method.startswith("macnet"))
-    second = finding(
-        judged(lambda n: n.runner_up("humaneval", "macnet_chain", "macnet_tree", "macnet_complete"), full_run)
+    others = {row: value for row, value in right.items() if row != GMR}
+    found = part(lambda n: n.rival(GMR, "humaneval"), full_run)
+    assert (found.value, found.calibrated, len(found.cells)) == (pytest.approx(max(others.values())), True, 20)
+    assert part(lambda n: n.rival(MASROUTER, "humaneval", PUPPETEER), full_run).value == pytest.approx(
+        max(value for row, value in others.items() if row not in (MASROUTER, PUPPETEER))
     )
+    macnet = sorted(value for (method, _), value in right.items() if method.startswith("macnet"))
+    second = part(lambda n: n.runner_up("humaneval", "macnet_chain", "macnet_tree", "macnet_complete"), full_run)
     assert second.value == pytest.approx(macnet[-2])
-    alone = {row for row in by_row if row[0] in ("single", "cot", "complex_cot", "gmr")}
-    best = max(by_row.keys() - alone, key=by_row.__getitem__)
-    assert finding(judged(lambda n: n.strongest_cost("humaneval"), full_run)).value == pytest.approx(spent[best])
-    pair = [("masrouter", "pool"), ("puppeteer", "qwen-2.5-32B")]
-    rest = max(value for row, value in by_row.items() if row not in (*pair, ("gmr", "pool")))
-    assert finding(
-        judged(lambda n: n.rival("masrouter", "humaneval", "pool", "puppeteer", "qwen-2.5-32B"), full_run)
-    ).value == pytest.approx(rest)
+    best = max((row for row in others if row[0] not in ("single", "cot", "complex_cot")), key=others.__getitem__)
+    assert part(lambda n: n.strongest_cost("humaneval"), full_run).value == pytest.approx(spent[best])
+    margins = [max(right[GMR] - right[row], 100 * (spent[row] / spent[GMR] - 1)) for row in others]
+    assert part(lambda n: n.undominated("humaneval"), full_run).value == pytest.approx(min(margins))
 
 
-def test_the_frontier_against_brute_force(full_run: list[Path]) -> None:
-    """All cells cost the same there, so that whoever is most accurate dominates the rest."""
-    found = finding(judged(lambda n: n.undominated("gsm_hard"), full_run))
-    cells = [cell for cell in read_all(full_run) if cell.run.benchmark == "gsm_hard"]
-    values = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
-    own = values.pop(("gmr", "pool"))
-    assert found.value == pytest.approx(min(max(own - other, 0.0) for other in values.values()))
-
-
-def test_gates(write_cell: Any) -> None:
-    folder = edit(write_cell("gmr", "pool", "mbpp", correct=[True] * 3), depth=[1, 2, 3])
+def test_gates_and_calls(write_cell: Any) -> None:
+    folder = edit(write_cell("gmr", "pool", "mbpp", correct=[True] * 3), depth=[1, 2, 6])
     drawn = [(0, 1, "write", "yes"), (1, 1, "write", "yes"), (1, 2, "retrieve", "yes"), (1, 2, "write", "no")]
     drawn += [(2, 1, "write", "yes"), (2, 2, "retrieve", "no"), (2, 2, "write", "no"), (2, 3, "retrieve", "yes")]
-    drawn += [(2, 3, "write", "yes")]
-    rows = [
-        {"item_id": f"item-{item:04d}", "step": step, "name": name, "choice": choice}
-        for item, step, name, choice in drawn
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), folder / "decisions.parquet")
-    expected = {
-        lambda n: n.depth("gmr", "mbpp"): 2,
-        lambda n: n.steps_share("gmr", "mbpp", 3): 100 / 3,
-        lambda n: n.write_rate("mbpp"): 100 * 4 / 6,
-    }
-    expected |= {lambda n: n.retrieved("mbpp", 1): 50, lambda n: n.retrieved("mbpp", 2): 100}
-    for quantity, value in expected.items():
-        assert finding(judged(quantity, [folder])).value == pytest.approx(value)
-    assert judged(lambda n: n.retrieved("mbpp", 3), [folder]).outcome is Outcome.UNDECIDED
+    decide_by(folder, [*drawn, (2, 3, "write", "yes")])
+    tokens = {"prompt_tokens": [100, 101, 102], "completion_tokens": [10] * 3}
+    calls = {"item_id": [f"item-{item:04d}" for item in range(3)], "backbone": ["qwen-2.5-14B"] * 3, **tokens}
+    pq.write_table(pa.table(calls), folder / "calls.parquet")
+    expected = {"depth": 3, "six_steps": 100 / 3, "write_rate": 100 * 4 / 6, "retrieved_1": 50, "retrieved_2": 100}
+    for measure, value in {**expected, "flops": 2 * 14e9 * 111 / 1e15}.items():
+        assert part(asked(measure), [folder]).value == pytest.approx(value)
+    never = judged(lambda n: n.of("retrieved_3", "gmr", "mbpp"), [folder])
+    assert (never.outcome, never.parts[0].value) == (Outcome.UNDECIDED, None)
 
 
-def routed(folder: Path, depth: Sequence[int]) -> Path:
-    """A cell of GMR with these depths and no gate that decided anything."""
-    pq.write_table(pa.table({name: pa.array([], pa.string()) for name in DECISION}), folder / "decisions.parquet")
-    return edit(folder, depth=depth)
-
-
-def by_difficulty(write_cell: Any, wrong: Sequence[int], depths: Sequence[Sequence[int]]) -> list[Path]:
+def by_difficulty(write_cell: Any, wrong: Any, depths: Sequence[Any]) -> list[Path]:
     """Each question with as many of the nine single-call rows wrong as given, and GMR with the depths of each seed."""
     rows = [(row.method, row.backbone) for row in PUBLISHED.rows if row.method in ("single", "cot", "complex_cot")]
-    singles = [write_cell(*row, "mbpp", correct=[place >= one for one in wrong]) for place, row in enumerate(rows)]
-    seeds = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * len(wrong)) for seed in range(len(depths))]
-    return [*singles, *(routed(folder, depth) for folder, depth in zip(seeds, depths, strict=True))]
+    singles = [
+        write_cell(*row, "mbpp", correct=[bool(place >= one) for one in wrong]) for place, row in enumerate(rows)
+    ]
+    own = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * len(wrong)) for seed in range(len(depths))]
+    return [*singles, *(edit(decide_by(folder, []), depth=depth) for folder, depth in zip(own, depths, strict=True))]
 
 
-def test_depth_by_difficulty_against_scipy(write_cell: Any) -> None:
-    wrong = RNG.integers(0, 10, 80)
-    depths = [np.clip(wrong // 2 + RNG.integers(0, 3, 80), 1, 6) for _ in range(3)]
-    found = finding(
-        judged(lambda n: n.depth_by_difficulty("mbpp"), by_difficulty(write_cell, wrong, depths), seeds=THREE)
-    )
-    expected = [spearmanr(wrong, depth).statistic for depth in depths]
-    assert found.value == pytest.approx(np.mean(expected))
-    chosen = RNG.integers(80, size=(400, 80))
+def test_depth_by_difficulty_against_scipy(write_cell: Any, rng: np.random.Generator) -> None:
+    wrong = rng.integers(0, 10, 80)
+    depths = [np.clip(wrong // 2 + rng.integers(0, 3, 80), 1, 6) for _ in range(3)]
+    cells = by_difficulty(write_cell, wrong, depths)
+    found = part(lambda n: n.of("depth_by_difficulty", "gmr", "mbpp"), cells, seeds=THREE)
+    assert found.value == pytest.approx(np.mean([spearmanr(wrong, depth).statistic for depth in depths]))
+    chosen = rng.integers(80, size=(300, 80))
     by_hand = [np.mean([spearmanr(wrong[one], depth[one]).statistic for depth in depths]) for one in chosen]
     assert found.interval == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=0.05)
+    without = part(lambda n: n.of("depth_by_difficulty", "gmr", "mbpp"), cells[1:], seeds=THREE)
+    assert without.missing == ("single llama-3.2-3B on mbpp, seed 0",)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "depth", "value", "holds"),
+    ("wrong", "depth", "value"),
     [
-        ([0, 0, 3, 3, 9, 9], [1, 1, 2, 2, 6, 6], 1.0, True),
-        ([0, 0, 3, 3, 9, 9], [6, 6, 2, 2, 1, 1], -1.0, False),
-        ([0, 0, 3, 3, 9, 9], [4, 4, 4, 4, 4, 4], 0.0, False),
-        ([5, 5, 5, 5, 5, 5], [1, 2, 3, 4, 5, 6], 0.0, False),
+        ([0, 0, 3, 3, 9, 9], [1, 1, 2, 2, 6, 6], 1.0),
+        ([0, 0, 3, 3, 9, 9], [6, 6, 2, 2, 1, 1], -1.0),
+        ([0, 0, 3, 3, 9, 9], [4, 4, 4, 4, 4, 4], 0.0),
+        ([5, 5, 5, 5, 5, 5], [1, 2, 3, 4, 5, 6], 0.0),
     ],
 )
-def test_easy_early_and_hard_deep(
-    write_cell: Any, wrong: list[int], depth: list[int], value: float, holds: bool
-) -> None:
-    cells = by_difficulty(write_cell, wrong, [depth])
+def test_easy_early_and_hard_deep(write_cell: Any, wrong: list[int], depth: list[int], value: float) -> None:
     limit = next(one.holds for one in CLAIMS if one.key == "easy_end_early_hard_run_deep")
-    one = judged(lambda n: n.depth_by_difficulty("mbpp"), cells, holds=limit, exact=True)
-    assert finding(one).value == pytest.approx(value)
-    assert (one.outcome is Outcome.HOLDS) == holds
-
-
-def test_depth_by_difficulty_needs_every_single_call_row(write_cell: Any) -> None:
-    cells = by_difficulty(write_cell, [0, 1, 2], [[1, 2, 3]])
-    found = judged(lambda n: n.depth_by_difficulty("mbpp"), cells[1:])
-    assert found.outcome is Outcome.NOT_RUN
-    assert finding(found).missing == ("single llama-3.2-3B on mbpp, seed 0",)
+    cells = by_difficulty(write_cell, wrong, [depth])
+    one = judged(lambda n: n.of("depth_by_difficulty", "gmr", "mbpp"), cells, holds=limit, exact=True)
+    assert one.parts[0].value == pytest.approx(value)
+    assert (one.outcome is Outcome.HOLDS) == (value == 1)
 
 
 def test_training_logs(write_cell: Any) -> None:
-    first = {"steps": 30.0, "trajectories": 10.0, "entropy_write": 0.6, "entropy_retrieval": 0.4}
-    second = {"steps": 50.0, "trajectories": 10.0, "entropy_write": 0.2}
-    cells = [
-        log(write_cell("gmr", "pool", "mbpp", seed=0), [first, second]),
-        log(write_cell("gmr", "pool", "mbpp", seed=1), [{**second, "entropy_retrieval": 0.3}, second]),
-    ]
-    two = Seeds.of(config.preset("embedded", {"seeds": [0, 1]}))
-    expected = {lambda n: n.training_steps("gmr", "mbpp"): 90, lambda n: n.training_depth("gmr", "mbpp"): 4.5}
-    # The second update never asked the retrieval gate.
-    expected |= {lambda n: n.lowest_entropy("mbpp", "write"): 0.2, lambda n: n.lowest_entropy("mbpp", "retrieval"): 0.3}
-    for quantity, value in expected.items():
-        found = judged(quantity, cells, seeds=two)
-        assert finding(found).value == pytest.approx(value)
-        assert finding(found).interval is None
-        assert found.outcome is Outcome.UNDECIDED
-    assert (
-        judged(lambda n: n.training_depth("gmr", "mbpp"), cells, seeds=two, holds=Between(4.5, 4.5), exact=True).outcome
-        is Outcome.HOLDS
-    )
-    fails = judged(lambda n: n.training_depth("gmr", "mbpp"), cells, seeds=two, holds=Above(5), exact=True)
-    assert fails.outcome is Outcome.FAILS
-    assert "entropy_halt" in finding(judged(lambda n: n.lowest_entropy("mbpp", "halt"), cells, seeds=two)).reason
-    untrained = judged(lambda n: n.training_steps("masrouter", "mbpp"), [write_cell("masrouter", "pool", "mbpp")])
-    assert (untrained.outcome, finding(untrained).value) == (Outcome.UNDECIDED, None)
+    """The second update never asked the retrieval gate."""
+    one = {"steps": 30.0, "trajectories": 10.0, "entropy_write": 0.6, "entropy_retrieval": 0.4}
+    two = {"steps": 50.0, "trajectories": 10.0, "entropy_write": 0.2}
+    cells = [log(write_cell("gmr", "pool", "mbpp", seed=0), one, two)]
+    cells.append(log(write_cell("gmr", "pool", "mbpp", seed=1), {**two, "entropy_retrieval": 0.3}, two))
+    expected = {"training_steps": 90, "training_depth": 4.5, "entropy_write": 0.2, "entropy_retrieval": 0.3}
+    for measure, value in expected.items():
+        found = judged(asked(measure), cells, seeds=TWO)
+        assert found.parts[0].value == pytest.approx(value)
+        assert (found.parts[0].interval, found.outcome) == (None, Outcome.UNDECIDED)
+    for holds, outcome in ((between(4.5, 4.5), Outcome.HOLDS), (above(5), Outcome.FAILS)):
+        depth = judged(lambda n: n.of("training_depth", "gmr", "mbpp"), cells, seeds=TWO, holds=holds, exact=True)
+        assert depth.outcome is outcome
+    assert "entropy_halt" in part(lambda n: n.of("entropy_halt", "gmr", "mbpp"), cells, seeds=TWO).reason
+    untrained = [write_cell("masrouter", "pool", "mbpp")]
+    found = judged(lambda n: n.of("training_steps", "masrouter", "mbpp"), untrained)
+    assert (found.outcome, found.parts[0].value) == (Outcome.UNDECIDED, None)
 
 
-def test_flops_and_seconds(write_cell: Any) -> None:
-    folder = write_cell("gmr", "pool", "mbpp", correct=[True, False])
-    rows = [
-        {
-            "item_id": f"item-{item:04d}",
-            "backbone": "qwen-2.5-14B",
-            "prompt_tokens": 100 + item,
-            "completion_tokens": 10,
-        }
-        for item in (0, 1)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), folder / "calls.parquet")
-    found = finding(judged(lambda n: n.flops("gmr", "mbpp"), [folder]))
-    assert found.value == pytest.approx(2 * 14e9 * 110.5 / 1e15)
-    assert found.interval is not None
-    timed = judged(lambda n: n.seconds("gmr", "mbpp"), [folder], {("gmr", "pool", "mbpp"): Timed(1.5, 0)})
-    assert finding(timed).value == 1.5
-    assert timed.outcome is Outcome.UNDECIDED
-    assert finding(judged(lambda n: n.seconds("gmr", "mbpp"), [folder])).missing == (
-        "a timing job of gmr pool on mbpp",
-    )
-
-
+@pytest.mark.parametrize("simulated", [False, True])
 @pytest.mark.parametrize(
-    ("ours", "theirs", "simulated", "expected", "shown"),
+    ("ours", "theirs", "verdict", "shown"),
     [
-        (0.9, 0.3, False, Verdict.REPRODUCED, Outcome.HOLDS),
-        (0.3, 0.9, False, Verdict.CONTRADICTED, Outcome.FAILS),
-        (0.5, 0.52, False, Verdict.UNDECIDED, Outcome.UNDECIDED),
-        (0.9, 0.3, True, Verdict.REHEARSED, Outcome.HOLDS),
-        (0.3, 0.9, True, Verdict.REHEARSED, Outcome.FAILS),
-        (0.5, 0.52, True, Verdict.REHEARSED, Outcome.UNDECIDED),
+        (0.9, 0.3, "reproduced", Outcome.HOLDS),
+        (0.3, 0.9, "contradicted", Outcome.FAILS),
+        (0.5, 0.52, "undecided", Outcome.UNDECIDED),
     ],
 )
-def test_verdicts(
-    write_cell: Any, ours: float, theirs: float, simulated: bool, expected: Verdict, shown: Outcome
-) -> None:
-    rates = {"gmr": ours, "masrouter": theirs}
-    cells = [
-        write_cell(key, "pool", "mbpp", correct=draws(rate, 150), simulated=simulated) for key, rate in rates.items()
-    ]
-    found = judged(lambda n: n.accuracy("gmr", "mbpp") - n.accuracy("masrouter", "mbpp"), cells)
-    assert (found.verdict, found.outcome) == (expected, shown)
+def test_verdicts(write_cell: Any, ours: float, theirs: float, simulated: bool, verdict: str, shown: Outcome) -> None:
+    """A simulation reproduces and contradicts nothing, whatever it shows."""
+    right = np.random.default_rng(5).random((2, 150)) < [[ours], [theirs]]
+    pairs = zip(("gmr", "masrouter"), right.tolist(), strict=True)
+    cells = [write_cell(key, "pool", "mbpp", correct=one, simulated=simulated) for key, one in pairs]
+    found = judged(lambda n: n.lead(GMR, MASROUTER, "mbpp"), cells)
+    assert (found.verdict, found.outcome) == ("rehearsed" if simulated else verdict, shown)
+    lacking = judged(lambda n: n.lead(GMR, MASROUTER, "mbpp"), cells[:1])
+    assert (lacking.verdict, lacking.parts[0].missing) == ("not run", ("masrouter pool on mbpp, seed 0",))
 
 
-def test_a_missing_cell_is_named(write_cell: Any) -> None:
-    found = judged(
-        lambda n: n.accuracy("gmr", "mbpp") - n.accuracy("masrouter", "mbpp"), [write_cell("gmr", "pool", "mbpp")]
-    )
-    assert found.verdict is Verdict.NOT_RUN
-    assert finding(found).missing == ("masrouter pool on mbpp, seed 0",)
-    assert finding(found).value is None
+def test_roles_are_those_of_the_catalogue(write_cell: Any) -> None:
+    roles = {one.key: one for one in CLAIMS}["role_count"]
+    run = Run(Results(read_all([write_cell("gmr", "pool", "mbpp")])).trainings)
+    assert (judge(roles, PUBLISHED, Run()).verdict, judge(roles, PUBLISHED, run).outcome) == ("not run", Outcome.HOLDS)
+    assert judge(roles, PUBLISHED, run).parts[0].value == len(catalogue())
 
 
 def test_without_any_spread_nothing_is_decided(write_cell: Any) -> None:
     """Every answer right, or a single question: a bootstrap would pretend to certainty."""
     for right in ([True] * 20, [True]):
-        found = judged(
-            lambda n: n.accuracy("gmr", "mbpp"),
-            [write_cell("gmr", "pool", "mbpp", correct=right, notes=["x"] * len(right))],
-        )
+        cell = write_cell("gmr", "pool", "mbpp", correct=right, **{f"n{len(right)}": 0})
+        found = judged(lambda n: n.accuracy("gmr", "mbpp"), [cell])
         assert found.outcome is Outcome.UNDECIDED
-        assert "no replicate differs" in finding(found).reason
-        for path in found.parts[0].finding.cells:
-            for file in path.folder.iterdir():
-                file.unlink()
-            path.folder.rmdir()
+        assert "no replicate differs" in found.parts[0].reason
 
 
 def test_parts_make_the_whole() -> None:
     good, bad, unknown = Consistency.CONSISTENT, Consistency.INCONSISTENT, Consistency.NOT_CHECKABLE
-    assert consistency([good, good]) is good
-    assert consistency([good, bad]) is Consistency.PARTLY
-    assert consistency([bad, bad]) is bad
-    assert consistency([unknown]) is unknown
-    assert consistency([bad, unknown]) is bad
-    assert consistency([good, unknown]) is Consistency.PARTLY
-    assert outcome([Outcome.HOLDS, Outcome.HOLDS]) is Outcome.HOLDS
-    assert outcome([Outcome.HOLDS, Outcome.UNDECIDED]) is Outcome.UNDECIDED
-    assert outcome([Outcome.UNDECIDED, Outcome.FAILS]) is Outcome.FAILS
-    assert outcome([Outcome.FAILS, Outcome.NOT_RUN]) is Outcome.NOT_RUN
-
-
-def test_simulated_backbones_reproduce_nothing() -> None:
-    assert Verdict.REPRODUCED not in {verdict(one, simulated=True) for one in Outcome}
-    assert Verdict.CONTRADICTED not in {verdict(one, simulated=True) for one in Outcome}
-    assert Verdict.REHEARSED not in {verdict(one, simulated=False) for one in Outcome}
+    holds, open_, fails, lacking = Outcome.HOLDS, Outcome.UNDECIDED, Outcome.FAILS, Outcome.NOT_RUN
+    plain = Part({}, None, None)
+    for parts, whole in {(good, good): good, (bad, bad): bad, (unknown,): unknown, (bad, unknown): bad}.items():
+        assert Judged(CLAIMS[0], tuple(replace(plain, consistency=one) for one in parts), True).consistency is whole
+    for parts in ((good, bad), (good, unknown)):
+        made = Judged(CLAIMS[0], tuple(replace(plain, consistency=one) for one in parts), True)
+        assert made.consistency is Consistency.PARTLY
+    for results, outcome in {
+        (holds, holds): holds,
+        (holds, open_): open_,
+        (open_, fails): fails,
+        (fails, lacking): lacking,
+    }.items():
+        assert Judged(CLAIMS[0], tuple(replace(plain, outcome=one) for one in results), True).outcome is outcome
 
 
 @pytest.mark.parametrize(
     ("region", "low", "high", "expected"),
     [
-        (Above(0), 0.1, 9, Outcome.HOLDS),
-        (Above(0), 0, 9, Outcome.UNDECIDED),
-        (Above(0), -9, 0, Outcome.FAILS),
-        (Below(1), -9, 0.9, Outcome.HOLDS),
-        (Below(1), 1, 9, Outcome.FAILS),
-        (Between(-2, 2), -2, 2, Outcome.HOLDS),
-        (Between(-2, 2), -3, 2, Outcome.UNDECIDED),
-        (Between(-2, 2), -9, 9, Outcome.UNDECIDED),
-        (Between(-2, 2), 2.1, 9, Outcome.FAILS),
-        (Between(-2, 2), -9, -2.1, Outcome.FAILS),
-        (Between(-2, 2), 2, 9, Outcome.UNDECIDED),
+        (above(0), 0.1, 9, Outcome.HOLDS),
+        (above(0), 0, 9, Outcome.UNDECIDED),
+        (above(0), -9, 0, Outcome.FAILS),
+        (below(1), -9, 0.9, Outcome.HOLDS),
+        (below(1), 1, 9, Outcome.FAILS),
+        (between(-2, 2), -2, 2, Outcome.HOLDS),
+        (between(-2, 2), -3, 2, Outcome.UNDECIDED),
+        (between(-2, 2), -9, 9, Outcome.UNDECIDED),
+        (between(-2, 2), 2.1, 9, Outcome.FAILS),
+        (between(-2, 2), -9, -2.1, Outcome.FAILS),
+        (between(-2, 2), 2, 9, Outcome.UNDECIDED),
     ],
 )
 def test_regions(region: Region, low: float, high: float, expected: Outcome) -> None:

@@ -24,7 +24,7 @@ def test_all_that_is_loaded_is_found() -> None:
     modules = [
         *(one.module for one in artefacts().values()),
         *CLAIMS,
-        "analysis.learning.report",
+        "analysis.learning.files",
         "analysis.search_history",
     ]
     command = [sys.executable, "-c", LOADED, *modules]
@@ -34,8 +34,6 @@ def test_all_that_is_loaded_is_found() -> None:
 
 
 def test_an_import_inside_of_a_function_counts() -> None:
-    # Loaded only when a claim is about floating-point operations.
-    assert ROOT / "analysis" / "flops.py" in closure(["analysis.claims.readings"])
     assert ROOT / "harness" / "benchmarks" / "leaks.py" in closure(["analysis.tables.leak_report"])
 
 

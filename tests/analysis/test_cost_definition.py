@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from analysis.claims.declared import Above, claim
+from analysis.claims.declared import claim
 from analysis.claims.judge import judge
-from analysis.claims.measured import Measured
+from analysis.claims.measured import Measured, Run, Seeds
 from analysis.claims.numbers import Numbers, Value
-from analysis.claims.readings import Run, Seeds, by_key
 from analysis.claims.render import line
 from analysis.claims.report import Report
-from analysis.frames import UNIT
+from analysis.frames import UNIT, Results
 from analysis.published import load
 from analysis.results import read, read_all
 from analysis.source import Source
@@ -79,17 +78,16 @@ def test_paired_ratios_by_either_definition(cells: list[Path]) -> None:
 
 
 def test_claims_are_judged_on_the_paper_s_cost_and_say_the_other(cells: list[Path]) -> None:
-    @claim(section="Cost", place="somewhere", unit="%", holds=Above(0))
+    @claim("Cost", "somewhere", "%")
     def cheaper(n: Numbers) -> Value:
-        return 100 * (1 - n.cost("gmr", "gsm_hard") / n.cost("masrouter", "gsm_hard"))
+        return n.saving("gmr", "masrouter", "gsm_hard")
 
-    found = read_all(cells)
-    seeds = Seeds(own=dict.fromkeys(ROWS, (0,)), several={})
-    run = Run(by_key(found), {}, seeds, simulated=True)
+    found = Results(read_all(cells))
+    run = Run(found.trainings, seeds=Seeds(own=dict.fromkeys(ROWS, (0,))))
     judged = judge(cheaper, load(), run)
     [part] = judged.parts
-    assert (part.finding.value, part.finding.all_calls) == (50.0, 0.0)
-    report = Report((judged,), load(), found, seeds=seeds)
+    assert (part.value, part.all_calls) == (50.0, 0.0)
+    report = Report((judged,), load(), found.cells, run)
     assert report.records[0]["measured_all_calls"] == "0"
-    assert "all calls: 0.00" in line(judged, report).measured[0]
+    assert "all calls: 0.00" in line(judged, report)["fields"][2][0]
     assert not Measured(load(), run).charged

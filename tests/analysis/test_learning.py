@@ -9,27 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.learning import measures
-from analysis.learning.contrasts import at_depth, interval
-from analysis.learning.files import write
+from analysis.learning.files import values, write
 from analysis.learning.markdown import render
-from analysis.learning.report import Report, build
-from analysis.learning.results import Row
-from analysis.learning.study import FOLDER, PATH, load, path_of
+from analysis.learning.results import Report, Row, at_depth, build, interval
+from analysis.learning.study import FOLDER, PATH, load
 from harness.agents.results import DECISIONS
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.config import POOL
 from tests.analysis import learned
-from tests.analysis.learned import WriteCell, table
+from tests.analysis.learned import WriteCell, lines, table
 
 Draw = tuple[int, str, int, str, int, float]
 MakeCell = Callable[..., Path]
@@ -76,16 +71,17 @@ def refusal(call: Callable[[], Any]) -> str:
 
 
 def test_outcome(make: MakeCell) -> None:
-    found = measured(build([make(steps=0.001, total=0.0025, depth=[1, 2, 3, 4])]))
+    other = make(benchmark="humaneval", correct=[False] * 4)
+    report = build([make(steps=0.001, total=0.0025, depth=[1, 2, 3, 4]), make("gmr_lambda_2000"), other])
+    found = measured(report)
     assert found["accuracy"] == 75
     assert found["utility"] == pytest.approx(75 - 100 * 20 * 0.001)
     assert found["cost_total"] == pytest.approx(0.0025)
     assert found["depth"] == 2.5
-
-
-def test_the_utility_has_one_cost_weight_whatever_a_row_was_trained_with(make: MakeCell) -> None:
-    report = build([make(), make("gmr_lambda_2000")])
-    assert measured(report)["utility"] == measured(report, "gmr_lambda_2000")["utility"]
+    # One cost weight, whatever a row was trained with; benchmarks stay apart.
+    assert measured(report, "gmr_lambda_2000")["utility"] == found["utility"]
+    assert measured(report, benchmark="humaneval")["accuracy"] == 0
+    assert "## HumanEval (n = 4)" in render(report)
 
 
 def test_own_utility_is_the_mean_of_what_the_method_maximises(make: MakeCell) -> None:
@@ -175,18 +171,15 @@ def test_training(make: MakeCell) -> None:
     assert found["equal_reward_last"] == pytest.approx(35)
     assert found["zero_advantage_last"] == 0
     assert "final_entropy_write" not in found
+    # A gate had nothing to decide in all updates but the last.
+    rare = [*updates_of([1.0] * 7), {**updates_of([1.0])[0], "entropy_retrieval": 0.25}]
+    assert measured(build([make(seed=1, updates=rare)]), seed=1)["final_entropy_retrieval"] == 0.25
 
 
 def test_a_choice_that_never_settles_says_so(make: MakeCell) -> None:
     report = build([make(updates=updates_of([1.6, 0.5])), make(seed=1, updates=updates_of([1.6, 0.01]))])
     assert measured(report)["collapse"] == math.inf
     assert table(render(report), "### Entropies")["GMR"][-1] == "(never 2)"
-
-
-def test_a_gate_that_had_nothing_to_decide_in_some_updates(make: MakeCell) -> None:
-    updates = updates_of([1.0] * 8)
-    updates[7]["entropy_retrieval"] = 0.25
-    assert measured(build([make(updates=updates)]))["final_entropy_retrieval"] == 0.25
 
 
 def test_mean_deviation_and_every_seed_stand_together(make: MakeCell) -> None:
@@ -199,20 +192,14 @@ def test_mean_deviation_and_every_seed_stand_together(make: MakeCell) -> None:
 
 
 @given(st.lists(st.floats(-100, 100).map(lambda value: round(value, 3)), min_size=2, max_size=8))
-def test_the_interval_is_that_of_a_t_test(values: list[float]) -> None:
-    reach = interval(values)
+def test_the_interval_is_that_of_a_t_test(sample: list[float]) -> None:
+    reach = interval(sample)
     assert reach is not None
-    if len(set(values)) == 1:
+    if len(set(sample)) == 1:
         assert reach == pytest.approx(0, abs=1e-9)
         return
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    expected = stats.ttest_1samp(sample, 0).confidence_interval(0.95)
     assert (expected.high - expected.low) / 2 == pytest.approx(reach, rel=1e-6)
-
-
-def test_one_seed_has_no_interval(make: MakeCell) -> None:
-    report = build([make(correct=[True] * 4), make("gmr_untrained")])
-    assert answers(report, "training")["accuracy"].reach is None
-    assert "+25.0 (one seed, no interval)" in render(report)
 
 
 def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
@@ -273,12 +260,8 @@ def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> N
 def test_between_depths_a_straight_line_is_followed(depth: float, slope: float, start: float) -> None:
     points = [(float(known), slope * known + start) for known in (6, 1, 4, 2)]
     assert at_depth(points, depth) == pytest.approx(slope * depth + start, abs=1e-9)
-
-
-@pytest.mark.parametrize("depth", [0.99, 6.01])
-def test_beyond_the_random_routers_nothing_is_guessed(depth: float) -> None:
-    assert at_depth([(1.0, 50.0), (6.0, 60.0)], depth) is None
-    assert at_depth([], depth) is None
+    # Beyond the random routers nothing is guessed.
+    assert at_depth(points, 0.99) is at_depth(points, 6.01) is at_depth([], 2) is None
 
 
 def test_contrasts_without_cells_are_named(make: MakeCell) -> None:
@@ -289,16 +272,12 @@ def test_contrasts_without_cells_are_named(make: MakeCell) -> None:
     assert "cosine (gsm\\_hard)" in render(report)
 
 
-def test_unfinished_cells_are_counted_in_the_caption(make: MakeCell, tmp_path: Path) -> None:
-    assert "INCOMPLETE: 2 cells" in render(build([make(), tmp_path / "one", tmp_path / "two"]))
-    assert "INCOMPLETE" not in render(build([make("gmr_untrained")]))
-
-
 def test_simulated_cells_say_so_first_and_in_the_caption(make: MakeCell, tmp_path: Path) -> None:
     for path in write(build([make(), make("gmr_untrained")]), tmp_path / "simulated"):
         content = path.read_bytes()
         assert b"SIMULATED" in (content if path.suffix in PICTURES else content.splitlines()[0])
-    assert "(SIMULATED backbones)" in (tmp_path / "simulated" / "learning.md").read_text()
+    assert "INCOMPLETE" not in (tmp_path / "simulated" / "learning.md").read_text()
+    assert "INCOMPLETE: 2 cells" in render(build([make(seed=1), tmp_path / "one", tmp_path / "two"]))
     for path in write(build([make(simulated=False), make("gmr_untrained", simulated=False)]), tmp_path / "real"):
         assert b"SIMULATED" not in path.read_bytes()
 
@@ -308,9 +287,9 @@ def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[.
     cells = [make(seed=seed, made=made, updates=updates_of([1.0])) for seed in (0, 1)]
     cells += [make("gmr_untrained", seed, correct=[seed > 0] * 4) for seed in (0, 1)]
     write(build([*cells, single("good", 3, 0.004)]), tmp_path)
-    values = pd.read_csv(tmp_path / "learning.csv", comment="#")
-    assert list(values.columns) == ["benchmark", "method", "backbone", "seed", "measure", "value"]
-    by = values.set_index(["method", "backbone", "measure"]).sort_index()["value"]
+    rows = pd.read_csv(tmp_path / "learning.csv", comment="#")
+    assert list(rows.columns) == ["benchmark", "method", "backbone", "seed", "measure", "value"]
+    by = rows.set_index(["method", "backbone", "measure"]).sort_index()["value"]
     assert by["gmr", "pool", "accuracy"].tolist() == [75, 75]
     assert by["gmr", "b", "backbone_share"].tolist() == [50, 50]
     assert by["gmr", "pool", "collapse"].tolist() == [math.inf, math.inf]
@@ -325,32 +304,21 @@ def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[.
     )
 
 
-def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callable[..., Path]) -> None:
     folders = [make(seed=seed) for seed in (1, 0)] + [make("gmr_untrained"), single("good", 3, 0.1)]
-    first = [path.read_bytes() for path in write(build(folders), tmp_path)]
-    assert [path.read_bytes() for path in write(build(reversed(folders)), tmp_path)] == first
+    one, two = build(folders), build(reversed(folders))
+    assert render(one) == render(two)
+    assert values(one).equals(values(two))
 
 
-def test_benchmarks_stay_apart(make: MakeCell) -> None:
-    report = build([make(benchmark="humaneval", correct=[False] * 4), make()])
-    assert measured(report)["accuracy"] == 75
-    assert measured(report, benchmark="humaneval")["accuracy"] == 0
-    assert "## HumanEval (n = 4)" in render(report)
-
-
-def test_nothing_learned_is_nothing_to_report(single: Callable[..., Path], tmp_path: Path) -> None:
+def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
     cell = single("good", 3, 0.1)
     assert "learns" in refusal(lambda: build([cell]))
     assert "no results" in refusal(lambda: build([tmp_path / "nowhere"]))
-
-
-@pytest.mark.parametrize("name", ["decisions", "training"])
-def test_a_damaged_table_is_named(make: MakeCell, name: str) -> None:
-    folder = make()
-    (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
-    assert f"{name}.parquet" in refusal(lambda: build([folder]))
-    pq.write_table(pa.table({"item_id": ["a"]}), folder / f"{name}.parquet")
-    assert f"{name}.parquet" in refusal(lambda: build([folder]))
+    for name in ("decisions", "training"):
+        folder = make(seed=len(name))
+        (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
+        assert f"{name}.parquet" in refusal(lambda folder=folder: build([folder]))
 
 
 @pytest.mark.parametrize(
@@ -389,14 +357,77 @@ def test_the_preset_runs_whatever_its_study_compares(path: Path) -> None:
     assert {key for one in study.contrasts for key in one.benchmarks} == set(preset.benchmarks)
 
 
-def test_a_preset_without_a_study_of_its_own_has_the_common_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("analysis.learning.study.FOLDER", tmp_path)
-    (tmp_path / "mine.yaml").touch()
-    assert path_of("mine") == tmp_path / "mine.yaml"
-    assert path_of("smoke") == PATH
+SMALL, LARGE = "qwen-2.5-14B", "qwen-2.5-32B"
+CONTRASTS = [
+    {"name": "training", "asks": "Does it learn?", "a": "gmr", "b": "gmr_untrained"},
+    {"name": "against_single", "asks": "Is it better than its backbone?", "a": "gmr", "b": "single"},
+    {"name": "against_best", "asks": "Is it better than the best backbone?", "a": "gmr", "b": "best_single"},
+]
 
 
-def test_no_measure_stands_in_two_sections() -> None:
-    assert len(measures.MEASURES) == sum(map(len, measures.SECTIONS.values()))
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A declaration with what it needs and nothing else."""
+    what = {"measures": ["own_utility", "accuracy"], "benchmarks": ["gsm_hard"]}
+    document = {"cost_weight": 20, "single": "single", "contrasts": [{**one, **what} for one in CONTRASTS]}
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture
+def rows(make: Any, single: Any, study: Path) -> Report:
+    """Two rows, of which one gains a quarter and the other loses one, and a third that was never left untrained."""
+    cells = [
+        make("gmr", backbone=SMALL, own=[1.0, 1.0, 0.0, 0.5], correct=[True, True, True, False]),
+        make("gmr", backbone=LARGE, own=[0.0] * 4, correct=[True, False, False, False]),
+        make("gmr", backbone="llama-3.2-3B"),
+        make("gmr_untrained", backbone=SMALL, own=[0.5, 0.0, 0.0, 0.0], correct=[True, True, False, False]),
+        make("gmr_untrained", backbone=LARGE, own=[0.25] * 4, correct=[True, True, False, False]),
+    ]
+    return build([*cells, single(SMALL, 1, 0.001), single(LARGE, 4, 0.002)], study)
+
+
+def test_a_method_of_several_rows_is_compared_row_by_row(rows: Report) -> None:
+    def found(name: str) -> dict[tuple[str, str], float]:
+        return {(one.row.backbone, one.measure): one.mean for one in rows.differences if one.contrast.name == name}
+
+    accuracy, own = "accuracy", "own_utility"
+    answers = {(SMALL, own): 0.5, (SMALL, accuracy): 25, (LARGE, own): -0.25, (LARGE, accuracy): -25}
+    assert found("training") == answers
+    assert found("against_single") == {(SMALL, accuracy): 50, (LARGE, accuracy): -75}
+    assert found("against_best").items() >= {((SMALL, accuracy), -25), ((LARGE, accuracy), -75)}
+    assert rows.unanswered == ["training (gsm_hard llama-3.2-3B)", "against_single (gsm_hard llama-3.2-3B)"]
+    text = render(rows)
+    assert f"GMR ({SMALL}) minus Single LLM ({SMALL}) (against\\_single)." in text
+    assert f"GMR ({LARGE}) minus the best single backbone (against\\_best)." in text
+    assert table(text, "### Outcome")[f"GMR ({LARGE})"][0] == "25.0 (25.0)"
+    told = lines(text, f"GMR ({LARGE}) minus GMR untrained ({LARGE}) (training).")[2]
+    assert told[1:3] == ["own utility", "−0.250 (one seed, no interval)"]
+
+
+def test_what_a_study_leaves_out_is_not_in_the_report(rows: Report, make: Any, tmp_path: Path) -> None:
+    text = render(rows)
+    assert "### Single backbones\n" in text
+    assert "Random routers" not in text
+    study = tmp_path / "bare.yaml"
+    contrast = {**CONTRASTS[0], "measures": ["accuracy"], "benchmarks": ["gsm_hard"]}
+    study.write_text(yaml.safe_dump({"cost_weight": 1, "contrasts": [contrast]}))
+    bare = build([make(seed=1, updates=[{"entropy_backbone": 0.01, "steps": 1.0}]), make("gmr_untrained", 1)], study)
+    assert "collapse" not in bare.columns["gsm_hard"].learned["gmr", "pool"][1].values
+    text = render(bare)
+    assert not any(part in text for part in ("Single backbones", "single backbone", "dominated", "settled"))
+
+
+def test_entropies_of_other_policies(make: Any, study: Path) -> None:
+    puppeteer = make("puppeteer", backbone=SMALL, updates=[{"entropy": 2.0}] * 4)
+    masrouter = make("masrouter", updates=[{"entropy_mode": 1.5, "entropy_backbone": 0.5, "steps": 5.0}] * 4)
+    text = render(build([puppeteer, masrouter, make("gmr_untrained")], study))
+    assert table(text, "### Entropies") == {
+        "Method": ["mode (nats)", "backbone (nats)", "policy (nats)"],
+        "---": ["--:"] * 3,
+        f"Puppeteer ({SMALL})": ["", "", "2.00 (2.00)"],
+        "MASRouter": ["1.50 (1.50)", "0.50 (0.50)", ""],
+    }
+    assert table(text, "### Training signal")["MASRouter"] == ["4 (4)", "20 (20)"]
+    assert table(text, "### Training signal")[f"Puppeteer ({SMALL})"] == ["4 (4)", ""]

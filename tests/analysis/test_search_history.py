@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from analysis.search_history import build, to_csv, to_markdown, write
@@ -84,51 +83,41 @@ def rows(text: str) -> list[list[str]]:
     return [[field.strip() for field in line.strip("|").split(" | ")] for line in text.splitlines() if line[:1] == "|"]
 
 
-def test_the_overview_puts_validation_beside_test_and_search_beside_test_cost(searched: Callable[..., Path]) -> None:
-    table = rows(to_markdown(build([searched()])))
-    found = dict(zip(table[0], table[2], strict=True))
-    assert found["Rounds"] == "4"
-    assert found["Chosen"] == "2"
+def test_the_report_of_a_search(searched: Callable[..., Path]) -> None:
+    text = to_markdown(build([searched()]))
+    heads, _, overview, *_, first, second, third, fourth = rows(text)
+    found = dict(zip(heads, overview, strict=True))
+    assert (found["Rounds"], found["Chosen"]) == ("4", "2")
     assert (found["Validation (%)"], found["Test (%)"]) == ("81.25", "75.00")
     # Three rounds of 0.5 and three proposals of 0.25; four test questions of 0.25.
     assert (found["Search cost"], found["Test cost"]) == ("2.2500", "1.0000")
     assert found["Run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)[:12]
+    assert first[:6] == ["1", "", "start workflow", "50.00", "", "32"]
+    assert second == ["**2**", "1", r"edit 2: Vote \| over three.", "81.25", "yes", "32", "0.5000", "0.2500"]
+    assert third[:5] == ["3", "2", "*no edit to try*: the reply is no JSON object", "–", ""]
+    assert fourth[:5] == ["4", "2", "edit 4: because 4", "50.00", "no"]
+    said = text.replace("\\", "")
+    for line in (
+        "**The workflow of round 2**",
+        "1. node_1: Custom runs 3 times, the first greedily and the others sampled, on the question, told: “Be brief.”",
+        "2. node_2: Programmer runs once on the question and what node_1 gave.",
+        "3. node_3: ScEnsemble runs once on the question and what node_1 gave. Only if node_2 failed; if not, what",
+        "Optimizer: large. 32 training questions a round, 4 test questions.",
+    ):
+        assert line in said
 
 
-def test_every_round_has_a_row_and_the_chosen_one_is_bold(searched: Callable[..., Path]) -> None:
-    table = rows(to_markdown(build([searched()])))[5:]
-    assert [row[0] for row in table] == ["1", "**2**", "3", "4"]
-    assert table[0][1:6] == ["", "start workflow", "50.00", "", "32"]
-    assert table[1][1:] == ["1", r"edit 2: Vote \| over three.", "81.25", "yes", "32", "0.5000", "0.2500"]
-    assert table[2][2:5] == ["*no edit to try*: the reply is no JSON object", "–", ""]
-    assert table[3][2:5] == ["edit 4: because 4", "50.00", "no"]
-
-
-def test_the_chosen_workflow_is_told_in_words(searched: Callable[..., Path]) -> None:
-    text = to_markdown(build([searched()])).replace("\\", "")
-    assert "**The workflow of round 2**" in text
-    assert (
-        "1. node_1: Custom runs 3 times, the first greedily and the others sampled, on the question, told: “Be brief.”."
-        in text
-    )
-    assert "2. node_2: Programmer runs once on the question and what node_1 gave." in text
-    assert (
-        "3. node_3: ScEnsemble runs once on the question and what node_1 gave. Only if node_2 failed; if not, what "
-        "node_1 gave stands in its place."
-    ) in text
-    assert "Optimizer: large. 32 training questions a round, 4 test questions." in text
-
-
-@pytest.mark.parametrize(("converged", "words"), [(True, "no longer changed"), (False, "were used up")])
-def test_it_says_why_the_search_ended(searched: Callable[..., Path], converged: bool, words: str) -> None:
-    assert words in to_markdown(build([searched({**FACTS, "converged": converged})]))
-
-
-def test_a_condition_on_the_question_alone_is_told_too(searched: Callable[..., Path]) -> None:
+def test_how_it_ended(searched: Callable[..., Path], tmp_path: Path) -> None:
     again = {**NODE, "id": "node_2", "when": {"node": "node_1", "is": "passed"}}
-    facts = {**FACTS, "search": [one(1, workflow=[{**NODE, "operator": "Programmer"}, again])], "best": 1}
-    text = to_markdown(build([searched(facts)])).replace("\\", "")
+    rounds = [one(1, workflow=[{**NODE, "operator": "Programmer"}, again])]
+    history = build([searched({**FACTS, "search": rounds, "best": 1, "converged": True}), tmp_path / "not yet"])
+    text = to_markdown(history).replace("\\", "")
+    assert "no longer changed" in text
     assert "Only if node_1 passed; if not, what node_1 gave stands in its place." in text
+    assert "INCOMPLETE: 1 cells are not finished" in text
+    text = to_markdown(build([searched({**FACTS, "search": [], "best": None}, benchmark="math")]))
+    assert "were used up" in text
+    assert "No round was scored; the start workflow answered" in text
 
 
 @pytest.mark.parametrize("simulated", [True, False])
@@ -142,37 +131,19 @@ def test_simulated_runs_say_so_in_every_heading(searched: Callable[..., Path], s
     assert ("SIMULATED" in text + table) == simulated
 
 
-def test_a_search_without_a_scored_round(searched: Callable[..., Path]) -> None:
-    text = to_markdown(build([searched({**FACTS, "search": [], "best": None})]))
-    assert "No round was scored; the start workflow answered" in text
-
-
-def test_the_csv_has_a_row_a_round(searched: Callable[..., Path]) -> None:
-    history = build([searched(), searched(benchmark="math", seed=1)])
-    lines = [line for line in to_csv(history).splitlines(keepends=True) if not line.startswith("#")]
-    found = list(csv.DictReader(io.StringIO("".join(lines))))
-    assert [(row["benchmark"], row["seed"], row["round"]) for row in found] == [
-        (benchmark, seed, str(number))
-        for benchmark, seed in (("gsm_hard", "0"), ("math", "1"))
-        for number in range(1, 5)
-    ]
-    assert [row["chosen"] for row in found[:4]] == ["False", "True", "False", "False"]
-    assert (found[1]["score"], found[1]["success"], found[2]["score"]) == ("81.25", "True", "")
-    assert found[1]["modification"] == "Vote | over\nthree."
-    assert found[0]["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
-
-
-def test_unfinished_cells_are_counted(searched: Callable[..., Path], tmp_path: Path) -> None:
-    history = build([searched(), tmp_path / "not yet"])
-    assert history.unfinished == 1
-    assert "INCOMPLETE: 1 cells are not finished" in to_markdown(history)
-
-
-def test_files_are_the_same_bytes_each_time(searched: Callable[..., Path], tmp_path: Path) -> None:
-    folders = [searched(), searched(benchmark="math")]
+def test_the_csv_has_a_row_a_round_in_the_same_order_each_time(searched: Callable[..., Path], tmp_path: Path) -> None:
+    folders = [searched(), searched(benchmark="math", seed=1)]
     first, second = (write(build(order), tmp_path / name) for name, order in (("a", folders), ("b", folders[::-1])))
     assert [path.name for path in first] == ["search_history.md", "search_history.csv"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    found = pd.read_csv(first[1], comment="#", keep_default_na=False, dtype=str)
+    expected = [(*cell, str(number)) for cell in (("gsm_hard", "0"), ("math", "1")) for number in range(1, 5)]
+    assert list(found[["benchmark", "seed", "round"]].itertuples(index=False, name=None)) == expected
+    assert found["chosen"][:4].tolist() == ["False", "True", "False", "False"]
+    assert found["parent"][:2].tolist() == ["", "1"]
+    assert (found["score"][1], found["success"][1], found["score"][2]) == ("81.25", "True", "")
+    assert found["modification"][1] == "Vote | over\nthree."
+    assert found["run"][0] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
 
 
 def test_what_is_no_search_is_one_line(

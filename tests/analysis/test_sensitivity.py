@@ -87,46 +87,33 @@ def test_the_plan_moves_every_parameter_to_both_ends_and_states_the_world_first(
     moved = {(world.parameter, world.value) for world in found[1:]}
     assert moved == {(name, end) for name in {world.parameter for world in found[1:]} for end in ranges[name]}
     assert len(found) == len({world.preset for world in found}) == 1 + len(moved)
-
-
-def test_every_world_is_a_preset_that_can_have_its_cells():
-    for world in plan(EMBEDDED):
+    for world in found:
+        # The names are those that the rules of the workflow admit, and each is a preset that can have its cells.
+        assert re.fullmatch(r"embedded(@\w+=[\d.]+)?", world.preset)
         preset = config.preset(world.preset)
         assert preset.simulator == ({world.parameter: world.value} if world.parameter else {})
-        load_settings(overrides=preset.simulator)
         for cell, folder in zip(world.cells, world.folders, strict=True):
             config.check_cell(preset, cell)
-            assert folder == layout.cell(world.preset, cell)
-            assert cell.seed == EMBEDDED.seeds[0]
-
-
-def test_the_names_of_the_worlds_are_those_the_rules_admit():
-    assert all(re.fullmatch(r"embedded(@\w+=[\d.]+)?", world.preset) for world in plan(EMBEDDED))
+            assert (folder, cell.seed) == (layout.cell(world.preset, cell), EMBEDDED.seeds[0])
 
 
 def test_an_end_that_is_the_stated_value_is_no_world_of_its_own(tmp_path: Path):
     path = tmp_path / "sensitivity.yaml"
     path.write_text(CONFIG.replace("[slope]", "[feedback_discernment, role_fit]"))
-    assert [(world.parameter, world.value) for world in plan(EMBEDDED, path)] == [
-        ("", 0.0),
-        ("feedback_discernment", 0.0),
-        ("role_fit", 0.0),
-        ("role_fit", 2.0),
-    ]
+    found = [(world.parameter, world.value) for world in plan(EMBEDDED, path)]
+    assert found == [("", 0.0), ("feedback_discernment", 0.0), ("role_fit", 0.0), ("role_fit", 2.0)]
 
 
-@pytest.mark.parametrize("preset", ["paper", "embedded@slope=4.0"])
-def test_real_runs_and_changed_worlds_have_no_plan(preset: str):
-    assert plan(config.preset(preset)) == []
-
-
-def test_rows_that_a_preset_lacks_are_left_out():
+def test_what_a_preset_lacks_has_no_world():
+    assert plan(config.preset("paper")) == plan(config.preset("embedded@slope=4.0")) == []
     assert plan(limited(benchmarks=("math",))) == []
     one = limited(benchmarks=("gsm_hard",))
     assert {conclusion.benchmark for conclusion in conclusions(one)} == {"gsm_hard"}
     assert {cell.benchmark for world in plan(one) for cell in world.cells} == {"gsm_hard"}
     pool = conclusions(limited(backbones=("llama-3.2-3B",)))
     assert {key.backbone for conclusion in pool for key in (conclusion.first, conclusion.second)} == {"pool"}
+    with pytest.raises(UserError, match="preset paper has no worlds"):
+        simulator_sensitivity.build(Source(preset=config.preset("paper")))
 
 
 @pytest.mark.parametrize(
@@ -184,43 +171,24 @@ def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Prese
     assert set(costs["decision"]) == {decision}
 
 
-def entries(preset: Preset) -> dict[tuple[str, str], Entry]:
-    made = simulator_sensitivity.build(Source(preset=preset))
+def test_the_table_and_its_records(run: Callable[..., Preset]):
+    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 5))))
     assert made.simulated
-    return {row.labels[:2]: row.entries[0] for row in made.rows}  # type: ignore[misc]
-
-
-def test_the_table(run: Callable[..., Preset]):
-    found = entries(run(worlds(35, 36, 5)))
+    found = {row.labels[:2]: row.entries[0] for row in made.rows}
     # 89.84 and 84.37 are printed.
     assert found["in the paper", ""] == Entry("+5.47")
-    assert found["as stated", ""].text == "+37.50"
-    assert (found["as stated", ""].beside, found["as stated", ""].sign) == ("holds", DAGGER)
-    assert (found["slope (5)", "4"].beside, found["slope (5)", "4"].sign) == ("", DAGGER)
-    assert found["slope (5)", "7"].text == "−37.50"
-    assert (found["slope (5)", "7"].beside, found["slope (5)", "7"].sign) == ("fails", f"{DAGGER}‡")
-
-
-def test_the_notes_name_what_flips(run: Callable[..., Preset]):
-    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 5))))
+    for labels, entry in {
+        ("as stated", ""): ("+37.50", "holds", DAGGER),
+        ("slope (5)", "4"): ("+40.00", "", DAGGER),
+        ("slope (5)", "7"): ("−37.50", "fails", f"{DAGGER}‡"),
+    }.items():
+        assert (found[labels].text, found[labels].beside, found[labels].sign) == entry
     notes = " ".join(made.notes)
     assert "Flipped (‡): GMR − Single (HumanEval, accuracy) at slope = 7." in notes
     assert "Decided otherwise: GMR − Single (HumanEval, accuracy) holds as stated, fails at slope = 7." in notes
     assert "One training seed (0)" in notes
-
-
-def test_where_nothing_flips_the_notes_say_so(run: Callable[..., Preset]):
-    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 34))))
-    assert "Flipped (‡): none." in made.notes
-    assert "Decided otherwise: none." in made.notes
-
-
-def test_the_records_carry_the_runs_behind_both_rows(run: Callable[..., Preset]):
-    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 5))))
-    assert len(made.records) == 6
-    assert len({tuple(record) for record in made.records}) == 1
+    assert [one["preset"] for one in made.records[::2]] == list(worlds(0, 0, 0))
     last = made.records[-2]
-    assert last["preset"] == "embedded@slope=7.0"
     assert (last["parameter"], last["value"], last["flipped"]) == ("slope", "7", "true")
     assert (last["measured"], last["decision"], last["stated_decision"]) == ("-0.375", "fails", "holds")
     assert float(last["published"]) == pytest.approx(0.0547)
@@ -228,29 +196,22 @@ def test_the_records_carry_the_runs_behind_both_rows(run: Callable[..., Preset])
     assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in fields)
 
 
-def test_a_missing_world_is_named(run: Callable[..., Preset]):
+def test_where_nothing_flips_the_notes_say_so(run: Callable[..., Preset]):
+    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 34))))
+    assert {"Flipped (‡): none.", "Decided otherwise: none."} < set(made.notes)
+
+
+def test_worlds_that_do_not_go_together_are_refused(run: Callable[..., Preset]):
+    """One is missing, one is of another world, one of other questions."""
     preset = run(worlds(35, 36, 5))
-    shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
+    high, low = (layout.RESULTS / f"embedded@slope={end}" for end in ("7.0", "4.0"))
+    shutil.rmtree(high)
     with pytest.raises(UserError, match=r"embedded@slope=7\.0.* missing"):
         simulator_sensitivity.build(Source(preset=preset))
-
-
-def test_a_cell_of_another_world_is_refused(run: Callable[..., Preset]):
-    preset = run(worlds(35, 36, 5))
-    shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
-    shutil.copytree(layout.RESULTS / "embedded@slope=4.0", layout.RESULTS / "embedded@slope=7.0")
+    shutil.copytree(low, high)
     with pytest.raises(UserError, match=r"of preset 'embedded@slope=4\.0', expected 'embedded@slope=7\.0'"):
         simulator_sensitivity.build(Source(preset=preset))
-
-
-def test_worlds_of_other_questions_are_refused(run: Callable[..., Preset]):
-    run(worlds(35, 36, 5))
-    shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
-    preset = run({"embedded@slope=7.0": 5}, n=20)
+    shutil.rmtree(high)
+    run({"embedded@slope=7.0": 5}, n=20)
     with pytest.raises(UserError, match=r"slope=7\.0.* other questions of humaneval"):
         simulator_sensitivity.build(Source(preset=preset))
-
-
-def test_a_preset_without_worlds_is_refused():
-    with pytest.raises(UserError, match="preset paper has no worlds"):
-        simulator_sensitivity.build(Source(preset=config.preset("paper")))

@@ -52,8 +52,11 @@ def test_the_trajectories_of_a_cell(make: Any) -> None:
 
 
 def test_gate_statistics(make: Any) -> None:
-    found = values(make(made=MADE, depth=DEPTH))
-    assert found == {
+    folder = make(made=MADE, depth=DEPTH)
+    # The order of decisions does not matter.
+    assert values(make(seed=1, made=MADE[::-1], depth=DEPTH)) == values(folder)
+    assert [one.cases for one in traces.ratios(traces.read(read(folder))).values()] == [4, 4, 4, 1, 1, 2, 2]
+    assert values(folder) == {
         "depth": 9 / 4,
         "write_rate": 4 / 9,
         "empty_memory": 1 / 4,
@@ -62,17 +65,6 @@ def test_gate_statistics(make: Any) -> None:
         "retrieved_2": pytest.approx(1 / 3),
         "retrieved_mean_2": pytest.approx((1 / 2 + 0) / 2),
     }
-
-
-def test_what_is_available_is_what_was_written_before(make: Any) -> None:
-    found = traces.read(read(make(made=MADE, depth=DEPTH)))
-    written_before = [[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert found.available.tolist() == written_before
-
-
-def test_the_order_of_decisions_does_not_matter(make: Any) -> None:
-    one, other = (make(seed=seed, made=made, depth=DEPTH) for seed, made in enumerate((MADE, MADE[::-1])))
-    assert values(one) == values(other)
 
 
 @pytest.mark.parametrize(
@@ -85,19 +77,6 @@ def test_the_order_of_decisions_does_not_matter(make: Any) -> None:
 def test_a_gate_that_is_off_has_no_statistics(make: Any, gone: str, left: set[str]) -> None:
     made = [row for row in MADE if row["name"] != gone]
     assert set(values(make(made=made, depth=DEPTH))) == left
-
-
-def test_how_many_cases_a_value_has(make: Any) -> None:
-    found = traces.ratios(traces.read(read(make(made=MADE, depth=DEPTH))))
-    assert {name: one.cases for name, one in found.items()} == {
-        "depth": 4,
-        "write_rate": 4,
-        "empty_memory": 4,
-        "retrieved_1": 1,
-        "retrieved_mean_1": 1,
-        "retrieved_2": 2,
-        "retrieved_mean_2": 2,
-    }
 
 
 def test_decisions_about_a_stranger_are_refused(make: Any) -> None:
@@ -117,22 +96,14 @@ def test_a_damaged_table_is_refused_in_one_line(make: Any, name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_table_is_refused(make: Any) -> None:
-    cell = read(make(updates=None))
-    with pytest.raises(UserError, match=r"training\.parquet"):
-        training.updates(cell)
-
-
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:
-    log = training.updates(read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1)))
-    assert log.index.tolist() == [1, 2]
-    assert log["epoch"].tolist() == [1, 2]
-    assert log["depth"].tolist() == [1.5, 2.5]
+    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1, rollouts=(2, 3, 6)))
+    log = training.updates(cell)
+    assert (log.index.tolist(), log["epoch"].tolist(), log["depth"].tolist()) == ([1, 2], [1, 2], [1.5, 2.5])
     assert log["steps"].isna().tolist() == [True, False]
-
-
-def test_the_number_of_rollouts(make: Any) -> None:
-    assert training.rollouts(read(make(rollouts=(2, 3, 6)))) == (2, 3, 6)
+    assert training.rollouts(cell) == (2, 3, 6)
+    with pytest.raises(UserError, match=r"training\.parquet"):
+        training.updates(read(make(seed=1, updates=None)))
 
 
 def resampled(top: Sequence[Sequence[float]], bottom: Sequence[Sequence[float]], count: int) -> np.ndarray:
@@ -162,27 +133,15 @@ def test_the_interval_is_that_of_another_bootstrap(seeds: int) -> None:
     assert found.variance == pytest.approx(drawn.var(ddof=1), rel=0.1)
 
 
-def test_several_measures_at_once_are_as_one_alone() -> None:
-    one, other = (Ratio(np.array(top, float), np.full(4, 2.0)) for top in ([0, 1, 2, 1], [2, 2, 0, 1]))
-    both = estimates([{"a": one, "b": other}])
-    assert both == {**estimates([{"a": one}]), **estimates([{"b": other}])}
-
-
-def test_resamples_without_a_case_are_left_out() -> None:
-    only = Ratio(np.array([1.0, 0, 0, 0, 0]), np.array([2.0, 1, 0, 0, 0]))
-    found = estimates([{"x": only}])["x"]
-    assert found.mean == pytest.approx(1 / 3)
-    assert 0 <= found.low <= found.high <= 0.5
-
-
-def test_a_share_without_spread_gets_the_interval_of_its_cases() -> None:
+def test_ratios_with_few_cases() -> None:
+    # Resamples without a case are left out.
+    only = estimates([{"x": Ratio(np.array([1.0, 0, 0, 0, 0]), np.array([2.0, 1, 0, 0, 0]))}])["x"]
+    assert only.mean == pytest.approx(1 / 3)
+    assert 0 <= only.low <= only.high <= 0.5
+    # A share without spread gets the interval of its cases, another mean and a single question none.
     never = Ratio(np.zeros(6), np.array([2.0, 2, 2, 0, 0, 0]))
     assert estimates([{"x": never}])["x"][:3] == (0, *wilson(0, 3))
-    always_two = mean_of([2, 2, 2])
-    assert estimates([{"x": always_two}])["x"] == (2, 2, 2, 0)
-
-
-def test_a_single_question_has_an_interval_too() -> None:
+    assert estimates([{"x": mean_of([2, 2, 2])}])["x"] == (2, 2, 2, 0)
     assert estimates([{"x": mean_of([3.0])}])["x"][:3] == (3, 3, 3)
 
 

@@ -65,7 +65,7 @@ rule learning:
         backbones=backbones_of,
         cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
         code=code_of_report(
-            ["analysis.learning.report", "analysis.learning.files"],
+            ["analysis.learning.files"],
             "config/studies",
         ),
     shell:

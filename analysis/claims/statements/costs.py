@@ -2,188 +2,146 @@
 
 from __future__ import annotations
 
-from analysis.claims.declared import LARGE, Above, Between, claim
-from analysis.claims.numbers import Numbers, Value, alike, least, most
-from harness.runner.config import POOL
+from functools import partial
+
+from analysis.claims.declared import above, between, claim
+from analysis.claims.numbers import GMR, MASROUTER, PUPPETEER, Numbers, Row, Value, alike, least, most
+
+_HARDWARE = ["humaneval", "mbpp"]
+_cost = partial(claim, "Cost")
 
 
-@claim(
-    section="Cost",
-    place="abstract; introduction; cost analysis; conclusion",
-    unit="%",
-    stated=31.9,
-    tolerance=0.05,
-    holds=Above(0),
-    note="The baseline meant is the strongest by average accuracy.",
-)
+@_cost("abstract; introduction; cost analysis; conclusion", "%", stated=31.9, tolerance=0.05)
 def humaneval_cheaper_than_puppeteer(n: Numbers) -> Value:
-    """On HumanEval GMR costs 31.9 % less than Puppeteer-32B."""
-    return 100 * (1 - n.cost("gmr", "humaneval") / n.cost("puppeteer", "humaneval", LARGE))
+    """On HumanEval GMR costs 31.9 % less than Puppeteer-32B.
+
+    The baseline meant is the strongest by average accuracy.
+    """
+    return n.saving(GMR, PUPPETEER, "humaneval")
 
 
-@claim(section="Cost", place="cost analysis", unit="%", stated=43.86, tolerance=0.005, holds=Above(0))
+@_cost("cost analysis", "%", stated=43.86, tolerance=0.005)
 def humaneval_cheaper_than_masrouter(n: Numbers) -> Value:
     """On HumanEval GMR costs 43.86 % less than MASRouter."""
-    return 100 * (1 - n.cost("gmr", "humaneval") / n.cost("masrouter", "humaneval"))
+    return n.saving(GMR, MASROUTER, "humaneval")
 
 
-@claim(section="Cost", place="cost analysis", unit="points", holds=Above(0))
+@_cost("cost analysis", "points")
 def humaneval_more_accurate_than_both(n: Numbers) -> Value:
     """On HumanEval GMR is more accurate than both MASRouter and Puppeteer-32B."""
-    return n.accuracy("gmr", "humaneval") - most(
-        n.accuracy("masrouter", "humaneval"), n.accuracy("puppeteer", "humaneval", LARGE)
-    )
+    return n.accuracy(GMR, "humaneval") - most(n.accuracy(MASROUTER, "humaneval"), n.accuracy(PUPPETEER, "humaneval"))
 
 
-@claim(
-    section="Cost",
-    place="cost analysis; captions of the Pareto figures",
-    unit="margin",
-    holds=Above(0),
-    over={"benchmark": ["humaneval", "gsm_hard"]},
-    note="The margin mixes points of accuracy and percent of cost; only its sign means something.",
-)
+@_cost("cost analysis; captions of the Pareto figures", "margin", over={"benchmark": ["humaneval", "gsm_hard"]})
 def on_the_frontier(n: Numbers, benchmark: str) -> Value:
-    """GMR lies on the Pareto frontier, so that no row is as accurate without costing more."""
+    """GMR lies on the Pareto frontier, so that no row is as accurate without costing more.
+
+    The margin mixes points of accuracy and percent of cost; only its sign means something.
+    """
     return n.undominated(benchmark)
 
 
-@claim(
-    section="Cost",
-    place="caption of the HumanEval Pareto figure",
-    unit="%",
-    holds=Above(0),
-    note=(
-        "Strongest is taken by the accuracy of the figure, on each side whichever row it is: in print MacNet-Chain on "
-        "qwen-2.5-14B, which costs less than GMR."
-    ),
-)
+def _caption(n: Numbers, benchmark: str) -> Value:
+    own = n.cost(GMR, benchmark)
+    return 100 * (1 - own / least(n.strongest_cost(benchmark), n.cost(MASROUTER, benchmark)))
+
+
+@_cost("caption of the HumanEval Pareto figure", "%")
 def humaneval_caption_cost(n: Numbers) -> Value:
-    """On HumanEval GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than the
-    routing baseline.
+    """On HumanEval GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than
+    the routing baseline.
+
+    Strongest is taken by the accuracy of the figure, on each side whichever row it is: in print MacNet-Chain on
+    qwen-2.5-14B, which costs less than GMR.
     """  # noqa: D205 - one sentence
-    return 100 * (
-        1 - n.cost("gmr", "humaneval") / least(n.strongest_cost("humaneval"), n.cost("masrouter", "humaneval"))
-    )
+    return _caption(n, "humaneval")
 
 
-@claim(
-    section="Cost",
-    place="caption of the GSM-Hard Pareto figure",
-    unit="%",
-    holds=Above(0),
-    note="In print the strongest there, and by average, is Puppeteer-32B; GMR costs 31.9 % more than it.",
-)
+@_cost("caption of the GSM-Hard Pareto figure", "%")
 def gsm_caption_cost(n: Numbers) -> Value:
-    """On GSM-Hard GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than the
-    routing baseline.
+    """On GSM-Hard GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than
+    the routing baseline.
+
+    In print the strongest there, and by average, is Puppeteer-32B; GMR costs 31.9 % more than it.
     """  # noqa: D205 - one sentence
-    return 100 * (1 - n.cost("gmr", "gsm_hard") / least(n.strongest_cost("gsm_hard"), n.cost("masrouter", "gsm_hard")))
+    return _caption(n, "gsm_hard")
 
 
-@claim(
-    section="Cost",
-    place="cost analysis",
-    unit="%",
-    holds=Above(0),
-    over={"row": [{"method": "puppeteer", "backbone": LARGE}, {"method": "masrouter", "backbone": POOL}]},
-)
-def gsm_same_pattern(n: Numbers, method: str, backbone: str) -> Value:
+@_cost("cost analysis", "%", over={"row": [PUPPETEER, MASROUTER]})
+def gsm_same_pattern(n: Numbers, row: Row) -> Value:
     """The pattern of HumanEval, cheaper than Puppeteer-32B and than MASRouter, is that of GSM-Hard, too."""
-    return 100 * (1 - n.cost("gmr", "gsm_hard") / n.cost(method, "gsm_hard", backbone))
+    return n.saving(GMR, row, "gsm_hard")
 
 
-@claim(
-    section="Cost",
-    place="appendix on cost, text and table",
-    unit="%",
-    holds=Above(0),
-    over={"benchmark": ["humaneval", "mbpp"]},
-)
+def _least_of_three(n: Numbers, measure: str, benchmark: str) -> Value:
+    own, *others = (n.of(measure, row, benchmark) for row in (GMR, MASROUTER, PUPPETEER))
+    return 100 * (1 - own / least(*others))
+
+
+@_cost("appendix on cost, text and table", "%", over={"benchmark": _HARDWARE})
 def lowest_flops(n: Numbers, benchmark: str) -> Value:
     """GMR needs the fewest FLOPs a question of the three routers."""
-    own = n.flops("gmr", benchmark)
-    return 100 * (1 - own / least(n.flops("masrouter", benchmark), n.flops("puppeteer", benchmark, LARGE)))
+    return _least_of_three(n, "flops", benchmark)
 
 
-@claim(
-    section="Cost",
-    place="appendix on cost, text and table",
-    unit="%",
-    holds=Above(0),
-    over={"benchmark": ["humaneval", "mbpp"]},
-)
+@_cost("appendix on cost, text and table", "%", over={"benchmark": _HARDWARE})
 def lowest_time(n: Numbers, benchmark: str) -> Value:
     """GMR needs the least wall-clock time a question of the three routers."""
-    own = n.seconds("gmr", benchmark)
-    return 100 * (1 - own / least(n.seconds("masrouter", benchmark), n.seconds("puppeteer", benchmark, LARGE)))
+    return _least_of_three(n, "seconds", benchmark)
 
 
-@claim(
-    section="Cost",
-    place="cost analysis; appendix on cost",
-    unit="margin",
-    holds=Above(0),
+@_cost(
+    "cost analysis; appendix on cost",
+    "margin",
     over={
         "pair": [
-            {"method": "puppeteer", "backbone": LARGE, "other": "gmr", "its": POOL},
-            {"method": "masrouter", "backbone": POOL, "other": "puppeteer", "its": LARGE},
-            {"method": "masrouter", "backbone": POOL, "other": "gmr", "its": POOL},
+            {"row": PUPPETEER, "other": GMR},
+            {"row": MASROUTER, "other": PUPPETEER},
+            {"row": MASROUTER, "other": GMR},
         ]
     },
-    note=(
-        "Positive where cost, FLOPs and time put a pair in one order, whichever it is; the smallest of the distances, "
-        "as a fraction. For MBPP the paper prints no cost."
-    ),
 )
-def same_order_as_the_proxy(n: Numbers, method: str, backbone: str, other: str, its: str) -> Value:
-    """By FLOPs and by time the three routers have the order that they have by cost."""
-    cost, flops, seconds = [
-        of(method, "humaneval", backbone) / of(other, "humaneval", its) - 1 for of in (n.cost, n.flops, n.seconds)
-    ]
+def same_order_as_the_proxy(n: Numbers, row: Row, other: Row) -> Value:
+    """By FLOPs and by time the three routers have the order that they have by cost.
+
+    Positive where cost, FLOPs and time put a pair in one order, whichever it is; the smallest of the distances, as
+    a fraction. For MBPP the paper prints no cost.
+    """
+    cost, flops, seconds = (
+        n.of(measure, row, "humaneval") / n.of(measure, other, "humaneval") - 1
+        for measure in ("cost", "flops", "seconds")
+    )
     return least(alike(cost, flops), alike(cost, seconds))
 
 
-@claim(
-    section="Cost",
-    place="appendix on cost, table of FLOPs and time",
-    unit="ratio",
-    holds=Above(1),
-    over={"benchmark": ["humaneval", "mbpp"]},
-    note="The order asked for is the printed one, GMR, Puppeteer-32B, MASRouter.",
-)
+@_cost("appendix on cost, table of FLOPs and time", "ratio", holds=above(1), over={"benchmark": _HARDWARE})
 def flops_and_time_agree(n: Numbers, benchmark: str) -> Value:
-    """FLOPs and wall-clock time put the three routers in the same order."""
+    """FLOPs and wall-clock time put the three routers in the same order.
+
+    The order asked for is the printed one, GMR, Puppeteer-32B, MASRouter.
+    """
     return least(
-        n.flops("puppeteer", benchmark, LARGE) / n.flops("gmr", benchmark),
-        n.flops("masrouter", benchmark) / n.flops("puppeteer", benchmark, LARGE),
-        n.seconds("puppeteer", benchmark, LARGE) / n.seconds("gmr", benchmark),
-        n.seconds("masrouter", benchmark) / n.seconds("puppeteer", benchmark, LARGE),
+        *[
+            n.of(measure, more, benchmark) / n.of(measure, less, benchmark)
+            for measure in ("flops", "seconds")
+            for more, less in ((PUPPETEER, GMR), (MASROUTER, PUPPETEER))
+        ]
     )
 
 
-@claim(
-    section="Cost",
-    place="appendix on cost, text and both tables",
-    unit="price",
-    holds=Between(0.003, 0.01),
-    published=lambda n, method, backbone: (
-        n.cost(method, "humaneval", backbone) / 128 / (n.flops(method, "humaneval", backbone) / 2)
-    ),
-    over={
-        "row": [
-            {"method": "gmr", "backbone": POOL},
-            {"method": "puppeteer", "backbone": LARGE},
-            {"method": "masrouter", "backbone": POOL},
-        ]
-    },
-    note=(
-        "A check of two definitions against each other; 128 is the number of questions behind the printed accuracies. "
-        "The price of a million tokens of a model of a billion parameters, with 2 N FLOPs a token. With the costs of "
-        "all calls it is true of any run by arithmetic; where the FLOPs alone count the final call, the price comes "
-        "out lower."
-    ),
+@_cost(
+    "appendix on cost, text and both tables",
+    "price",
+    holds=between(0.003, 0.01),
+    published=lambda n, row: n.cost(row, "humaneval") / 128 / (n.of("flops", row, "humaneval") / 2),
+    over={"row": [GMR, PUPPETEER, MASROUTER]},
 )
-def cost_fits_flops(n: Numbers, method: str, backbone: str) -> Value:
-    """Cost and FLOPs on HumanEval imply a price between that of prompt and of completion tokens."""
-    return n.cost(method, "humaneval", backbone) / (n.flops(method, "humaneval", backbone) / 2)
+def cost_fits_flops(n: Numbers, row: Row) -> Value:
+    """Cost and FLOPs on HumanEval imply a price between that of prompt and of completion tokens.
+
+    A check of two definitions against each other; 128 is the number of questions behind the printed accuracies. The
+    price of a million tokens of a model of a billion parameters, with 2 N FLOPs a token. With the costs of all
+    calls it is true of any run by arithmetic; where the FLOPs alone count the final call, the price comes out
+    lower.
+    """
+    return n.cost(row, "humaneval") / (n.of("flops", row, "humaneval") / 2)
