@@ -153,10 +153,10 @@ class Measured(Numbers):
         if measure == "seconds":
             return self._seconds((*row, benchmark))
         found = self._several(row, benchmark) if measure == "seed_mean" else self._own(row, benchmark)
-        if found is None:
-            return np.nan
         if measure == "depth_by_difficulty":
             return self._by_difficulty(found, benchmark)
+        if found is None:
+            return np.nan
         self.charged |= measure == "cost"
         try:
             if measure.startswith(("training_", "entropy_")):
@@ -180,14 +180,14 @@ class Measured(Numbers):
             value: Value = np.where(present, by_seed, 0).sum(axis=-1) / present.sum(axis=-1)
         return value
 
-    def _by_difficulty(self, found: Cells, benchmark: str) -> Value:
+    def _by_difficulty(self, found: Cells | None, benchmark: str) -> Value:
         """Spearman's, of the drawn items for each seed, then the mean over the drawn seeds.
 
         Difficulty is the share of the main table's single-call rows that answer a question wrong; they have no part in
         GMR's decisions. The value is 0 where all trajectories have as many steps, or all questions are as difficult.
         """
         singles = [self._own(row, benchmark) for row in self.single_calls]
-        if None in singles:
+        if found is None or None in singles:
             return np.nan
         wrong = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in singles if one], axis=0)
         items = self._items.get(benchmark, np.arange(len(wrong)))

@@ -284,6 +284,9 @@ def test_depth_by_difficulty_against_scipy(write_cell: Any, rng: np.random.Gener
     assert found.interval == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=0.05)
     without = part(lambda n: n.of("depth_by_difficulty", "gmr", "mbpp"), cells[1:], seeds=THREE)
     assert without.missing == ("single llama-3.2-3B on mbpp, seed 0",)
+    # Nothing that is missing hides another.
+    alone = part(lambda n: n.of("depth_by_difficulty", "gmr", "mbpp"), cells[1:9], seeds=ONE)
+    assert alone.missing == ("gmr pool on mbpp, seed 0", "single llama-3.2-3B on mbpp, seed 0")
 
 
 @pytest.mark.parametrize(
