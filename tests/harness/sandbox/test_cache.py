@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cache import Cache
 from harness.files import ROOT
+from harness.llm.database import Cache
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from harness.sandbox.cache import CachedSandbox
 from harness.sandbox.pool import LEVELS, why_not
