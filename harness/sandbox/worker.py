@@ -145,7 +145,7 @@ def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
     # None to stay the present user; where there are two, neither can touch the other.
     users = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
     names = dict(zip(("program_user", "checks_user"), users, strict=True))
-    return {"level": level, "limits": used, "box": box, **names, **_library()}
+    return {"level": level, "limits": used, "box": box, "parent": os.getpid(), **names, **_library()}
 
 
 def _execution(found: dict[str, Any], limits: Limits) -> Execution:

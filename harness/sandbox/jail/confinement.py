@@ -77,12 +77,12 @@ def confine_fork_server(policy: Policy, rules: int | None) -> Callable[[int], No
     return confine
 
 
-def confine_checks(policy: Policy, rules: int | None, parent: int) -> None:
+def confine_checks(policy: Policy, rules: int | None) -> None:
     """Confine the process of the checks, which serves many programs; raises OSError where that is not possible."""
     _become(policy, policy.checks_user)
     set_rlimits({"memory_mib": max(policy.limits["memory_mib"], _CHECKS_MIB), "file_mib": 0})
     if linux.KNOWN:
-        linux.dying_with_parent()(parent)
+        linux.dying_with_parent()(policy.parent)
     if rules is not None:
         linux.forbid_new_privileges()
         linux.landlock(rules)()

@@ -60,7 +60,7 @@ def main() -> None:
         # Not earlier either: the less a process holds, the sooner it is copied.
         from .grader import Grader
 
-        grader = Grader(policy, control, os.getppid())
+        grader = Grader(policy, control)
         while True:
             # The other end is the process that started this one.
             parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302

@@ -40,11 +40,11 @@ _BUILT_IN = frozenset(dir(builtins))
 class Grader:
     """Judges one program after the other, in a process that is confined from then on and ends with its parent.
 
-    Takes how programs are confined, the connection to the fork server, and the process id of the parent; raises OSError
-    where the machine does not allow what the policy asks for.
+    Takes how programs are confined, and the connection to the fork server; raises OSError where the machine does not
+    allow what the policy asks for.
     """
 
-    def __init__(self, policy: Policy, control: socket.socket, parent: int) -> None:
+    def __init__(self, policy: Policy, control: socket.socket) -> None:
         self._policy = policy
         self._control = control
         fork_server.preload()
@@ -52,7 +52,7 @@ class Grader:
         warnings.simplefilter("ignore")
         rules, self._pinned = file_rules(policy, None)
         self._next: list[int] | None = self._ready()
-        confine_checks(policy, rules, parent)
+        confine_checks(policy, rules)
 
     def grade(self, order: dict[str, Any]) -> dict[str, Any]:
         """Run a program and its checks, the fields of a :class:`harness.sandbox.Program`.
