@@ -18,7 +18,7 @@ import signal
 import sys
 import sysconfig
 
-from harness.sandbox.jail import confinement, linux, seccomp
+from harness.sandbox.jail import confinement, linux
 
 ON_LINUX = sys.platform == "linux"
 CPU_LIMIT_S = 4
@@ -91,7 +91,7 @@ def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent
                 linux.dying_with_parent()(parent)
                 linux.drop_capabilities()
                 linux.forbid_new_privileges()
-                seccomp.filtering()()
+                linux.filtering()()
         verdict = _equal(gold, answer)
         os.write(writing, UNDECIDED if verdict is None else VERDICTS[not verdict])
     finally:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import asdict, dataclass
-
-from harness.errors import UserError
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +44,6 @@ class Limits:
     # Alive at once; at ``rlimit`` no second one where the system counts threads as processes.
     threads: int = 64
 
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value <= 0:
-                raise UserError(f"sandbox limit {name} is {value}; expected a number above 0, such as the default")
-
 
 class Outcome(enum.StrEnum):
     """How an execution ended; only :attr:`SANDBOX_ERROR` says nothing about the program."""
@@ -79,7 +72,3 @@ class Execution:
     stdout: str
     # The first 4096 characters of the variable that was asked for.
     shown: str | None = None
-    # How many assertions of the checks held.
-    assertions: int = 0
-    # How the first execution ended, where a time limit made a second one necessary.
-    first: Outcome | None = None

@@ -8,8 +8,8 @@ import contextlib
 import functools
 import logging
 import os
-from dataclasses import replace
 from types import TracebackType
+from typing import Self
 
 from harness.errors import UserError
 from harness.sandbox.jail.confinement import FULL, RLIMIT
@@ -29,18 +29,18 @@ logger = logging.getLogger(__name__)
 @functools.cache
 def why_not(level: str) -> str:
     """Return, in one line, why a level does not work on this machine; empty where it does. Tried once a process."""
+
+    async def probe() -> Execution:
+        with contextlib.closing(Worker(level, Limits(cpu_s=5, wall_s=20.0))) as worker:
+            return await worker.run(_PROBE)
+
     try:
         # The caller may be in an event loop.
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            found = thread.submit(asyncio.run, _probed(level)).result()
+            found = thread.submit(asyncio.run, probe()).result()
     except (OSError, ValueError, UserError) as error:
         found = failed(error)
     return "" if found.outcome is Outcome.PASSED else found.detail or found.outcome
-
-
-async def _probed(level: str) -> Execution:
-    with contextlib.closing(Worker(level, Limits(cpu_s=5, wall_s=20.0))) as worker:
-        return await worker.run(_PROBE)
 
 
 def best_level() -> str:
@@ -66,12 +66,10 @@ class Sandbox:
         level: One of :data:`LEVELS`, by default the best that works; belongs in every result.
 
     Raises:
-        UserError: The machine offers no level, or not the one asked for; or ``workers`` is not positive.
+        UserError: The machine offers no level, or not the one asked for.
     """
 
     def __init__(self, limits: Limits | None = None, workers: int | None = None, level: str | None = None) -> None:
-        if workers is not None and workers < 1:
-            raise UserError(f"the sandbox got {workers} workers; expected at least 1, or none for one a processor")
         if level and level not in LEVELS:
             raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
         if level and (reason := why_not(level)):
@@ -87,7 +85,7 @@ class Sandbox:
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
 
-    async def __aenter__(self) -> Sandbox:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -113,7 +111,7 @@ class Sandbox:
             again = await self._tried(program)
         if again.outcome is not execution.outcome:
             logger.warning("a program ended as %s on a busy machine, and as %s alone", execution.outcome, again.outcome)
-        return replace(again, first=execution.outcome)
+        return again
 
     async def _tried(self, program: Program) -> Execution:
         execution = await self._attempt(program)

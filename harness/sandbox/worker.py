@@ -1,31 +1,43 @@
-"""One warm worker, seen from here: a process of checks, its fork server, their programs; and what a report means."""
+"""One warm worker, seen from here: what it is told, its work directory, and what its reports mean."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import json
 import marshal
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-from dataclasses import asdict
+import sysconfig
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+from harness.errors import UserError
 from harness.sandbox.jail import fork_server, grader
+from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.jail.fork_server import BOX_BYTES, BOX_ENTRIES
 from harness.sandbox.jail.values import LONGEST_ORDER
 from harness.sandbox.model import Execution, Limits, Outcome, Program
-from harness.sandbox.policy import Box, policy
 
+# The customary user that owns nothing, also what the kernel shows for users it cannot name; and a neighbour of it.
+PROGRAM_USER, CHECKS_USER = 65534, 65533
+# In a root directory of its own that lives in memory; below no directory where an interpreter may lie.
+_PRIVATE_BOX = "/box"
+_INSTALLED_PACKAGES = ("site-packages", "dist-packages")
 # A worker that has not replied by then, beyond the wall limit of the program, is broken.
 _PATIENCE_S = 60.0
 # What checks leave behind in the process they share does not pile up.
 _LIFETIME = 1000
-_HEAD = 4
+_HEAD, _PIECE = 4, 1 << 16
 _FAREWELL_S = 5.0
 # Not -I, which would ignore PYTHONHASHSEED: everything else it does is done by -P, -s and the environment.
 _OPTIONS = ("-P", "-S", "-s")
@@ -47,93 +59,77 @@ class Worker:
         self.is_spent = True
         self._programs = 0
         self._limits = limits
-        self._box = Box(level)
+        self._home = _home() if level == RLIMIT else None
         self._connection, theirs = socket.socketpair()
-        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__)]
+        told = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_BOX))
+        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
         silent: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603  our own launcher
                 command, stdin=theirs.fileno(), env=_ENVIRONMENT, cwd="/", start_new_session=True, **silent
             )
         self._errors: Any = self._process.stderr
-        self._connection.sendall(_framed(policy(level, limits, self._box.path)))
         self._connection.setblocking(False)
 
     async def run(self, program: Program) -> Execution:
         """Execute a program; raises OSError where the worker has failed, or could not be started."""
-        if not self._programs:
-            async with asyncio.timeout(_PATIENCE_S):
-                self._read(await self._received())
         order = _framed(asdict(program))
         if len(order) > LONGEST_ORDER:
             told = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
             return Execution(Outcome.NOT_EXECUTABLE, told, "")
         self.is_spent = True
-        # Until then even a crowded machine lets the program reach its limits, and then the checks theirs.
+        # Until then even a crowded machine lets a worker start, the program reach its limits, and the checks theirs.
         async with asyncio.timeout(self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S):
-            await asyncio.get_running_loop().sock_sendall(self._connection, order)
-            content = await self._received()
-        if not content and self._ended() == -signal.SIGXCPU:
+            try:
+                # One that has failed says why before it ends.
+                with contextlib.suppress(BrokenPipeError):
+                    await asyncio.get_running_loop().sock_sendall(self._connection, order)
+                content = await self._received()
+            except BaseException:
+                # It would end no sooner than what it does.
+                self._process.kill()
+                raise
+        if not content and await asyncio.to_thread(self._process.wait) == -signal.SIGXCPU:
             # Only with what a program returns can checks take so long.
             told = f"more than {self._limits.cpu_s} s of processor time in the checks"
             return Execution(Outcome.CPU_LIMIT, told, "")
-        found = self._read(content)
-        self._programs += 1
-        self.is_spent = found["soiled"] or self._programs >= _LIFETIME
-        return verdict(found, self._limits)
-
-    def close(self) -> None:
-        """End it and all that belongs to it."""
-        self._connection.close()
-        # The end of the connection is its end, and that of its programs before it.
-        if self._ended() is None:
-            self._process.kill()
-            self._process.wait()
-        # All but the programs hold the other end.
-        select.select([self._errors], [], [], _FAREWELL_S)
-        self._errors.close()
-        self._box.remove()
-
-    def _ended(self) -> int | None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(_FAREWELL_S)
-        return None
-
-    async def _received(self) -> bytes:
-        """The next message, empty where the worker has ended."""
-        head = await self._exactly(_HEAD)
-        return await self._exactly(int.from_bytes(head, "little"))
-
-    async def _exactly(self, length: int) -> bytes:
-        loop = asyncio.get_running_loop()
-        content = b""
-        # One that ended with something unread resets the connection: then its last words say more.
-        with contextlib.suppress(ConnectionResetError):
-            while len(content) < length:
-                piece = await loop.sock_recv(self._connection, length - len(content))
-                if not piece:
-                    return b""
-                content += piece
-        return content
-
-    def _read(self, content: bytes) -> dict[str, Any]:
         if not content:
             os.set_blocking(self._errors.fileno(), False)
             words = (self._errors.read() or b"").decode("utf-8", "replace").strip().splitlines()
             raise OSError(f"the worker ended: {words[-1] if words else 'it said nothing'}")
         # The process of the checks wrote it; no program can write to this connection.
-        reply: dict[str, Any] = marshal.loads(content)  # noqa: S302
-        if "failure" in reply:
-            raise OSError(reply["failure"])
-        return reply
+        found: dict[str, Any] = marshal.loads(content)  # noqa: S302
+        if "failure" in found:
+            raise OSError(found["failure"])
+        self._programs += 1
+        self.is_spent = found["soiled"] or self._programs >= _LIFETIME
+        return _execution(found, self._limits)
 
+    def close(self) -> None:
+        """End it and all that belongs to it."""
+        # The end of the connection is its end, and before it that of the fork server and its program.
+        self._connection.close()
+        self._process.wait()
+        # Where it was killed, only the fork server still holds the other end.
+        select.select([self._errors], [], [], _FAREWELL_S)
+        self._errors.close()
+        # Trees deeper than the interpreter can follow, and directories whose owner took all rights away.
+        for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            if self._home is not None:
+                subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
 
-def verdict(found: dict[str, Any], limits: Limits) -> Execution:
-    """Return the execution that a report of the grader amounts to, with nothing that differs between two runs."""
-    outcome, detail = _ended(found, limits)
-    stdout = "" if outcome in _CUT_ANYWHERE else found["stdout"].decode("utf-8", "replace")
-    shown = found["shown"] if outcome is Outcome.PASSED else None
-    return Execution(outcome, _line(detail), stdout, shown and _writable(shown), found["assertions"])
+    async def _received(self) -> bytes:
+        """The next message, empty where the worker has ended."""
+        content, end = b"", _HEAD
+        # One that ended with something unread resets the connection: then its last words say more.
+        with contextlib.suppress(ConnectionResetError):
+            while len(content) < end:
+                piece = await asyncio.get_running_loop().sock_recv(self._connection, _PIECE)
+                if not piece:
+                    return b""
+                content += piece
+                end = _HEAD + int.from_bytes(content[:_HEAD], "little")
+        return content[_HEAD:]
 
 
 def failed(reason: object) -> Execution:
@@ -141,16 +137,26 @@ def failed(reason: object) -> Execution:
     return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)), "")
 
 
-def _writable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
+    """Return what a worker is told: how to confine programs, what each may use, and their work directory."""
+    # The system counts threads per user, which is only this program in a user namespace of its own; with the user's
+    # other processes in the count, the one certain limit is "no more".
+    used = asdict(limits if level == FULL else replace(limits, threads=1))
+    # None to stay the present user; where there are two, neither can touch the other.
+    users = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
+    names = dict(zip(("program_user", "checks_user"), users, strict=True))
+    return {"level": level, "limits": used, "box": box, "parent": os.getpid(), **names, **_library()}
 
 
-def _line(detail: str) -> str:
-    """One line for people; a program may have worded it."""
-    return _writable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
+def _execution(found: dict[str, Any], limits: Limits) -> Execution:
+    """What a report of the grader amounts to, with nothing that differs between two runs."""
+    outcome, detail = _outcome(found, limits)
+    stdout = "" if outcome in _CUT_ANYWHERE else found["stdout"].decode("utf-8", "replace")
+    shown = found["shown"] if outcome is Outcome.PASSED else None
+    return Execution(outcome, _line(detail), stdout, shown and _writable(shown))
 
 
-def _ended(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
+def _outcome(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
     if found["cut"] == fork_server.WALL:
         return Outcome.WALL_LIMIT, f"more than {limits.wall_s:g} s of wall time"
     if found["cut"] == fork_server.CROWDED:
@@ -170,6 +176,64 @@ def _ended(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
     return Outcome.KILLED, names.get(number, f"signal {number}")
 
 
+def _line(detail: str) -> str:
+    """One line for people; a program may have worded it."""
+    return _writable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
 def _framed(message: Any) -> bytes:
     content = marshal.dumps(message)
     return len(content).to_bytes(_HEAD, "little") + content
+
+
+def _home() -> str:
+    """A new directory with the work directory in it; in a private root that lives in memory and needs none."""
+    home = tempfile.mkdtemp(prefix="sandbox-")
+    # Others may pass through, but not look into it.
+    os.chmod(home, 0o711)  # noqa: S103
+    os.mkdir(f"{home}/box", 0o700)
+    try:
+        if os.geteuid() == 0:
+            os.chown(f"{home}/box", PROGRAM_USER, PROGRAM_USER)
+    except OSError as error:
+        shutil.rmtree(home)
+        raise UserError(
+            f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}), and no program may run as "
+            "root: run as an ordinary user, or in a container with the capabilities CHOWN, SETUID and SETGID"
+        ) from error
+    return home
+
+
+@functools.cache
+def _library() -> dict[str, Any]:
+    """What a program needs of the Python installation: the standard library and its libraries, no site packages.
+
+    Where it is installed, ``sys.path`` of the bare interpreter, what a private root shows, what may be read.
+    """
+    prefix = os.path.realpath(sys.base_prefix)
+    library = sysconfig.get_path("stdlib", vars={"installed_base": prefix})
+    stdlib = _existing(library, os.path.join(library, "lib-dynload"))
+    # Where extension modules of the standard library find the shared libraries they need.
+    triplet = sysconfig.get_config_var("MULTIARCH")
+    system = ["/lib64", "/usr/lib64", *([f"/lib/{triplet}", f"/usr/lib/{triplet}"] if triplet else [])]
+    libraries, zones = _existing(*system, os.path.dirname(library)), _existing("/usr/share/zoneinfo")
+    shown = [path for path in (*libraries, *zones) if not any(path.startswith(f"{outer}/") for outer in libraries)]
+    readable = [(os.devnull, "device"), (library, "list"), *((path, "tree") for path in zones)]
+    for directory in libraries:
+        if library.startswith(f"{directory}/"):
+            readable += [(str(path), "file") for path in Path(directory).glob("*.so*") if path.is_file()]
+        else:
+            readable.append((directory, "tree"))
+    # Everything but installed packages: most installations put them inside the library, some beside it.
+    for path in Path(library).iterdir():
+        if path.name not in _INSTALLED_PACKAGES and os.path.realpath(path).startswith(f"{os.path.realpath(library)}/"):
+            readable.append((str(path), "tree" if path.is_dir() else "file"))
+    return {"prefix": prefix, "stdlib": stdlib, "mounts": shown, "readable": readable}
+
+
+def _existing(*paths: str) -> list[str]:
+    return [path for path in dict.fromkeys(paths) if os.path.isdir(path)]

@@ -97,17 +97,21 @@ def _fields(record: Any) -> list[object]:
 
 
 # Operators and comparisons are not among them: the other side of those may be what the checks expect.
-_READING: dict[str, Any] = {
+_OPERATIONS: dict[str, Callable[..., object]] = {
     "attribute": getattr,
     "item": operator.getitem,
     "iterate": iter,
     "next": next,
     "length": len,
     "truth": bool,
+    "set_attribute": setattr,
+    "set_item": operator.setitem,
+    "text": str,
+    "instance": isinstance,
+    "fields": _fields,
+    "call": lambda function, arguments, keywords: function(*arguments, **keywords),
+    "call_in_place": _changed,
 }
-_OTHERS: dict[str, Any] = {"set_attribute": setattr, "set_item": operator.setitem, "text": str, "instance": isinstance}
-_CALLS = {"call": lambda function, args, keywords: function(*args, **keywords), "call_in_place": _changed}
-_OPERATIONS: dict[str, Callable[..., object]] = {**_READING, **_OTHERS, **_CALLS, "fields": _fields}
 
 
 class _Program:
@@ -155,20 +159,17 @@ class _Program:
             return None
         if self._show not in self._namespace:
             raise NameError(f"name {self._show!r} is not defined")
-        value = self._namespace[self._show]
-        if callable(value):
+        if callable(value := self._namespace[self._show]):
             raise TypeError(f"{self._show} is a function, not a value")
         return str(value)[:LONGEST_SHOWN]
 
     def _reference(self, value: Any) -> dict[str, Any]:
         kind: Any = type(value)
-        if issubclass(kind, type) and issubclass(value, BaseException) and not _is_built_in(value):
+        if issubclass(kind, type) and issubclass(value, BaseException) and not is_built_in(value):
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
-            written = [base.__name__ if _is_built_in(base) else self._reference(base) for base in bases]
-            module = value.__module__
-            # Of the standard library, as far as the class tells.
-            known = isinstance(module, str) and module.partition(".")[0] in sys.stdlib_module_names
-            place = [module, value.__qualname__] if known else []
+            written = [base.__name__ if is_built_in(base) else self._reference(base) for base in bases]
+            # Where it comes from, as far as it tells: any text, or no text at all.
+            place = [one if isinstance(one, str) else "" for one in (value.__module__, value.__qualname__)]
             return {EXCEPTION: [self._number(value), value.__name__, written, *place]}
         is_record = getattr(getattr(kind, "__dataclass_params__", None), "eq", False)
         return {REFERENCE: [self._number(value), kind.__name__, *([self._number(kind)] if is_record else [])]}
@@ -187,19 +188,20 @@ class _Program:
         except BaseException:
             return json.dumps([kind, "Exception", "", ""]).encode()
         with contextlib.suppress(BaseException):
-            found = type(error).__name__ if _is_built_in(type(error)) else type(error)
+            found = type(error).__name__ if is_built_in(type(error)) else type(error)
             what = [found, [*error.args], vars(error), str(error)]
             whole = values.pack([kind, what, text, part], self._reference)
             if len(whole) <= _LONGEST_FAILURE:
                 return whole
-        nearest = next((base.__name__ for base in type(error).__mro__ if _is_built_in(base)), "Exception")
+        nearest = next((base.__name__ for base in type(error).__mro__ if is_built_in(base)), "Exception")
         return json.dumps([kind, nearest, text, part]).encode()
 
     def _object(self, key: str, content: Any) -> object:
         return getattr(builtins, content) if key == BUILT_IN else {REFERENCE: self._objects}[key][content]
 
 
-def _is_built_in(kind: type) -> bool:
+def is_built_in(kind: type) -> bool:
+    """Return whether a class is the built-in one of its name."""
     return getattr(builtins, kind.__name__, None) is kind
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 
-from . import linux, seccomp
+from . import linux
 
 FULL, RLIMIT = "full", "rlimit"
 # What the checks hold of values of programs.
@@ -20,7 +20,7 @@ _RLIMITS = {
     "open_files": (resource.RLIMIT_NOFILE, 1),
     "threads": (resource.RLIMIT_NPROC, 1),
 }
-# Its fields: harness.sandbox.policy.policy (``dataclasses`` is slow to import).
+# Its fields: harness.sandbox.worker.policy (``dataclasses`` is slow to import).
 Policy = SimpleNamespace
 
 
@@ -36,9 +36,18 @@ def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
 
     Called while paths are still reachable; ``box`` is the directory that may be written, if any.
     """
-    in_private_root = policy.level == FULL and box is not None
-    closed = os.geteuid() == 0 and policy.program_user is not None and sys.platform == "linux" and not in_private_root
-    pinned = _pin_library(policy.stdlib) if closed else []
+    pinned = []
+    if policy.program_user is not None and os.geteuid() == 0 and sys.platform == "linux":
+        # An interpreter in the home directory of root cannot be reached by another user, although the library itself
+        # is readable: descriptors opened before the change of user lead past the closed directory. (In a private root
+        # nobody is root any more, and nothing is closed.)
+        pinned = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in policy.stdlib]
+        sys.path[:] = [f"/proc/self/fd/{descriptor}" for descriptor in pinned]
+        for module in list(sys.modules.values()):
+            if search := getattr(module, "__path__", None):
+                # The directory of extension modules lies inside the first one.
+                module.__path__ = [path.replace(policy.stdlib[0], sys.path[0], 1) for path in search]
+        sys.path_importer_cache.clear()
     return None if policy.level == RLIMIT else linux.landlock_rules(policy.readable, box), pinned
 
 
@@ -47,26 +56,22 @@ def confine_fork_server(policy: Policy, rules: int | None) -> Callable[[int], No
 
     As much as possible happens before the fork: what comes after it is done again for every program.
     """
-
-    def limit(parent: int) -> None:
-        _become(policy, policy.program_user)
-        set_rlimits(policy.limits)
-        _refuse_root()
-
-    if rules is None:
-        return limit
-    linux.drop_capabilities()
-    # Processor time counts from the start of a process, while the others bound the whole of what it may hold.
-    set_rlimits({name: value for name, value in policy.limits.items() if name != "cpu_s"})
-    linux.forbid_new_privileges()
-    time = {"cpu_s": policy.limits["cpu_s"]}
-    die_with, landlock, filter_calls = linux.dying_with_parent(), linux.landlock(rules), seccomp.filtering()
+    if rules is not None:
+        linux.drop_capabilities()
+        # Processor time counts from the start of a process, while the others bound the whole of what it may hold.
+        set_rlimits({name: value for name, value in policy.limits.items() if name != "cpu_s"})
+        linux.forbid_new_privileges()
+        die_with, landlock, filter_calls = linux.dying_with_parent(), linux.landlock(rules), linux.filtering()
 
     def confine(parent: int) -> None:
-        set_rlimits(time)
-        die_with(parent)
-        landlock()
-        filter_calls()
+        if rules is None:
+            _become(policy, policy.program_user)
+            set_rlimits(policy.limits)
+        else:
+            set_rlimits({"cpu_s": policy.limits["cpu_s"]})
+            die_with(parent)
+            landlock()
+            filter_calls()
         _refuse_root()
 
     return confine
@@ -76,11 +81,13 @@ def confine_checks(policy: Policy, rules: int | None) -> None:
     """Confine the process of the checks, which serves many programs; raises OSError where that is not possible."""
     _become(policy, policy.checks_user)
     set_rlimits({"memory_mib": max(policy.limits["memory_mib"], _CHECKS_MIB), "file_mib": 0})
+    if linux.KNOWN:
+        linux.dying_with_parent()(policy.parent)
     if rules is not None:
         linux.forbid_new_privileges()
         linux.landlock(rules)()
         linux.drop_capabilities()
-        seccomp.filtering()()
+        linux.filtering()()
     _refuse_root()
 
 
@@ -117,25 +124,10 @@ def _become(policy: Policy, user: int | None) -> None:
         os.setgid(user)
         os.setuid(user)
         if policy.level != RLIMIT:
-            linux.own_proc_entry()
+            # PR_SET_DUMPABLE: ``/proc/self`` belongs to this user again.
+            linux.call("prctl", 4, 1, 0, 0, 0)
 
 
 def _refuse_root() -> None:
     if 0 in (os.getuid(), os.geteuid()):
         raise PermissionError("the program would run as root")
-
-
-def _pin_library(stdlib: list[str]) -> list[int]:
-    """Reach the standard library through open descriptors, which have to stay open, instead of through its path.
-
-    An interpreter in the home directory of root cannot be reached by the user the program runs as, although the
-    library itself is readable. A descriptor opened before the change of user leads past the closed directory.
-    """
-    opened = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in stdlib]
-    sys.path[:] = [f"/proc/self/fd/{descriptor}" for descriptor in opened]
-    for module in list(sys.modules.values()):
-        if search := getattr(module, "__path__", None):
-            # The directory of extension modules lies inside the first one.
-            module.__path__ = [path.replace(stdlib[0], sys.path[0], 1) for path in search]
-    sys.path_importer_cache.clear()
-    return opened

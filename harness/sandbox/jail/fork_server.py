@@ -1,7 +1,7 @@
 """The fork server: the warm process that programs are forked from; it knows no program, no check and no output.
 
-It keeps one confined process ready, which waits for a program. The process of the checks (:mod:`.grader`) asks for it
-and is handed both its connections; what goes over them does not come by here.
+It keeps one confined process ready, which waits for a program. The process of the checks (:mod:`.grader`) is handed
+both its connections; what goes over them does not come by here.
 """
 
 from __future__ import annotations
@@ -10,22 +10,30 @@ import contextlib
 import gc
 import importlib
 import itertools
+import json
 import marshal
 import math
 import os
 import select
 import signal
 import socket
+import struct
+import sys
 import time
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from . import candidate, linux
 from .confinement import FULL, RLIMIT, Policy, confine_fork_server, file_rules, isolate, keep_only
-from .values import LONGEST_ORDER, Channel, Dismissed
+from .values import LONGEST_ORDER, Channel
 
-# What the other side may say: hand over the process that is ready; end it; its connection has ended.
+# What the grader may say of the process it has: it begins, it is to end, its connection has ended.
 START, END, GONE = b"s", b"e", b"g"
-WALL, CROWDED = "wall", "crowded"
+# What the fork server says: one is ready, and comes along; otherwise why there is none.
+READY = b"r"
+# How a process ended: status as from ``wait``, processor time, whether time or files made it end, whether it lived on
+# without its connection, whether it left files.
+REPORT = struct.Struct("<idB??")
+WALL, CROWDED = 1, 2
 # What a work directory may hold: in a private root the kernel counts, elsewhere this process looks now and then.
 BOX_ENTRIES, BOX_BYTES = 1000, 16 << 20
 _WATCH_MS = 50
@@ -36,32 +44,31 @@ _LIKELY = "bisect collections copy functools heapq itertools json math operator 
 
 
 def main() -> None:
-    """Run a worker, from its first process on: take a policy, then grade one order after the other.
+    """Run a worker, from its first process on: take the policy, an argument, then grade one order after the other.
 
-    It ends with the connection, without a slow farewell.
+    It ends with the connection, after the fork server, without a slow farewell.
     """
     parent = Channel(0)
     try:
-        # The other end is the process that started this one.
-        policy = Policy(**marshal.loads(parent.receive()))  # noqa: S302
+        policy = Policy(**json.loads(sys.argv[2]))
         control, theirs = socket.socketpair()
-        me = os.getpid()
-        # Before anything else: nothing that arrives here later is ever in the memory of a program.
+        # Before anything is received: nothing that arrives here is ever in the memory of a program.
         server = os.fork()
         if server == 0:
-            _serve(policy, theirs, me)
+            _serve(policy, theirs)
         theirs.close()
         # Not earlier either: the less a process holds, the sooner it is copied.
         from .grader import Grader
 
-        with contextlib.closing(Grader(policy, control, server)) as grader:
-            parent.send(marshal.dumps({}))
-            while True:
-                parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302
-    except (EOFError, Dismissed):
-        pass
+        grader = Grader(policy, control)
+        while True:
+            # The other end is the process that started this one.
+            parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302
+    except EOFError:
+        control.close()
+        os.waitpid(server, 0)
     except BaseException as error:
-        parent.send(_failure(error))
+        parent.send(marshal.dumps({"failure": f"{type(error).__name__}: {error}"}))
     os._exit(0)
 
 
@@ -71,13 +78,8 @@ def preload() -> None:
         importlib.import_module(name)
 
 
-def _failure(error: BaseException) -> bytes:
-    return marshal.dumps({"failure": f"{type(error).__name__}: {error}"})
-
-
-def _serve(policy: Policy, control: socket.socket, parent: int) -> NoReturn:
+def _serve(policy: Policy, control: socket.socket) -> NoReturn:
     """Go on as the fork server until the other side is gone."""
-    channel = Channel(control.fileno())
     try:
         for number in range(2):
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
@@ -85,7 +87,6 @@ def _serve(policy: Policy, control: socket.socket, parent: int) -> NoReturn:
         if policy.level == FULL:
             # Goes on as the first process of new namespaces: with it, everything in there ends.
             isolate(policy)
-            linux.dying_with_parent()(parent)
             first = os.fork()
             if first != 0:
                 os.waitpid(first, 0)
@@ -93,9 +94,8 @@ def _serve(policy: Policy, control: socket.socket, parent: int) -> NoReturn:
             linux.dying_with_parent()(0)
         server = _ForkServer(policy, control)
     except BaseException as error:
-        channel.send(_failure(error))
+        control.send(f"{type(error).__name__}: {error}".encode())
         os._exit(1)
-    channel.send(marshal.dumps({}))
     try:
         while server.serve():
             pass
@@ -110,7 +110,8 @@ class _ForkServer:
         self._control = control
         preload()
         candidate.rehearse()
-        self._rules, self._pinned = file_rules(policy, policy.box)
+        self._rules, pinned = file_rules(policy, policy.box)
+        self._kept = [*pinned, *([] if self._rules is None else [self._rules])]
         self._nothing = os.open(os.devnull, os.O_RDWR)
         os.chdir(policy.box)
         self._state_of_box = self._look_at_box()
@@ -124,11 +125,7 @@ class _ForkServer:
         gc.freeze()
 
     def serve(self) -> bool:
-        """Get a process ready, hand it over when asked to, and say how it ended; False at the end of service.
-
-        The reply says ``status`` as from ``wait``, ``cpu_s`` used, ``cut`` where the clock or too many files were the
-        end of it, ``deserted`` where it lived on without its connection, and ``soiled`` where files are left.
-        """
+        """Get a process ready, hand it over, and report how it ended; False at the end of service."""
         connection, theirs = socket.socketpair()
         output, output_end = os.pipe()
         me = os.getpid()
@@ -137,23 +134,27 @@ class _ForkServer:
             self._become_program(me, theirs.fileno(), output_end)
         theirs.close()
         os.close(output_end)
-        if self._control.recv(1) != START:
-            self._end(child)
-            return False
-        socket.send_fds(self._control, [START], [connection.fileno(), output])
+        socket.send_fds(self._control, [READY], [connection.fileno(), output])
         connection.close()
         os.close(output)
-        found = self._wait(child)
+        word, cut = self._word(), 0
+        if word == START:
+            word, cut = self._watched(child)
+        if not word:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return False
+        status, cpu_s, deserted = _ended(child, patiently=word == GONE and not cut)
         # What it may have left; at ``full`` it could start nothing.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
         try:
-            found["soiled"] = self._look_at_box() != self._state_of_box
+            soiled = self._look_at_box() != self._state_of_box
         except OSError:
-            found["soiled"] = True
-        if found["soiled"] and not found["cut"] and self._is_crowded(uncountable=False):
-            found["cut"] = CROWDED
-        Channel(self._control.fileno()).send(marshal.dumps(found))
+            soiled = True
+        if soiled and not cut and self._is_crowded(uncountable=False):
+            cut = CROWDED
+        self._control.send(REPORT.pack(status, cpu_s, cut, deserted, soiled))
         return True
 
     def _become_program(self, parent: int, connection: int, output: int) -> NoReturn:
@@ -161,7 +162,7 @@ class _ForkServer:
         try:
             for number, descriptor in enumerate((self._nothing, output, self._nothing)):
                 os.dup2(descriptor, number)
-            keep_only([connection, *self._pinned, *([] if self._rules is None else [self._rules])])
+            keep_only([connection, *self._kept])
             os.setsid()
             self._confine_program(parent)
         except BaseException as error:
@@ -169,34 +170,22 @@ class _ForkServer:
             os._exit(1)
         candidate.run(channel)
 
-    def _wait(self, child: int) -> dict[str, Any]:
-        """Wait until a program is to end, or for its time, or for too many files, and bring its end about."""
-        deadline, cut = time.monotonic() + self._policy.limits["wall_s"], ""
+    def _watched(self, child: int) -> tuple[bytes, int]:
+        """Wait until a program is to end, or for its time, or for too many files, and then end it."""
+        deadline, cut = time.monotonic() + self._policy.limits["wall_s"], 0
         step = _WATCH_MS if self._policy.level == RLIMIT else math.inf
         while not cut and not self._poll.poll(min(step, max(0.0, deadline - time.monotonic()) * 1000)):
-            cut = WALL if time.monotonic() >= deadline else CROWDED if self._is_crowded(uncountable=True) else ""
+            cut = WALL if time.monotonic() >= deadline else CROWDED if self._is_crowded(uncountable=True) else 0
         if cut:
             # The other side notices, and says so.
             os.kill(child, signal.SIGKILL)
-        word = self._control.recv(1)
-        if not word:
-            self._end(child)
-            os._exit(0)
-        ended, is_gone = 0, word == GONE and not cut
-        patience = time.monotonic() + _PATIENCE_S
-        while is_gone and not ended and time.monotonic() < patience:
-            ended, status, usage = os.wait4(child, os.WNOHANG)
-            if not ended:
-                time.sleep(_PAUSE_S)
-        if not ended:
-            os.kill(child, signal.SIGKILL)
-            _, status, usage = os.wait4(child, 0)
-        cpu_s = usage.ru_utime + usage.ru_stime
-        return {"status": status, "cpu_s": cpu_s, "cut": cut, "deserted": is_gone and not ended}
+        return self._word(), cut
 
-    def _end(self, child: int) -> None:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    def _word(self) -> bytes:
+        """What the grader says next; nothing where it is gone, with or without having taken what it was sent."""
+        with contextlib.suppress(ConnectionResetError):
+            return self._control.recv(1)
+        return b""
 
     def _look_at_box(self) -> tuple[object, ...]:
         box = self._policy.box
@@ -218,3 +207,16 @@ class _ForkServer:
         except OSError:
             return uncountable
         return entries > BOX_ENTRIES or size > BOX_BYTES
+
+
+def _ended(child: int, *, patiently: bool) -> tuple[int, float, bool]:
+    """Status and processor time of a process that has to end now, and whether it had to be told, when asked first."""
+    patience = time.monotonic() + _PATIENCE_S
+    while patiently and time.monotonic() < patience:
+        ended, status, usage = os.wait4(child, os.WNOHANG)
+        if ended:
+            return status, usage.ru_utime + usage.ru_stime, False
+        time.sleep(_PAUSE_S)
+    os.kill(child, signal.SIGKILL)
+    _, status, usage = os.wait4(child, 0)
+    return status, usage.ru_utime + usage.ru_stime, patiently

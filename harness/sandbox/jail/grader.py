@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from . import candidate, fork_server
 from .confinement import Policy, confine_checks, file_rules
 from .proxies import Peer, in_place, told
-from .values import Channel, Dismissed, TooLongError, UnreadableError
+from .values import Channel, TooLongError, UnreadableError
 
 # What the report says of a program; these words are those of harness.sandbox.model.Outcome, the others below are not.
 PASSED, WRONG_ANSWER, EXCEPTION = "passed", "wrong_answer", "exception"
@@ -31,7 +31,6 @@ MEMORY_LIMIT, OUTPUT_LIMIT, NOT_EXECUTABLE = "memory_limit", "output_limit", "no
 GONE = "gone"
 FAILURE = "failure"
 _PIECE = 1 << 16
-_ASKER = 0
 _RECURSION_LIMIT = sys.getrecursionlimit()
 # No source text can hold these names.
 _HELD, _IN_PLACE = "@held", "@in_place"
@@ -39,35 +38,31 @@ _BUILT_IN = frozenset(dir(builtins))
 
 
 class Grader:
-    """Judges one program after the other, in a process that is confined from then on.
+    """Judges one program after the other, in a process that is confined from then on and ends with its parent.
 
-    Takes how programs are confined, the connection to the fork server, and its process id; raises OSError where the
-    machine does not allow what the policy asks for.
+    Takes how programs are confined, and the connection to the fork server; raises OSError where the machine does not
+    allow what the policy asks for.
     """
 
-    def __init__(self, policy: Policy, control: socket.socket, server: int) -> None:
-        self._server = server
+    def __init__(self, policy: Policy, control: socket.socket) -> None:
         self._policy = policy
         self._control = control
-        self._ends = Channel(control.fileno())
         fork_server.preload()
         # Nobody reads what the compiler thinks of somebody's checks, and a full pipe would stop everything.
         warnings.simplefilter("ignore")
         rules, self._pinned = file_rules(policy, None)
-        started = marshal.loads(self._ends.receive())  # noqa: S302  our own process
-        if "failure" in started:
-            raise OSError(started["failure"])
+        self._next: list[int] | None = self._ready()
         confine_checks(policy, rules)
 
     def grade(self, order: dict[str, Any]) -> dict[str, Any]:
         """Run a program and its checks, the fields of a :class:`harness.sandbox.Program`.
 
         Returns:
-            ``outcome``, ``detail``, ``assertions`` that held, ``shown``, ``stdout``, and what the fork server says of
-            the end; or ``failure`` where the sandbox is broken.
+            ``outcome``, ``detail``, ``shown``, ``stdout``, and what the fork server says of the end; or ``failure``
+            where the sandbox is broken.
         """
         try:
-            prepared = read_checks(order["setup"], order["checks"], order["entry_point"])
+            checks = read_checks(order["setup"], order["checks"], order["entry_point"])
         except (SyntaxError, ValueError) as error:
             return {"failure": f"setup or checks are no Python: {error}"}
         # Of what checks may change for those after them, the one thing that some do.
@@ -77,33 +72,34 @@ class Grader:
         limit = int(used.ru_utime + used.ru_stime) + 1 + self._policy.limits["cpu_s"]
         _, ceiling = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (limit if ceiling < 0 else min(limit, ceiling), ceiling))
-        os.write(self._control.fileno(), fork_server.START)
-        word, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
-        if not word:
-            raise EOFError("the fork server is gone")
+        # Drawn cases are the same ones each time.
+        random.seed(0)
+        connection, output = self._next or self._ready()
+        self._next = None
         try:
-            connection, output = descriptors
+            self._control.send(fork_server.START)
             conversation = _Conversation(connection, output, self._policy.limits["output_kib"] << 10)
-            # Drawn cases are the same ones each time.
-            random.seed(0)
-            grading = _Grading(conversation, prepared)
-            outcome, detail = grading.outcome(order)
-            os.write(self._control.fileno(), fork_server.GONE if outcome == GONE else fork_server.END)
-            ended = marshal.loads(self._ends.receive())  # noqa: S302  our own process
+            outcome, detail, shown = _judged(conversation, order, checks)
+            self._control.send(fork_server.GONE if outcome == GONE else fork_server.END)
+            report = self._control.recv(fork_server.REPORT.size, socket.MSG_WAITALL)
+            if not report:
+                raise EOFError("the fork server is gone")
+            status, cpu_s, cut, deserted, soiled = fork_server.REPORT.unpack(report)
             conversation.drain()
         finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
-        if ended["deserted"]:
+            os.close(connection)
+            os.close(output)
+        if deserted:
             outcome, detail = EXCEPTION, "the connection was closed before the last check"
-        graded = {"outcome": outcome, "detail": detail, "assertions": grading.assertions, "shown": grading.shown}
-        return {**ended, **graded, "stdout": bytes(conversation.stdout)}
+        graded = {"outcome": outcome, "detail": detail, "shown": shown, "stdout": bytes(conversation.stdout)}
+        return {**graded, "status": status, "cpu_s": cpu_s, "cut": cut, "soiled": soiled}
 
-    def close(self) -> None:
-        """End the fork server, and with it the program that runs, and wait for that."""
-        self._control.close()
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._server, 0)
+    def _ready(self) -> list[int]:
+        """The connection to the program that is next, and what it prints."""
+        told, descriptors, _, _ = socket.recv_fds(self._control, _PIECE, 2)
+        if not descriptors:
+            raise OSError(told.decode("utf-8", "replace") or "the fork server is gone")
+        return descriptors
 
 
 class _Conversation(Channel):
@@ -115,7 +111,7 @@ class _Conversation(Channel):
         self._output = output
         self._limit = limit
         self._poll = select.poll()
-        for one in (_ASKER, descriptor, output):
+        for one in (descriptor, output):
             self._poll.register(one, select.POLLIN)
 
     def drain(self) -> None:
@@ -127,9 +123,6 @@ class _Conversation(Channel):
 
     def _fill(self) -> None:
         ready = dict(self._poll.poll())
-        if _ASKER in ready:
-            # Nothing comes from there before the reply, but its end.
-            raise Dismissed
         if self._output in ready and not self._read_output():
             self._poll.unregister(self._output)
         if self._descriptor in ready:
@@ -141,70 +134,54 @@ class _Conversation(Channel):
         return bool(piece)
 
 
-class _Grading:
-    """One program on its way to a verdict; counts the assertions that held, keeps the text that was asked for."""
-
-    def __init__(self, channel: Channel, prepared: _Checks) -> None:
-        self._channel, self._peer, self._checks = channel, Peer(channel), prepared
-        self.assertions = 0
-        self.shown: str | None = None
-
-    def outcome(self, order: dict[str, Any]) -> tuple[str, str]:
-        try:
-            namespace = self._namespace(order["checks"])
-            wanted = [name for name in self._checks.names if name not in namespace]
-            confined = self._channel.receive()
-            if confined != candidate.CONFINED:
-                return FAILURE, confined.removeprefix(candidate.UNCONFINED).decode("utf-8", "replace")
-            self._channel.send(marshal.dumps((order["setup"], order["source"], wanted, order["show"])))
-            match self._peer.reply():
-                case [dict(found), (str() | None) as shown] if len(shown or "") <= candidate.LONGEST_SHOWN:
-                    self.shown = shown
-                case _:
-                    raise UnreadableError("a first reply of no known form")
-            namespace.update((name, found[name]) for name in wanted if name in found)
-            if self._checks.entry_point and self._checks.entry_point not in namespace:
-                # A built-in of this name must not stand in for it.
-                raise NameError(f"name {self._checks.entry_point!r} is not defined")
-            exec(self._checks.code, namespace)  # noqa: S102  trusted
-        except Dismissed:
-            raise
-        except BaseException as error:
-            self._peer.is_silent = True
-            return _judged(self._peer.failure or error)
-        if self._peer.failure is not None:
-            return _judged(self._peer.failure)
-        if self._checks.asserts and not self.assertions:
-            return EXCEPTION, "no assertion of the checks was reached"
-        return PASSED, ""
-
-    def _namespace(self, source: str) -> dict[str, Any]:
-        """What the checks start from: names of their own, of the set-up and of the library."""
-        namespace: dict[str, Any] = {"__name__": candidate.MODULE}
-        namespace.update({_HELD: self._count, _IN_PLACE: in_place})
-        if source:
-            exec(self._checks.setup, namespace)  # noqa: S102  trusted
-        for name in self._checks.modules:
+def _judged(conversation: _Conversation, order: dict[str, Any], checks: _Checks) -> tuple[str, str, str | None]:
+    """Outcome and detail of one program, and the text that was asked for."""
+    peer = Peer(conversation)
+    held: list[bool] = []
+    shown: str | None = None
+    try:
+        namespace: dict[str, Any] = {_HELD: lambda: held.append(True), _IN_PLACE: in_place}
+        namespace["__name__"] = candidate.MODULE
+        if order["checks"]:
+            exec(checks.setup, namespace)  # noqa: S102  trusted
+        for name in checks.modules:
             namespace.setdefault(name, importlib.import_module(name))
-        namespace.pop(self._checks.entry_point, None)
-        return namespace
+        namespace.pop(checks.entry_point, None)
+        wanted = [name for name in checks.names if name not in namespace]
+        confined = conversation.receive()
+        if confined != candidate.CONFINED:
+            return FAILURE, confined.removeprefix(candidate.UNCONFINED).decode("utf-8", "replace"), None
+        conversation.send(marshal.dumps((order["setup"], order["source"], wanted, order["show"])))
+        match peer.reply():
+            case [dict(found), (str() | None) as shown] if len(shown or "") <= candidate.LONGEST_SHOWN:
+                namespace.update((name, found[name]) for name in wanted if name in found)
+            case _:
+                raise UnreadableError("a first reply of no known form")
+        if checks.entry_point and checks.entry_point not in namespace:
+            # A built-in of this name must not stand in for it.
+            raise NameError(f"name {checks.entry_point!r} is not defined")
+        exec(checks.code, namespace)  # noqa: S102  trusted
+        if peer.failure is not None:
+            raise peer.failure
+    except BaseException as error:
+        peer.is_silent = True
+        return *_failed(peer.failure or error), shown
+    if checks.asserts and not held:
+        return EXCEPTION, "no assertion of the checks was reached", shown
+    return PASSED, "", shown
 
-    def _count(self) -> None:
-        self.assertions += 1
 
-
-def _judged(error: BaseException) -> tuple[str, str]:
+def _failed(error: BaseException) -> tuple[str, str]:
     remote = told(error)
     if remote is not None:
         kind = NOT_EXECUTABLE if remote[0] == candidate.UNREADABLE else EXCEPTION
         return (MEMORY_LIMIT if isinstance(error, MemoryError) else kind), remote[1]
-    match error:
-        case EOFError() | ConnectionError():
-            return GONE, ""
-        case TooLongError():
-            return OUTPUT_LIMIT, f"a value of {error} bytes was returned"
-        case UnreadableError():
-            return EXCEPTION, f"an unreadable value was returned: {error}"
+    if isinstance(error, EOFError | ConnectionError):
+        return GONE, ""
+    if isinstance(error, TooLongError):
+        return OUTPUT_LIMIT, f"a value of {error} bytes was returned"
+    if isinstance(error, UnreadableError):
+        return EXCEPTION, f"an unreadable value was returned: {error}"
     try:
         detail, part = candidate.describe(error)
     except Exception:
@@ -241,13 +218,12 @@ def read_checks(setup: str, checks: str, entry_point: str) -> _Checks:
     candidates = (free & sys.stdlib_module_names) - {entry_point}
     modules = candidates & _attribute_bases(tree) if candidates else set()
     names = (free - _BUILT_IN - modules) | ({entry_point} & free)
-    if not names and not entry_point:
-        # Then they judge nothing of the program, unless it is a function with the name of a built-in one.
-        names = free & _first_called(tree)
-    asserts = _instrument(tree.body) > 0
+    instrument = _Instrument()
+    instrument.visit(tree)
     code = compile(tree, f"<{candidate.CHECKS}>", "exec", dont_inherit=True)
     before = compile(setup, f"<{candidate.SETUP}>", "exec", dont_inherit=True)
-    return _Checks(before, code, asserts, sorted(modules), sorted(names), entry_point if entry_point in free else "")
+    wanted = entry_point if entry_point in free else ""
+    return _Checks(before, code, instrument.asserts > 0, sorted(modules), sorted(names), wanted)
 
 
 def _free_names(table: symtable.SymbolTable) -> set[str]:
@@ -269,35 +245,22 @@ def _attribute_bases(tree: ast.Module) -> set[str]:
     return {base.id for base in dotted} - others
 
 
-def _first_called(tree: ast.Module) -> set[str]:
-    """The name that the first assertion calls before any other: ``f`` in ``abs(f(1) - 2) < len("abc")``."""
-    asserted = next((node for node in ast.walk(tree) if isinstance(node, ast.Assert)), tree)
-    calls = [node for node in ast.walk(asserted) if isinstance(node, ast.Call)]
-    # Its arguments call nothing, and it ends before the others of that kind do.
-    innermost = [call for call in calls if sum(isinstance(node, ast.Call) for node in ast.walk(call)) == 1]
-    first = min(innermost, key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0), default=None)
-    return {first.func.id} if first is not None and isinstance(first.func, ast.Name) else set()
+class _Instrument(ast.NodeTransformer):
+    """Puts a call behind every assertion and around what is called in place; counts the assertions."""
 
+    asserts = 0
 
-def _instrument(body: list[ast.stmt]) -> int:
-    """Puts a call behind every assertion and around what is called in place; returns how many assertions there are."""
-    found = 0
-    for place in reversed(range(len(body))):
-        statement = body[place]
-        match statement:
-            case ast.Expr(ast.Call() as call) | ast.Assert(
-                ast.Compare(ast.Call() as call, [ast.Is() | ast.Eq()], [ast.Constant(None)])
-            ):
+    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
+        self.asserts += 1
+        match node.test:
+            case ast.Compare(ast.Call() as call, [ast.Is() | ast.Eq()], [ast.Constant(None)]):
                 call.func = _called(_IN_PLACE, call.func, call.func)
-        if isinstance(statement, ast.Assert):
-            body.insert(place + 1, ast.copy_location(ast.Expr(_called(_HELD, statement)), statement))
-            found += 1
-            continue
-        for part in ("body", "orelse", "finalbody"):
-            found += _instrument(getattr(statement, part, None) or [])
-        for branch in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            found += _instrument(branch.body)
-    return found
+        return [node, ast.copy_location(ast.Expr(_called(_HELD, node)), node)]
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        if isinstance(node.value, ast.Call):
+            node.value.func = _called(_IN_PLACE, node.value.func, node.value.func)
+        return node
 
 
 def _called(name: str, place: ast.expr | ast.stmt, *arguments: ast.expr) -> ast.Call:

@@ -1,59 +1,56 @@
-"""The Linux system calls for which Python has no function: prctl, capabilities, Landlock, namespaces."""
+"""The Linux system calls for which Python has no function: capabilities, Landlock, namespaces, the filter of calls."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
+import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-# By what they reach: name, number on x86_64, number on aarch64. A program may make none of them but the last group.
+# Name, number on x86_64, number on aarch64. A program may make none of them but the last, some of these with certain
+# arguments only. By what they reach:
 SYSTEM_CALLS = {
     "network": """
-        socket:41:198 connect:42:203 bind:49:200 listen:50:201 accept:43:202 accept4:288:242 sendmsg:46:211
-        sendmmsg:307:269
-    """,
+    socket:41:198 connect:42:203 bind:49:200 listen:50:201 accept:43:202 accept4:288:242 sendmsg:46:211
+    sendmmsg:307:269""",
     "processes": """
-        fork:57:- vfork:58:- execve:59:221 execveat:322:281 setsid:112:157 setpgid:109:154 prctl:157:167
-    """,
+    fork:57:- vfork:58:- execve:59:221 execveat:322:281 setsid:112:157 setpgid:109:154 prctl:157:167""",
     "other processes": """
-        ptrace:101:117 process_vm_readv:310:270 process_vm_writev:311:271 process_madvise:440:440
-        process_mrelease:448:448 kcmp:312:272 pidfd_open:434:434 pidfd_getfd:438:438 pidfd_send_signal:424:424
-        tkill:200:130 rt_sigqueueinfo:129:138 rt_tgsigqueueinfo:297:240 setpriority:141:140 ioprio_set:251:30
-        sched_setaffinity:203:122 sched_setattr:314:274 sched_setparam:142:118 sched_setscheduler:144:119
-        migrate_pages:256:238 move_pages:279:239
-    """,
+    ptrace:101:117 process_vm_readv:310:270 process_vm_writev:311:271 process_madvise:440:440 process_mrelease:448:448
+    kcmp:312:272 pidfd_open:434:434 pidfd_getfd:438:438 pidfd_send_signal:424:424 tkill:200:130
+    rt_sigqueueinfo:129:138 rt_tgsigqueueinfo:297:240 setpriority:141:140 ioprio_set:251:30 sched_setaffinity:203:122
+    sched_setattr:314:274 sched_setparam:142:118 sched_setscheduler:144:119 migrate_pages:256:238 move_pages:279:239""",
     "file systems": """
-        mount:165:40 umount2:166:39 mount_setattr:442:442 move_mount:429:429 open_tree:428:428 fsopen:430:430
-        fsmount:432:432 fsconfig:431:431 fspick:433:433 pivot_root:155:41 chroot:161:51 unshare:272:97 setns:308:268
-        quotactl:179:60 quotactl_fd:443:443 swapon:167:224 swapoff:168:225 name_to_handle_at:303:264
-        open_by_handle_at:304:265 fanotify_init:300:262 lookup_dcookie:212:18 uselib:134:-
-        inotify_init:253:- inotify_init1:294:26
-    """,
+    mount:165:40 umount2:166:39 mount_setattr:442:442 move_mount:429:429 open_tree:428:428 fsopen:430:430
+    fsmount:432:432 fsconfig:431:431 fspick:433:433 pivot_root:155:41 chroot:161:51 unshare:272:97 setns:308:268
+    quotactl:179:60 quotactl_fd:443:443 swapon:167:224 swapoff:168:225 name_to_handle_at:303:264
+    open_by_handle_at:304:265 fanotify_init:300:262 lookup_dcookie:212:18 uselib:134:- inotify_init:253:-
+    inotify_init1:294:26""",
     "kernel": """
-        add_key:248:217 request_key:249:218 keyctl:250:219 bpf:321:280 perf_event_open:298:241 userfaultfd:323:282
-        seccomp:317:277 personality:135:92 io_setup:206:0 io_uring_setup:425:425 io_uring_enter:426:426
-        io_uring_register:427:427 modify_ldt:154:- ioperm:173:- iopl:172:- init_module:175:105 finit_module:313:273
-        delete_module:176:106 kexec_load:246:104 kexec_file_load:320:294 reboot:169:142 acct:163:89
-        settimeofday:164:170 clock_settime:227:112 clock_adjtime:305:266 adjtimex:159:171 sethostname:170:161
-        setdomainname:171:162 syslog:103:116 vhangup:153:58 sync:162:81 syncfs:306:267
-    """,
+    add_key:248:217 request_key:249:218 keyctl:250:219 bpf:321:280 perf_event_open:298:241 userfaultfd:323:282
+    seccomp:317:277 personality:135:92 io_setup:206:0 io_uring_setup:425:425 io_uring_enter:426:426
+    io_uring_register:427:427 modify_ldt:154:- ioperm:173:- iopl:172:- init_module:175:105 finit_module:313:273
+    delete_module:176:106 kexec_load:246:104 kexec_file_load:320:294 reboot:169:142 acct:163:89 settimeofday:164:170
+    clock_settime:227:112 clock_adjtime:305:266 adjtimex:159:171 sethostname:170:161 setdomainname:171:162
+    syslog:103:116 vhangup:153:58 sync:162:81 syncfs:306:267""",
     "memory that no limit counts, or that others share": """
-        shmget:29:194 msgget:68:186 semget:64:190 mq_open:240:180 memfd_create:319:279 memfd_secret:447:447
-        shmat:30:196 shmctl:31:195 msgsnd:69:189 msgrcv:70:188 msgctl:71:187 semop:65:193 semtimedop:220:192
-        semctl:66:191 mq_unlink:241:181
-    """,
-    "allowed, some with certain arguments only": """
-        capset:126:91 clone:56:220 clone3:435:435 fallocate:285:47 fcntl:72:25 ioctl:16:29 kill:62:129
-        landlock_add_rule:445:445 landlock_create_ruleset:444:444 landlock_restrict_self:446:446 prlimit64:302:261
-        sendto:44:206 tgkill:234:131
-    """,
+    shmget:29:194 msgget:68:186 semget:64:190 mq_open:240:180 memfd_create:319:279 memfd_secret:447:447 shmat:30:196
+    shmctl:31:195 msgsnd:69:189 msgrcv:70:188 msgctl:71:187 semop:65:193 semtimedop:220:192 semctl:66:191
+    mq_unlink:241:181""",
+    "allowed": """
+    capset:126:91 clone:56:220 clone3:435:435 fallocate:285:47 fcntl:72:25 ioctl:16:29 kill:62:129
+    landlock_add_rule:445:445 landlock_create_ruleset:444:444 landlock_restrict_self:446:446 prlimit64:302:261
+    sendto:44:206 tgkill:234:131""",
 }
 _ROWS = [[row.split(":") for row in text.split()] for text in SYSTEM_CALLS.values()]
 NUMBERS = {name: (x86_64, aarch64) for rows in _ROWS for name, x86_64, aarch64 in rows}
 FORBIDDEN = tuple(name for rows in _ROWS[:-1] for name, _, _ in rows)
+# Where the table has the numbers of this machine, if it has.
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine) if sys.platform == "linux" else None
+KNOWN = _COLUMN is not None
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -70,7 +67,7 @@ def number(name: str) -> int | None:
 def prepared(name: str, *arguments: int | bytes | None) -> Callable[[], int]:
     """Return a function that makes a system call, of integers, bytes by address and null pointers; raises OSError.
 
-    Prepared before a fork, the call touches less memory after it, which a new process would have to copy first.
+    Prepared before a fork, it touches less memory after it, which a new process would have to copy first.
     """
     words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
     words.insert(0, ctypes.c_long(number(name) or 0))  # type: ignore[arg-type]
@@ -94,15 +91,9 @@ def forbid_new_privileges() -> None:
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 
 
-def own_proc_entry() -> None:
-    """Make ``/proc/self`` belong to this user again after a change of user."""
-    call("prctl", 4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
-
-
 def drop_capabilities() -> None:
     """Give up every capability, those over the process's own namespaces included."""
-    version_3 = 0x20080522
-    call("capset", version_3.to_bytes(4, "little") + bytes(4), bytes(24))
+    call("capset", (0x20080522).to_bytes(4, "little") + bytes(4), bytes(24))  # version 3
 
 
 def dying_with_parent() -> Callable[[int], None]:
@@ -132,8 +123,8 @@ def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
     """
     version = call("landlock_create_ruleset", None, 0, 1)
     handled = (1 << _RIGHTS_OF_VERSION[min(version, 5)]) - 1
-    device = (_READ_FILE | _WRITE_FILE | _TRUNCATE) & handled
-    rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE, "device": device}
+    rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE}
+    rights["device"] = (_READ_FILE | _WRITE_FILE | _TRUNCATE) & handled
     # TCP since version 4, signals and abstract sockets since version 6; fields a kernel does not know have to be zero.
     fields = b"".join(field.to_bytes(8, "little") for field in (handled, 3 * (version >= 4), 3 * (version >= 6)))
     rules = call("landlock_create_ruleset", fields, len(fields), 0)
@@ -201,3 +192,77 @@ def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
     call("pivot_root", b".", b".")
     call("umount2", b".", _DETACH)
     os.chdir("/")
+
+
+# The filter: no network, no new process, no other process, no kernel machinery.
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_BIT = 0x40000000
+# Offsets in the kernel's seccomp_data; both architectures are little-endian.
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_LOAD, _RETURN = 0x20, 0x06
+_IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
+_KILL, _ALLOW = 0x80000000, 0x7FFF0000
+_REFUSE, _ABSENT = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+_CLONE_THREAD = 0x00010000
+# The kernel would send signals on behalf of whoever asks for them this way: F_SETOWN, F_SETSIG, F_SETOWN_EX;
+# FIOSETOWN, SIOCSPGRP, and TIOCSTI, which types into a terminal.
+_SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
+# No process has it; the place where one's own belongs.
+_ANY_PID = 0x7FFFFFFE
+
+
+def filtering() -> Callable[[], None]:
+    """Return a function that applies the filter to its process for good, which has to have given up new privileges."""
+    instructions = _program(_ANY_PID)
+    code = ctypes.create_string_buffer(instructions, len(instructions))
+    mark = _ANY_PID.to_bytes(4, "little")
+    places = [place for place in range(4, len(instructions), 8) if instructions[place : place + 4] == mark]
+    # SECCOMP_SET_MODE_FILTER
+    install = prepared("seccomp", 1, 0, struct.pack("@HP", len(code) // 8, ctypes.addressof(code)))
+
+    def apply() -> None:
+        me = os.getpid().to_bytes(4, "little")
+        for place in places:
+            ctypes.memmove(ctypes.byref(code, place), me, 4)
+        install()
+
+    return apply
+
+
+def _program(pid: int) -> bytes:
+    """Return the filter in the kernel's format, for the process that may signal itself and no other."""
+    rules = [_for(name, [_step(_RETURN, _REFUSE)]) for name in FORBIDDEN if number(name) is not None]
+    # Arguments of clone3 lie in memory a filter cannot read; C libraries fall back to clone.
+    rules += [
+        _for("clone3", [_step(_RETURN, _ABSENT)]),
+        _rule("clone", 0, _IF_ANY_BIT, [_CLONE_THREAD], _ALLOW, _REFUSE),
+        *(_rule(name, 0, _IF_EQUAL, [pid], _ALLOW, _REFUSE) for name in ("kill", "tgkill")),
+        _rule("prlimit64", 0, _IF_EQUAL, [0, pid], _ALLOW, _REFUSE),
+        # With any mode it reserves space that no limit on files counts.
+        _rule("fallocate", 1, _IF_EQUAL, [0], _ALLOW, _REFUSE),
+        *(_rule(name, 1, _IF_EQUAL, asked, _REFUSE, _ALLOW) for name, asked in _SIGNAL_REQUESTS.items()),
+    ]
+    # socketpair stays, event loops need it; without an address a message can only reach the other end.
+    low = _FIRST_ARGUMENT + 8 * 4
+    null = [_step(_LOAD, low), _step(_IF_EQUAL, 0, 0, 2), _step(_LOAD, low + 4), _step(_IF_EQUAL, 0, 1, 0)]
+    rules.append(_for("sendto", [*null, _step(_RETURN, _REFUSE), _step(_RETURN, _ALLOW)]))
+    # Ends processes that switch to another architecture's call table, then loads the call's number.
+    ours = [_step(_LOAD, _ARCHITECTURE), _step(_IF_EQUAL, _ARCHITECTURES[os.uname().machine], 1, 0)]
+    not_x32 = [_step(_LOAD, _NUMBER), _step(_IF_AT_LEAST, _X32_BIT, 0, 1)]
+    guard = [*ours, _step(_RETURN, _KILL), *not_x32, _step(_RETURN, _KILL)]
+    return b"".join([*guard, *rules, _step(_RETURN, _ALLOW)])
+
+
+def _rule(name: str, argument: int, test: int, values: Sequence[int], found: int, otherwise: int) -> bytes:
+    """What becomes of a call: ``found`` where a value passes the test against the low half of an argument."""
+    load = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument)
+    tests = [_step(test, value, len(values) - place, 0) for place, value in enumerate(values)]
+    return _for(name, [load, *tests, _step(_RETURN, otherwise), _step(_RETURN, found)])
+
+
+def _for(name: str, steps: list[bytes]) -> bytes:
+    return _step(_IF_EQUAL, number(name) or 0, 0, len(steps)) + b"".join(steps)
+
+
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, if_true, if_false, value)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import values
-from .candidate import BUILT_IN, ENDED, EXCEPTION, RAISED, REFERENCE, UNREADABLE, VALUE
+from .candidate import BUILT_IN, ENDED, EXCEPTION, RAISED, REFERENCE, UNREADABLE, VALUE, is_built_in
 from .values import LONGEST, Channel, TooLongError
 
 # Their meaning to the interpreter is not "something went wrong": inside a check they could end a loop early.
@@ -65,23 +65,25 @@ class Peer:
         raise values.UnreadableError("a reply of no known form")
 
     def _referred(self, key: str, content: Any) -> Remote | _Caught:
-        if key == EXCEPTION:
-            number, kind, bases, *place = content
-            if number not in self._exceptions:
-                kinds = tuple(map(_usable, bases)) or (ProgramError,)
-                known: dict[str, Any] = {"_remote": Remote(self, int(number), "type"), "__str__": _said}
-                found = _of_library(*place) if place else None
-                # What its own bases say holds whether or not the module is loaded by now.
-                if found is not None and _built_in_bases(found) == _built_in_bases(*kinds):
-                    kinds = (found,)
-                    # Arguments as they are: what the class itself makes of them has been made by the program.
-                    known["__init__"] = next(filter(_is_built_in, found.__mro__)).__init__  # type: ignore[misc]
-                self._exceptions[number] = _Caught(str(kind)[:_LONGEST_NAME], kinds, known)
-            return self._exceptions[number]
-        if key != REFERENCE:
+        number, kind, *more = content
+        number, kind = int(number), str(kind)[:_LONGEST_NAME]
+        if key == REFERENCE:
+            return Remote(self, number, kind, *map(int, more))
+        if key != EXCEPTION:
             raise KeyError(key)
-        number, kind, *record = content
-        return Remote(self, int(number), str(kind)[:_LONGEST_NAME], *map(int, record))
+        if number not in self._exceptions:
+            bases, module, name = more
+            kinds = tuple(map(_usable, bases)) or (ProgramError,)
+            known: dict[str, Any] = {"_remote": Remote(self, number, "type")}
+            known["__str__"] = lambda error: str(error.__dict__["_said"])
+            found = _of_library(module, name)
+            # What its own bases say holds whether or not the module is loaded by now.
+            if found is not None and _built_in_bases(found) == _built_in_bases(*kinds):
+                kinds = (found,)
+                # Arguments as they are: what the class itself makes of them has been made by the program.
+                known["__init__"] = next(filter(is_built_in, found.__mro__)).__init__  # type: ignore[misc]
+            self._exceptions[number] = _Caught(kind, kinds, known)
+        return self._exceptions[number]
 
 
 class _End(Exception):  # noqa: N818  an end is no error
@@ -100,10 +102,7 @@ def told(error: BaseException) -> tuple[str, str] | None:
 
 def _raised(kind: str, content: Any, text: str) -> BaseException:
     """The exception of a reply, which gives the name of a built-in one, or class, arguments, attributes and text."""
-    attributes: dict[Any, Any] = {}
-    match content:
-        case str():
-            found, arguments, said = content, [text], text
+    match [content, [text], {}, text] if isinstance(content, str) else content:
         case [found, list(arguments), dict(attributes), str(said)]:
             pass
         case _:
@@ -125,10 +124,9 @@ def _usable(kind: object) -> type[BaseException]:
 
 
 def _of_library(module: object, name: object) -> type[Exception] | None:
-    """The exception class of the standard library that a program names, which may be anything.
+    """The exception class of the standard library that a program names, if checks could name it by now.
 
-    Only one that checks could name by now, and that says no more than that something went wrong: none that ends a
-    loop, skips a test or cancels a task.
+    Only one that says no more than that something went wrong: none that ends a loop, skips a test or cancels a task.
     """
     if not isinstance(module, str) or not isinstance(name, str) or name.startswith("_"):
         return None
@@ -141,18 +139,13 @@ def _of_library(module: object, name: object) -> type[Exception] | None:
 
 
 def _built_in_bases(*kinds: type) -> set[type]:
-    return {base for kind in kinds for base in kind.__mro__ if _is_built_in(base)}
-
-
-def _is_built_in(kind: type) -> bool:
-    return vars(builtins).get(kind.__name__) is kind
+    return {base for kind in kinds for base in kind.__mro__ if is_built_in(base)}
 
 
 class _Caught(type):
     """A class of exceptions that stays with the program: checks catch it, all else about it is the program's to decide.
 
-    It is a class of its own for every program, so what the checks themselves raise is never one of them; one of the
-    standard library is below what the checks know by its name.
+    It is another one for every program, so what the checks themselves raise is never one of them.
     """
 
     _remote: Remote
@@ -162,10 +155,6 @@ class _Caught(type):
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(cls._remote, name)
-
-
-def _said(error: Any) -> str:
-    return str(error.__dict__["_said"])
 
 
 def _asking(operation: str) -> Any:
@@ -251,12 +240,9 @@ def _call_in_place(function: Remote, /, *arguments: Any, **keywords: Any) -> Any
     for mine, theirs in zip(passed, changed, strict=True):
         if type(mine) is not type(theirs) or values.pack(mine, _reference) == values.pack(theirs, _reference):
             continue
-        if isinstance(mine, list | bytearray | deque):
+        if isinstance(mine, list | bytearray | deque | dict | set):
             mine.clear()
-            mine.extend(theirs)
-        elif isinstance(mine, dict | set):
-            mine.clear()
-            mine.update(theirs)
+            (mine.update if isinstance(mine, dict | set) else mine.extend)(theirs)
     return result
 
 

@@ -18,7 +18,6 @@ from types import NoneType
 from typing import Any
 
 Refer = Callable[[object], dict[str, Any]]
-Writer = Callable[[Any, Refer, int], object]
 
 # A value longer than this is no answer to any question; an order also holds sources with their data.
 LONGEST, LONGEST_ORDER = 16 << 20, 64 << 20
@@ -39,10 +38,6 @@ class UnreadableError(Exception):
 
 class TooLongError(Exception):
     """The other side announced a message that is longer than allowed."""
-
-
-class Dismissed(BaseException):
-    """Whoever wanted the verdict is gone; no check may catch this."""
 
 
 class Channel:
@@ -119,9 +114,11 @@ def _written(value: object, refer: Refer, depth: int) -> object:
     if depth > DEEPEST:
         return refer(value)
     for base in kind.__mro__:
-        writer = _WRITERS.get(base)
-        if writer is not None:
+        if writer := _WRITERS.get(base):
             return writer(value, refer, depth + 1)
+        if base in _CONTAINERS:
+            name, take_apart, _ = _CONTAINERS[base]
+            return {name: _each(take_apart(value), refer, depth + 1)}
         name = f"{base.__module__.partition('.')[0]}.{base.__name__}"
         if name in _LIBRARY:
             kinds, take_apart = _LIBRARY[name]
@@ -141,24 +138,77 @@ def _tuple(value: Any, refer: Refer, depth: int) -> object:
     return {"tuple": elements} if fields is None else {"named": [type(value).__name__, list(fields), elements]}
 
 
+def _fit(arguments: list[Any], kinds: str) -> bool:
+    known = [kind.split("|") for kind in kinds.split()]
+    return len(arguments) == len(known) and all(
+        type(one).__module__ in ("builtins", "datetime") and type(one).__name__ in names
+        for one, names in zip(arguments, known, strict=True)
+    )
+
+
+def _from_library(name: str, arguments: list[Any]) -> Any:
+    if not _fit(arguments, _LIBRARY[name][0]):
+        raise TypeError("arguments of other types")
+    # Loaded where the first one arrives: few programs return any.
+    module, _, kind = name.partition(".")
+    return getattr(importlib.import_module(module), kind)(*arguments)
+
+
+def _from_list(make: Callable[[list[Any]], object]) -> Callable[[Any], object]:
+    """A reader that takes a list and nothing else: a small message could name a range of any length instead."""
+    return lambda content: make(_only((list,), content))
+
+
+def _only(kinds: tuple[type, ...], value: Any) -> Any:
+    if type(value) not in kinds:
+        raise TypeError(f"no {kinds[0].__name__}")
+    return value
+
+
+def _from_pairs(pairs: list[Any]) -> dict[Any, Any]:
+    return dict([_only((list, tuple), pair) for pair in pairs])
+
+
+def _from_factory(parts: list[Any]) -> object:
+    factory, content = parts
+    return collections.defaultdict(factory, _only((dict,), content))
+
+
+@functools.lru_cache(maxsize=64)
+def _named(name: str, *fields: str) -> Any:
+    return collections.namedtuple(name, fields, rename=True)
+
+
+def _from_fields(parts: list[Any]) -> object:
+    name, fields, elements = parts
+    if len(_only((list,), fields)) > _MOST_FIELDS or any(type(one) is not str for one in [name, *fields]):
+        raise TypeError("names that are no text")
+    elements = _only((list,), elements)
+    return tuple(elements) if {"count", "index"} & {*fields} else _named(name, *fields)._make(elements)
+
+
+_MOST_FIELDS = 255
 # Through the type and not through the value: a subclass may have put something else there.
-_WRITERS: dict[type, Writer] = {
+_WRITERS: dict[type, Callable[[Any, Refer, int], object]] = {
     int: lambda value, *_: plain if abs(plain := int.__int__(value)) <= _SHORT_INTEGER else {"int": hex(plain)},
     str: lambda value, *_: str.__str__(value),
     float: lambda value, *_: float.__float__(value),
-    list: lambda value, *how: _each(list.__iter__(value), *how),
-    tuple: _tuple,
-    set: lambda value, *how: {"set": _each(set.__iter__(value), *how)},
-    frozenset: lambda value, *how: {"frozenset": _each(frozenset.__iter__(value), *how)},
-    dict: lambda value, *how: {"dict": [_each(pair, *how) for pair in dict.items(value)]},
     bytes: lambda value, *_: {"bytes": bytes.hex(value)},
     bytearray: lambda value, *_: {"bytearray": bytearray.hex(value)},
-    complex: lambda value, *_: {"complex": [value.real, value.imag]},
-    range: lambda value, *_: {"range": [hex(value.start), hex(value.stop), hex(value.step)]},
-    type({}.keys()): lambda value, *how: {"keys": _each(value, *how)},
-    type({}.values()): lambda value, *how: {"values": _each(value, *how)},
-    type({}.items()): lambda value, *how: {"items": _each(value, *how)},
-    collections.defaultdict: lambda value, *how: {"defaultdict": _each((value.default_factory, dict(value)), *how)},
+    list: lambda value, *how: _each(list.__iter__(value), *how),
+    dict: lambda value, *how: {"dict": [_each(pair, *how) for pair in dict.items(value)]},
+    tuple: _tuple,
+}
+# Other built-in types: name, parts, and how a list of parts becomes a value again.
+_CONTAINERS: dict[type, tuple[str, Callable[[Any], Iterable[Any]], Callable[[list[Any]], object]]] = {
+    set: ("set", set.__iter__, set),
+    frozenset: ("frozenset", frozenset.__iter__, frozenset),
+    complex: ("complex", attrgetter("real", "imag"), lambda parts: complex(*parts)),
+    range: ("range", attrgetter("start", "stop", "step"), lambda parts: range(*parts)),
+    type({}.keys()): ("keys", iter, lambda keys: dict.fromkeys(keys).keys()),
+    type({}.values()): ("values", iter, lambda values: dict(enumerate(values)).values()),
+    type({}.items()): ("items", iter, lambda pairs: _from_pairs(pairs).items()),
+    collections.defaultdict: ("defaultdict", lambda value: (value.default_factory, dict(value)), _from_factory),
 }
 _TIME = ("hour", "minute", "second", "microsecond", "tzinfo")
 # Types of the standard library: arguments that make an equal instance, and what these are. Others could make a
@@ -177,76 +227,17 @@ _LIBRARY: dict[str, tuple[str, Callable[[Any], Iterable[Any]]]] = {
     "pathlib.PosixPath": ("str", lambda value: [str(value)]),
     "pathlib.PurePosixPath": ("str", lambda value: [str(value)]),
 }
-_MOST_FIELDS = 255
 # Types whose instances cross; any other might do something when it is called.
 _KINDS = (int, str, float, list, tuple, dict, set, frozenset, bytes, bytearray, complex, bool, range, NoneType)
 _TYPES: dict[str, type] = {kind.__name__: kind for kind in _KINDS}
-
-
-def _fit(arguments: list[Any], kinds: str) -> bool:
-    known = [kind.split("|") for kind in kinds.split()]
-    return len(arguments) == len(known) and all(
-        type(one).__module__ in ("builtins", "datetime") and type(one).__name__ in names
-        for one, names in zip(arguments, known, strict=True)
-    )
-
-
-def _from_library(name: str, arguments: list[Any]) -> Any:
-    if not _fit(arguments, _LIBRARY[name][0]):
-        raise TypeError("arguments of other types")
-    # Loaded where the first one arrives: few programs return any.
-    module, _, kind = name.partition(".")
-    return getattr(importlib.import_module(module), kind)(*arguments)
-
-
-def _only(kinds: tuple[type, ...], value: Any, otherwise: str) -> Any:
-    if type(value) not in kinds:
-        raise TypeError(otherwise)
-    return value
-
-
-def _from_list(kind: Callable[[list[Any]], object]) -> Callable[[Any], object]:
-    """A reader that takes a list and nothing else: a small message could name a range of any length instead."""
-    return lambda content: kind(_only((list,), content, "elements that are no list"))
-
-
-def _from_pairs(pairs: list[Any]) -> dict[Any, Any]:
-    return dict([_only((list, tuple), pair, "pairs that are neither lists nor tuples") for pair in pairs])
-
-
-def _from_factory(parts: list[Any]) -> object:
-    factory, content = parts
-    return collections.defaultdict(factory, _only((dict,), content, "content that is no dictionary"))
-
-
-@functools.lru_cache(maxsize=64)
-def _named(name: str, *fields: str) -> Any:
-    return collections.namedtuple(name, fields, rename=True)
-
-
-def _from_fields(parts: list[Any]) -> object:
-    name, fields, elements = parts
-    if type(fields) is not list or len(fields) > _MOST_FIELDS or any(type(one) is not str for one in [name, *fields]):
-        raise TypeError("names that are no text")
-    elements = _only((list,), elements, "elements that are no list")
-    return tuple(elements) if {"count", "index"} & {*fields} else _named(name, *fields)._make(elements)
-
-
 _READERS: dict[str, Callable[[Any], object]] = {
     "int": lambda text: int(text, 16),
-    "tuple": _from_list(tuple),
-    "set": _from_list(set),
-    "frozenset": _from_list(frozenset),
-    "dict": _from_list(_from_pairs),
     "bytes": bytes.fromhex,
     "bytearray": bytearray.fromhex,
-    "complex": _from_list(lambda parts: complex(*parts)),
-    "range": _from_list(lambda parts: range(*(int(part, 16) for part in parts))),
-    "keys": _from_list(lambda keys: dict.fromkeys(keys).keys()),
-    "values": _from_list(lambda values: dict(enumerate(values)).values()),
-    "items": _from_list(lambda pairs: _from_pairs(pairs).items()),
-    "defaultdict": _from_list(_from_factory),
+    "dict": _from_list(_from_pairs),
+    "tuple": _from_list(tuple),
     "named": _from_list(_from_fields),
     "type": _TYPES.__getitem__,
+    **{name: _from_list(make) for name, _, make in _CONTAINERS.values()},
     **{name: _from_list(functools.partial(_from_library, name)) for name in _LIBRARY},
 }

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,8 @@ from harness.sandbox import Execution, Limits, Program, Sandbox
 from harness.sandbox.pool import why_not
 
 SMALL = Limits(cpu_s=1, wall_s=6.0, memory_mib=256)
-PR_SET_CHILD_SUBREAPER = 36
 
-Execute = Callable[..., Awaitable[Execution]]
+Execute = Callable[[Mapping[str, Program]], Awaitable[dict[str, Execution]]]
 
 
 def need(level: str) -> None:
@@ -29,22 +29,13 @@ def level(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def execute(level: str) -> AsyncIterator[Execute]:
+    """Runs programs and returns how each ended."""
     async with Sandbox(SMALL, workers=2, level=level) as sandbox:
-        yield runner(sandbox)
 
+        async def run(programs: Mapping[str, Program]) -> dict[str, Execution]:
+            return dict(zip(programs, await asyncio.gather(*map(sandbox.run, programs.values())), strict=True))
 
-@pytest.fixture
-async def full() -> AsyncIterator[Execute]:
-    need("full")
-    async with Sandbox(SMALL, workers=2, level="full") as sandbox:
-        yield runner(sandbox)
-
-
-def runner(sandbox: Sandbox) -> Execute:
-    async def run(source: str, checks: str = "", setup: str = "") -> Execution:
-        return await sandbox.run(Program(source, setup, checks))
-
-    return run
+        yield run
 
 
 @pytest.fixture
@@ -53,10 +44,10 @@ def descendants() -> Iterator[Callable[[], set[int]]]:
     if not Path("/proc/self/stat").exists():
         pytest.skip("processes are counted in /proc, which this machine does not have")
     libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     before = _descendants()
     yield lambda: _descendants() - before
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    libc.prctl(36, 0, 0, 0, 0)
 
 
 def _descendants() -> set[int]:

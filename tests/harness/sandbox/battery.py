@@ -1,0 +1,184 @@
+"""The battery: hostile programs and a few honest ones that look hostile, with how each has to end (``battery.txt``).
+
+A program starts with ``## name | outcomes | options``; several outcomes where the interpreter, or which of two limits
+comes first, decides. Its checks start with ``-- ``, its set-up with ``-- setup``. ``@ name`` stands for a piece, which
+starts with ``## name | piece``; ``@ calls`` for a program that makes system calls, the rest of its lines. Options are
+``waiting`` and ``busy`` (limits), ``lasts`` (as long as a limit, shown at the best level only), an architecture, and
+``rlimit`` with other outcomes at that level, or ``nothing`` where none is promised there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.files import ROOT
+from harness.sandbox import Limits, Outcome, Program
+from harness.sandbox.jail import linux
+
+QUICK = Limits(cpu_s=2, wall_s=20.0, memory_mib=256)
+# For programs that never end by themselves, busy or waiting.
+LIMITS = {"busy": Limits(cpu_s=1, wall_s=20.0, memory_mib=256), "waiting": Limits(cpu_s=1, wall_s=0.5, memory_mib=256)}
+CHECKS = "assert f(20) == 42"
+RIGHT_PROGRAM = "def f(x):\n    return 2 * x + 2\n"
+PIECES = {"right": RIGHT_PROGRAM, "wrong": "def f(x):\n    return 41\n"}
+# Of a program that tries what must not work and returns what did.
+NOTHING = "assert f(0) == [], f(0)"
+# An honest program that looks at its work directory and writes there.
+WRITER = """
+import os
+open("own", "w").close()
+found = [os.listdir("."), os.listxattr("."), os.stat(".").st_mode & 0o7777]
+"""
+ONLY_ITS_OWN = "assert found[0] == ['own'] and found[1] == []"
+# Whatever the programs create outside their process bears this name, or listens here, so that it can be looked for.
+NAME, PORT = "wombat", 47851
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A hostile program and how it has to end."""
+
+    name: str
+    program: Program
+    # By level, empty where nothing is promised.
+    ends: dict[str, tuple[Outcome, ...]]
+    limits: Limits = QUICK
+    lasts: bool = False
+
+
+def probe(actions: dict[str, str]) -> str:
+    """A program that returns the names of those expressions that raised neither OSError nor ValueError."""
+    lines = "".join(f"    {name!r}: lambda: {action},\n" for name, action in actions.items())
+    return f"{PIECES['probe']}ACTIONS = {{\n{lines}}}\n"
+
+
+def _read() -> list[Entry]:
+    """Every program that is written for this machine."""
+    entries = []
+    text = Path(__file__).with_name("battery.txt").read_text()
+    for block in text.removeprefix("## ").split("\n## "):
+        head, _, body = block.partition("\n")
+        name, ends, *more = head.split(" | ")
+        source, _, rest = f"{body}\n".partition("\n-- ")
+        if ends == "piece":
+            PIECES[name] = source
+            continue
+        checks, _, setup = rest.partition("\n-- setup\n")
+        if source.startswith("@ calls"):
+            calls = [call.split() for call in source.removeprefix("@ calls").split(",")]
+            numbers = {" ".join(call): linux.number(call[0]) for call in calls} if linux.KNOWN else {}
+            known = [(call, number) for call, number in numbers.items() if number is not None]
+            source = probe({call: f"raw({', '.join([str(number), *call.split()[1:]])})" for call, number in known})
+        source = re.sub(r"(?m)^@ (\w+)$", lambda found: PIECES[found[1]], source)
+        chosen, _, other = "".join(more).partition("rlimit ")
+        words = [word.strip(",") for word in chosen.split()]
+        if not {"x86_64", "aarch64"} & {*words} - {os.uname().machine}:
+            expected = tuple(map(Outcome, ends.split()))
+            at_rlimit = () if other == "nothing" else tuple(map(Outcome, other.split())) or expected
+            limits = next((LIMITS[word] for word in words if word in LIMITS), QUICK)
+            program = Program(source, setup, checks or CHECKS, "f")
+            entries.append(Entry(name, program, {"full": expected, "rlimit": at_rlimit}, limits, "lasts" in words))
+    return entries
+
+
+# Every marker starts like this and goes on with eight hexadecimal digits; the searching program holds the start alone.
+MARKER = "wombat-"
+IN_CHECKS, IN_ENVIRONMENT, IN_EARLIER_PROGRAM, IN_EARLIER_CHECKS = (
+    f"{MARKER}{digits}" for digits in ("0badcafe", "1badcafe", "2badcafe", "3badcafe")
+)
+
+SEARCH = f"""
+import ctypes, gc, linecache, os, re, sys
+NEEDLE = re.compile(rb"{MARKER}([0-9a-f]{{8}})")
+PAGE, STEP = 4096, 1 << 18
+libc = ctypes.CDLL(None)
+source, sink = os.pipe()
+os.set_blocking(sink, False)
+os.set_blocking(source, False)
+try:
+    import fcntl
+    fcntl.fcntl(sink, 1031, STEP)
+except OSError:
+    STEP = 1 << 16
+
+def content(address, length):
+    # The kernel refuses to read what is not there, where looking would end the program.
+    written = libc.write(sink, ctypes.c_void_p(address), ctypes.c_size_t(length))
+    return os.read(source, written) if written > 0 else b""
+
+def searched(address, seen, found):
+    for step in (STEP, -STEP):
+        place = address - address % STEP + (0 if step > 0 else step)
+        while place not in seen and place > 0:
+            seen.add(place)
+            piece, offset = b"", 0
+            while offset < STEP:
+                part = content(place + offset, STEP - offset)
+                piece += part or bytes(PAGE)
+                offset += (len(part) + PAGE - 1) // PAGE * PAGE or PAGE
+            if not piece.strip(b"\\0"):
+                break
+            found.update(NEEDLE.findall(piece))
+            place += step
+
+def in_memory():
+    seen, found = set(), set()
+    anchors = {{id(one) // STEP for one in gc.get_objects()}}
+    anchors |= {{id(value) // STEP for one in gc.get_objects() if type(one) is dict for value in one.values()}}
+    libc.sbrk.restype = ctypes.c_void_p
+    anchors |= {{(libc.sbrk(0) - 1) // STEP, ctypes.addressof(ctypes.create_string_buffer(1 << 18)) // STEP}}
+    anchors.add(ctypes.cast(libc.environ, ctypes.c_void_p).value // STEP)
+    for anchor in sorted(anchors):
+        searched(anchor * STEP, seen, found)
+    return found, len(seen) * STEP
+
+def in_objects():
+    texts = []
+    for one in gc.get_objects():
+        if type(one) is dict:
+            texts += one.values()
+        elif type(one) in (list, tuple, set, frozenset):
+            texts += one
+    frame = sys._getframe()
+    while frame:
+        texts += [*frame.f_locals.values(), *frame.f_globals.values(), *frame.f_code.co_consts]
+        frame = frame.f_back
+    texts += [line for entry in linecache.cache.values() if len(entry) > 2 for line in entry[2]]
+    texts += [*os.environ.values(), *sys.argv, *sys.orig_argv]
+    texts = [one.encode("utf-8", "replace") if type(one) is str else one for one in texts]
+    return {{digits for text in texts if type(text) is bytes for digits in NEEDLE.findall(text)}}
+
+def f(x):
+    global result
+    if result is None:
+        result = in_memory()
+    found, size = result
+    return sorted(digits.decode() for digits in found | in_objects()) if size > 1 << 22 else ["nothing searched"]
+
+result = None
+"""
+SEARCH_CHECKS = f"MARK = '{IN_CHECKS}'\n{NOTHING}"
+
+
+def _special() -> list[Entry]:
+    """Programs that are better made than written."""
+    files = {str(path.relative_to(ROOT)): f"open({str(path)!r})" for path in (ROOT / "pyproject.toml", ROOT / "tests")}
+    passed, unreadable = (Outcome.PASSED,), (Outcome.NOT_EXECUTABLE,)
+    too_deep = (*unreadable, Outcome.KILLED, Outcome.MEMORY_LIMIT)
+
+    def entry(name: str, source: str, ends: tuple[Outcome, ...], checks: str = CHECKS) -> Entry:
+        return Entry(name, Program(source, "", checks, "f"), {"full": ends, "rlimit": ends})
+
+    return [
+        entry("searching its memory for the checks", SEARCH, passed, SEARCH_CHECKS),
+        Entry("files of the project", Program(probe(files), "", NOTHING, "f"), {"full": passed, "rlimit": ()}),
+        entry("null byte in a comment", f"# \0\n{RIGHT_PROGRAM}", unreadable),
+        entry("sum of a hundred thousand terms", f"x = {'+'.join(['1'] * 100_000)}", too_deep),
+        entry("number of a million digits", f"x = {'9' * 1_000_000}", unreadable),
+    ]
+
+
+BATTERY = [*_read(), *_special()]

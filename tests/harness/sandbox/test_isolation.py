@@ -1,0 +1,172 @@
+"""What a program must not see, reach or leave behind, beside what the battery tries."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.files import ROOT
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from harness.sandbox.jail import linux
+from harness.sandbox.worker import policy
+from tests.harness.sandbox.conftest import Execute, need
+
+PASSED = Execution(Outcome.PASSED, "", "")
+SECRETS = [
+    *("/etc/passwd", "/etc/hostname", "/proc/self/environ", "/proc/1/cmdline", "/proc/self/root/etc/passwd"),
+    *(__file__, pytest.__file__, str(ROOT / "pyproject.toml"), str(ROOT / "harness/sandbox/jail/candidate.py")),
+    *(str(path) for path in sorted(Path.home().glob(".*rc"))),
+]
+PLACES = ["/", "/etc", "/proc", "/sys", "/home", "/root", str(Path.home()), str(ROOT), ".."]
+DENIED = """
+import os
+def denied(action, *arguments):
+    try:
+        action(*arguments)
+    except OSError:
+        return True
+    return False
+"""
+
+
+async def test_full_hides_the_machine(tmp_path: Path) -> None:
+    need("full")
+    tmp_path.chmod(0o777)
+    library = policy("full", Limits(), "/box")["stdlib"][-1]
+    outside = [str(tmp_path / "x"), "/dev/x", "/x", "../x", f"{library}/x.py", "/etc/x"]
+    sources = [
+        f"assert all(denied(open, p) for p in {SECRETS!r}) and all(denied(os.listdir, p) for p in {PLACES!r})",
+        f"assert not any(map(os.path.exists, {['/etc', '/proc', '/sys', str(ROOT)]!r}))",
+        f"assert all(denied(open, p, 'w') for p in {outside!r}) and denied(os.link, '/etc/passwd', 'hard')",
+        (
+            f"os.symlink({str(tmp_path)!r}, 'out')\nos.symlink('/etc/passwd', 'in')\n"
+            "assert denied(open, 'out/x', 'w') and denied(open, 'in')"
+        ),
+        (
+            "import fcntl, socket\na, b = socket.socketpair()\na.send(b'x')\nassert b.recv(1) == b'x'\n"
+            "assert all(denied(fcntl.fcntl, a, one, 1) for one in (8, 10, 15)) and fcntl.fcntl(a, fcntl.F_GETFL)\n"
+            "assert all(denied(fcntl.ioctl, a, one, bytes(4)) for one in (0x8901, 0x8902, 0x5412))"
+        ),
+    ]
+    async with Sandbox(workers=1, level="full") as sandbox:
+        assert [await sandbox.run(Program(source, DENIED)) for source in sources] == [PASSED] * len(sources)
+        path = sysconfig.get_path("purelib")
+        found = await sandbox.run(Program(f"import sys\nsys.path.append({path!r})\nimport pytest"))
+        assert found.detail == "ModuleNotFoundError: No module named 'pytest' (program, line 3)"
+        few = "import threading\nt = threading.Thread(target=print, args=('hello',))\nt.start()\nt.join()"
+        assert (await sandbox.run(Program(few))).stdout == "hello\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_world_of_its_own(execute: Execute, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "a secret")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    programs = [
+        (
+            "import sys, time\nassert dict(os.environ) == {'LC_ALL': 'C.UTF-8', 'PYTHONHASHSEED': '0', 'TZ': 'UTC'}\n"
+            "assert sys.argv == [''] and sys.orig_argv == [] and time.tzname[0] == 'UTC'\n"
+            "assert sys.flags.hash_randomization == 0 and sys.stdout.encoding == 'utf-8'"
+        ),
+        "assert 0 not in (os.getuid(), os.geteuid()) and denied(os.setuid, 0) and denied(os.setgid, 0)",
+        (
+            "from pathlib import Path\nPath('small').write_bytes(bytes(1 << 20))\nfiles = []\n"
+            "assert denied(Path('large').write_bytes, bytes((1 << 20) + 1))\n"
+            "assert denied(lambda: files.extend(open('small') for _ in range(100))) and len(files) < 64"
+        ),
+        "import builtins, sys\nbuiltins.answer = lambda: 42\nsys.modules['math'] = None\nopen('trace', 'w').close()",
+        "import math\nassert not hasattr(__builtins__, 'answer')",
+    ]
+    for source in programs:
+        assert (await execute({"": Program(source, DENIED)})) == {"": PASSED}
+    imports = await execute({name: Program(f"import {name}") for name in ("pytest", "numpy", "harness", "jail")})
+    assert {one.detail.partition(":")[0] for one in imports.values()} == {"ModuleNotFoundError"}
+
+
+DAEMON = """
+import os, time
+try:
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(60)
+        os._exit(0)
+except OSError:
+    pass
+"""
+BLOCKED = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nsignal.pause()"
+
+
+@pytest.mark.parametrize(("source", "outcome"), [(DAEMON, Outcome.PASSED), (BLOCKED, Outcome.WALL_LIMIT)])
+async def test_nothing_outlives_the_verdict(
+    level: str, descendants: Callable[[], set[int]], source: str, outcome: Outcome
+) -> None:
+    async with Sandbox(Limits(cpu_s=1, wall_s=0.5), level=level) as sandbox:
+        assert (await sandbox.run(Program(source))).outcome is outcome
+    assert descendants() == set()
+
+
+PID, ALLOW, KILL, EPERM, ENOSYS = 4242, 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
+SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
+LOOKED_INTO = ("clone", "kill", "tgkill", "prlimit64", "sendto", "fcntl", "ioctl", "clone3", "fallocate")
+on_known_machines = pytest.mark.skipif(not linux.KNOWN, reason="the filter is for Linux on x86_64 and aarch64")
+words = st.sampled_from([0, 1, PID, 0x10000, 1 << 32, *SIGNAL_REQUESTS["fcntl"], *SIGNAL_REQUESTS["ioctl"]])
+words |= st.integers(0, (1 << 64) - 1)
+
+
+def evaluate(number: int, arguments: list[int], architecture: int) -> int:
+    """Run the filter, a classic packet filter; a jump out of it is an IndexError."""
+    data = struct.pack("<IIQ6Q", number, architecture, 0, *arguments)
+    steps, place, held = list(struct.iter_unpack("<HBBI", linux._program(PID))), 0, 0
+    while True:
+        operation, if_true, if_false, value = steps[place]
+        place += 1
+        if operation == 0x06:
+            return value
+        if operation == 0x20:
+            (held,) = struct.unpack_from("<I", data, value)
+            continue
+        holds = {0x15: held == value, 0x35: held >= value, 0x45: bool(held & value)}[operation]
+        place += if_true if holds else if_false
+
+
+@on_known_machines
+@given(st.sampled_from(LOOKED_INTO) | st.sampled_from(sorted(linux.NUMBERS)), st.lists(words, min_size=6, max_size=6))
+def test_the_filter_decides_as_stated(name: str, arguments: list[int]) -> None:
+    low = [argument & 0xFFFFFFFF for argument in arguments]
+    allowed = {
+        "clone": bool(low[0] & 0x10000),
+        "kill": low[0] == PID,
+        "tgkill": low[0] == PID,
+        "prlimit64": low[0] in (0, PID),
+        "sendto": arguments[4] == 0,
+        "fallocate": low[1] == 0,
+        **{one: low[1] not in asked for one, asked in SIGNAL_REQUESTS.items()},
+    }.get(name, name not in linux.FORBIDDEN)
+    number, ours = linux.number(name), linux._ARCHITECTURES[linux.os.uname().machine]
+    if number is not None:
+        expected = ENOSYS if name == "clone3" else ALLOW if allowed else EPERM
+        assert evaluate(number, arguments, ours) == expected
+    # An ordinary call, the table for short pointers, another architecture.
+    assert [evaluate(1000, arguments, ours), evaluate(1, arguments, 0x40000003)] == [ALLOW, KILL]
+    assert evaluate(0x40000001, arguments, ours) == KILL
+
+
+@on_known_machines
+def test_numbers_are_those_of_the_system_headers() -> None:
+    headers = ["/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h"]
+    header = Path(headers[linux._COLUMN])  # type: ignore[index]
+    if not header.exists():
+        pytest.skip(f"no kernel headers at {header}")
+    defined = {name: int(number) for name, number in re.findall(r"#define __NR_(\w+)\s+(\d+)", header.read_text())}
+    known = {name: linux.number(name) for name in linux.NUMBERS if name in defined}
+    assert len(known) > 80
+    assert known == {name: defined[name] for name in known}
+    for name in ("socket", "ptrace", "process_vm_writev", "mount", "unshare", "setns", "keyctl", "bpf", "execve"):
+        assert name in linux.FORBIDDEN

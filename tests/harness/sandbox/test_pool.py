@@ -1,0 +1,200 @@
+"""Many programs at once, and what happens when the sandbox itself fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox, pool, worker
+from harness.sandbox.worker import Worker
+from tests.harness.sandbox.conftest import need
+
+SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
+RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
+MIXTURE = [
+    RIGHT,
+    Program("def f(x):\n    return x + 2", checks="assert f(1) == 2"),
+    Program("def f(x) return x"),
+    Program("x = bytearray(1 << 40)"),
+    Program("import os\nos._exit(0)"),
+    Program("print(sum(i * i for i in range(1_000_000)))"),
+    Program("print('x' * 100_000)"),
+]
+PASSED = Execution(Outcome.PASSED, "", "")
+
+
+async def _all(workers: int, programs: list[Program]) -> list[Execution]:
+    async with Sandbox(SMALL, workers) as sandbox:
+        return await asyncio.gather(*map(sandbox.run, programs))
+
+
+async def test_verdicts_do_not_depend_on_how_many_run_at_once() -> None:
+    assert await _all(8, MIXTURE * 3) == await _all(1, MIXTURE) * 3
+
+
+async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: list[tuple[str, bool]] = []
+    started: Counter[str] = Counter()
+    late: list[asyncio.Task[Execution]] = []
+    beside_one_again = most = 0
+
+    class Pretending:
+        is_spent = False
+
+        async def run(self, program: Program) -> Execution:
+            nonlocal beside_one_again, most
+            started[program.source] += 1
+            again = started[program.source] == 2
+            alive.append((program.source, again))
+            most = max(most, len(alive))
+            if again:
+                late.append(asyncio.create_task(sandbox.run(Program(f"late {program.source}"))))
+            beside_one_again += len(alive) > 1 and any(one_again for _, one_again in alive)
+            await asyncio.sleep(0.001)
+            alive.remove((program.source, again))
+            slow = program.source.startswith("slow") and not again
+            return Execution(Outcome.WALL_LIMIT if slow else Outcome.PASSED, "", "")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(pool, "Worker", lambda level, limits: Pretending())
+    async with Sandbox(SMALL, 3) as sandbox, asyncio.timeout(30):
+        sources = [f"{kind} {number}" for number in range(6) for kind in ("slow", "quick", "brisk")]
+        executions = await asyncio.gather(*(sandbox.run(Program(source)) for source in sources))
+        await asyncio.gather(*late)
+    assert executions == [PASSED] * 18
+    assert [started[source] for source in sources] == [2, 1, 1] * 6
+    assert (beside_one_again, most) == (0, 3)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_a_failure_of_the_sandbox_is_tried_once_more(monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+    broken = [OSError("no memory")] * failures
+    genuine = Worker.run
+
+    async def unreliable(self: Worker, program: Program) -> Execution:
+        if broken:
+            raise broken.pop()
+        return await genuine(self, program)
+
+    monkeypatch.setattr(Worker, "run", unreliable)
+    execution = (await _all(1, [RIGHT]))[0]
+    assert execution == (PASSED if failures == 1 else Execution(Outcome.SANDBOX_ERROR, "OSError: no memory", ""))
+
+
+async def test_a_worker_that_cannot_start_or_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("full")
+    genuine = worker.policy
+    async with Sandbox(SMALL, level="full") as sandbox:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", "/does/not/exist")
+            first = await sandbox.run(RIGHT)
+        for wrong in ({"readable": [("/no/such", "file")]}, {"prefix": "/no/such"}, {"checks_user": 1 << 40}):
+            monkeypatch.setattr(worker, "policy", lambda *told, wrong=wrong: {**genuine(*told), **wrong})
+            execution = await sandbox.run(RIGHT)
+            assert execution.outcome is Outcome.SANDBOX_ERROR
+            assert ("/no/such" in execution.detail) == ("checks_user" not in wrong), execution
+        reason = pool.why_not.__wrapped__("full")
+    assert first.outcome is Outcome.SANDBOX_ERROR
+    assert "/does/not/exist" in first.detail
+    assert reason == execution.detail.removeprefix("OSError: ")
+
+
+async def test_a_worker_killed_meanwhile_is_replaced(level: str) -> None:
+    async with Sandbox(SMALL, workers=1, level=level) as sandbox:
+        assert await sandbox.run(RIGHT) == PASSED
+        os.kill(sandbox._idle[0]._process.pid, signal.SIGKILL)
+        assert await sandbox.run(RIGHT) == PASSED
+
+
+async def test_a_worker_is_kept_until_files_are_left_or_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_LIFETIME", 3)
+    async with Sandbox(SMALL, workers=1) as sandbox:
+        kept = []
+        for source in ("x = 1", "x = 2", "x = 3", "x = 4", "open('x', 'w').close()"):
+            await sandbox.run(Program(source))
+            kept.append(list(sandbox._idle))
+    assert kept[0] == kept[1] != []
+    assert kept[2] == kept[4] == []
+    assert kept[3] not in ([], kept[0])
+
+
+async def test_a_cancelled_execution_leaves_nothing(level: str, descendants: Callable[[], set[int]]) -> None:
+    async with Sandbox(SMALL, level=level) as sandbox:
+        task = asyncio.create_task(sandbox.run(Program("import time\ntime.sleep(60)")))
+        await asyncio.sleep(0.3)
+        assert descendants()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert descendants() == set()
+
+
+HARNESS = """
+import asyncio
+from harness.sandbox import Program, Sandbox
+print("ready", flush=True)
+asyncio.run(Sandbox(level={level!r}).run(Program("import time; time.sleep(60)")))
+"""
+
+
+def test_programs_die_with_a_killed_harness(
+    level: str, descendants: Callable[[], set[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a killed process cannot remove goes with the directory of the test.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o711)
+    command = [sys.executable, "-c", HARNESS.format(level=level)]
+    harness = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert harness.stdout is not None
+    assert harness.stdout.readline() == "ready\n"
+    _wait_until(lambda: len(descendants()) > 2)
+    time.sleep(0.3)
+    harness.kill()
+    harness.communicate()
+    _wait_until(lambda: descendants() == set())
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20.0
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+async def test_directories_are_private_and_removed(level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o711)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sandbox = Sandbox(SMALL, level=level)
+    # A closed one can be used again.
+    for source in ("import os\nos.makedirs('a/b')\nopen('a/c', 'w').close()\nos.chmod('a', 0)", "x = 1"):
+        async with sandbox:
+            assert await sandbox.run(Program(source)) == PASSED
+            assert all(os.stat(path).st_mode & 0o066 == 0 for path in tmp_path.iterdir())
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_users_are_told_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="unknown sandbox level 'docker'; expected one of full"):
+        Sandbox(level="docker")
+    monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no" if level == "full" else "")
+    assert pool.best_level() == "rlimit"
+    with pytest.raises(UserError, match=r"'full' does not work here \(unshare: no\).* offers 'rlimit'"):
+        Sandbox(level="full")
+    monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no")
+    with pytest.raises(UserError, match=r"full: unshare: no; rlimit: .*run as such a user"):
+        Sandbox()

@@ -1,0 +1,143 @@
+"""Bytes of unknown origin, read as a value: a value made of plain types, or one kind of exception."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PosixPath, PurePosixPath
+from types import NoneType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.sandbox.jail import values
+
+CONTAINERS = (list, tuple, set, frozenset, deque, type({}.keys()), type({}.values()), type({}.items()))
+DICTIONARIES = (dict, Counter, OrderedDict, defaultdict)
+PLAIN = (NoneType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
+LIBRARY = (date, datetime, time, timedelta, timezone, PosixPath, PurePosixPath)
+NAMES = ["object", "built_in", "__class__", "", "list", "str", *values._READERS]
+
+
+class Reference:
+    """What stands for an object of the other side; reading asks nothing of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"asked for {name}")
+
+    def __iter__(self) -> Any:
+        raise AssertionError("asked for its elements")
+
+    __len__ = __iter__
+
+
+def resolve(key: str, content: Any) -> object:
+    if key != "object":
+        raise KeyError(key)
+    return [Reference()][content]
+
+
+def made_of_plain_types(value: Any) -> bool:
+    if type(value) in DICTIONARIES:
+        return all(made_of_plain_types(part) for pair in value.items() for part in pair)
+    if type(value) in CONTAINERS or (isinstance(value, tuple) and type(value)(*value) == value):
+        return all(made_of_plain_types(part) for part in value)
+    return value in (*PLAIN, *CONTAINERS, dict) if type(value) is type else type(value) in (*PLAIN, *LIBRARY, Reference)
+
+
+def is_harmless(content: bytes) -> bool:
+    """Whether reading the bytes gave plain values or the one exception that is allowed; any other is raised."""
+    try:
+        return made_of_plain_types(values.unpack(content, resolve))
+    except values.UnreadableError as error:
+        return len(str(error)) <= 200
+
+
+words = st.sampled_from(["0x1", "-0xff", "0x0", "", "0x", "zz", "ff", "f", "1e5", "nan", "1_0", "int", "NoneType"])
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | words | st.text(max_size=3)
+messages = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=1),
+        st.dictionaries(st.sampled_from(NAMES), inner, max_size=2),
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=64) | messages.map(lambda message: json.dumps(message).encode()))
+@settings(max_examples=200, deadline=None)
+def test_any_message(content: bytes) -> None:
+    assert is_harmless(content)
+
+
+VALID = [
+    *("value", {"tuple": [1, 2.5, None]}, {"dict": [[{"int": "0xffffffffffffffffff"}, {"set": [1, {"tuple": []}]}]]}),
+    *({"range": [0, -5, -1]}, {"bytes": "00ff"}, {"complex": [0.0, -1]}, {"object": 0}, {"frozenset": [True]}),
+    *({"keys": ["a"]}, {"values": [[1]]}, {"items": [["a", 1]]}, {"type": "list"}, {"bytearray": ""}),
+    *({"decimal.Decimal": ["1.50"]}, {"fractions.Fraction": [1, 3]}, {"datetime.date": [2024, 2, 29]}),
+    *({"collections.deque": [[1], None]}, {"named": ["P", ["x"], [1]]}, {"collections.Counter": [{"dict": []}]}),
+    {"defaultdict": [{"type": "int"}, {"dict": [[1, 2]]}]},
+]
+WRITTEN = json.dumps(VALID).encode()
+
+
+@given(st.integers(0, len(WRITTEN) - 1), st.integers(0, 6), st.binary(max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_a_valid_message_with_a_part_replaced(place: int, removed: int, put: bytes) -> None:
+    assert is_harmless(WRITTEN[:place] + put + WRITTEN[place + removed :])
+
+
+def test_the_valid_message_is_valid() -> None:
+    found = values.unpack(WRITTEN, resolve)
+    assert found[:3] == ["value", (1, 2.5, None), {0xFFFFFFFFFFFFFFFFFF: {1, ()}}]
+    assert made_of_plain_types(found)
+    assert not made_of_plain_types([{1: (object(),)}])
+
+
+UNREADABLE = """
+|nul|[1|[1] 2|{"a": 1, "b": 2}|{}|{"unknown": 1}|{"tuple": 5}|{"set": [[1]]}|{"dict": [[1]]}|{"dict": [[[1], 2]]}
+{"int": 5}|{"int": "g"}|{"bytes": "0"}|{"bytes": [1]}|{"range": []}|{"range": [0, 1, 0]}|{"complex": [1, 2, 3]}
+{"decimal.Decimal": ["x"]}|{"fractions.Fraction": [1, 0]}|{"type": "type"}|{"type": []}|{"type": "Liar"}
+{"datetime.date": [{"bytes": "07e40163"}]}|{"datetime.date": [2023, 2, 29]}|{"datetime.timezone": [{"object": 0}]}
+{"collections.deque": [{"range": [0, 9007199254740991, 1]}, null]}|{"collections.deque": [[1, 2], -1]}
+{"collections.Counter": ["aab"]}|{"collections.OrderedDict": [{"object": 0}]}|{"defaultdict": [5, {"dict": []}]}
+{"os.system": ["x"]}|{"defaultdict": [null, {"object": 0}]}|{"fractions.Fraction": ["1e999999999", null]}
+{"named": ["P", ["x"], [1, 2]]}|{"named": ["P", [1], [1]]}|{"named": ["a b", ["x"], [1]]}|{"decimal.Context": []}
+{"named": [{"object": 0}, [], []]}|{"named": ["P", ["\\ufb01", "fi"], [1, 2]]}|{"object": 1}|{"built_in": "open"}
+{"set": {"range": [0, 9007199254740991, 1]}}|{"dict": [{"object": 0}]}
+"""
+
+
+@pytest.mark.parametrize("text", [one for line in UNREADABLE.strip().splitlines() for one in line.split("|")])
+def test_what_no_honest_side_writes_is_unreadable(text: str) -> None:
+    with pytest.raises(values.UnreadableError):
+        values.unpack(text.encode(), resolve)
+
+
+def test_bytes_that_no_honest_side_writes_are_unreadable() -> None:
+    # As a process begins; libraries of mathematics lift the limit in theirs.
+    sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)
+    for content in (b"\xff", b"9" * 5000, b'{"complex": [1e999, ' + b"9" * 400 + b"]}"):
+        with pytest.raises(values.UnreadableError):
+            values.unpack(content, resolve)
+    # By chance, or by what ran before, the interpreter gives up in the object or in the list within it.
+    for opening in (b"[", b"[[", b'{"tuple":[', b'[{"a":'):
+        with pytest.raises(values.UnreadableError, match="nested too deeply"):
+            values.unpack(opening * 100_000, resolve)
+
+
+def test_a_field_has_no_name_that_means_something() -> None:
+    fields = ["__eq__", "_replace", "count", "x", "x", "a b", "import"]
+    for names in (fields, fields[:2] + fields[3:]):
+        written = {"named": ["P", names, [{"object": 0}, *range(len(names) - 1)]]}
+        found = values.unpack(json.dumps(written).encode(), resolve)
+        assert (found == (0,) * len(names), found.count(4)) == (False, 1)
+        assert {"x", "_0"} <= set(getattr(found, "_fields", {"x", "_0"}))
