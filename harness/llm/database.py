@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -54,6 +55,11 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
     if not writes:
         database.execute("PRAGMA query_only = ON")
     return database
+
+
+def machine_folder() -> Path:
+    """Where the cells of a machine keep what they share."""
+    return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
 class Store:
