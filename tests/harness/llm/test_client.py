@@ -68,14 +68,16 @@ async def test_a_restart_reads_the_log_and_asks_nothing(make: Make, tmp_path: Pa
     assert client.counts.log == 1
 
 
-async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, kept: Kept, tmp_path: Path) -> None:
+async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, tmp_path: Path) -> None:
     theirs, server = Reply("theirs", 1, 1, "stop", MODEL), Scripted()
-    with CallLog(tmp_path / "calls.sqlite") as other:
+    with CallLog(tmp_path / "other.sqlite") as other:
         await other.append(request(), theirs)
-    client = await make(server, shared=[CallLogReader(tmp_path / "calls.sqlite")])
-    assert await asyncio.gather(*(client.complete("m", request()) for _ in range(2))) == [theirs] * 2
-    assert await client.complete("m", request()) == theirs
-    assert (server.asked, kept.calls) == ([], [(request(), theirs)])
+    with CallLog(tmp_path / "calls.sqlite") as log:
+        client = await make(server, log=log, shared=[CallLogReader(tmp_path / "other.sqlite")])
+        assert await asyncio.gather(*(client.complete("m", request()) for _ in range(2))) == [theirs] * 2
+        assert await client.complete("m", request()) == theirs
+        assert (len(log), log.paid()) == (1, [])
+    assert server.asked == []
     assert dataclasses.astuple(client.counts) == (0, 1, 1, 1)
 
 
