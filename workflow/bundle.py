@@ -25,7 +25,8 @@ from harness.agents.results import TABLES
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint, read_yaml, whole_file, writing
-from harness.llm import call_log, recorded
+from harness.llm import call_log
+from harness.llm.client import SERVERS
 from harness.runner import config, finished, layout
 from harness.runner.config import Preset
 from harness.runner.plan import plan
@@ -34,7 +35,7 @@ from harness.training.loop import TABLES as TRAINING_TABLES
 from workflow.reports import artefacts_of
 
 _MANIFEST = "manifest.json"
-_ANSWERED = ("run.json", *(f"{table}.parquet" for table in TABLES), call_log.CALL_LOG, recorded.FILE)
+_ANSWERED = ("run.json", *(f"{table}.parquet" for table in TABLES), call_log.CALL_LOG, SERVERS)
 _LEARNED = (*(f"{table}.parquet" for table in TRAINING_TABLES), CHECKPOINT)
 # How fast and how far a run may go decides about no result, nor does where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "recorded"}

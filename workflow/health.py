@@ -20,8 +20,7 @@ from harness.files import ROOT, write_atomically
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone, load
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Request
-from harness.llm.served import Served
+from harness.llm.request import Request, Served
 from harness.llm.servers import Server, find_served, http_client
 from harness.runner import config, layout
 from harness.runner.config import Preset

@@ -16,8 +16,7 @@ from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
-from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.encoder import SentenceEncoder
 from harness.runner import layout
 from harness.runner.config import Cell, MethodEntry, Preset
@@ -129,8 +128,7 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(path))
         log.forget_failed()
-        attempts = AttemptLog(plan.folder / "attempts.jsonl")
-        stack.callback(attempts.close)
+        attempts = stack.enter_context(AttemptLog(plan.folder / "attempts.jsonl"))
         runtime, served = await open_runtime(plan, log, attempts, stack)
         context = runtime.context(item)
         trajectory = context.close(await restored.router.solve(item, context))

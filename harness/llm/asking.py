@@ -1,8 +1,9 @@
 """Calls to backbones behind servers: their attempts, and what tells a failed call from a server that is gone.
 
-The openai package retries by itself what may pass at once, after as long as the server asks for. Around it tenacity
-retries that for longer, and answers that are no completion. A failed attempt counts against its call where the backbone
-answers others; where it does not, calls wait, and after ten minutes the cell stops with nothing recorded.
+The openai package retries by itself what may pass at once. Around it tenacity retries that for longer, and answers that
+are no completion. A failed attempt counts against its call where the backbone answered others meanwhile; where it did
+not, the call waits. After ten minutes without any answer one token is asked for: either the server lives, and it is the
+call that it cannot answer, or the cell stops with nothing recorded.
 """
 
 from __future__ import annotations
@@ -10,22 +11,17 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-import aiohttp
-import httpx2
 import openai
 from tenacity import AsyncRetrying, retry_if_exception, wait_exponential_jitter
 
-from harness.concurrency import InFlight
 from harness.errors import UserError
-from harness.llm.attempts import AttemptLog
-from harness.llm.completion import MalformedReplyError, reply_of
+from harness.llm.call_log import AttemptLog
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Message, Reply, Request
-from harness.llm.served import Served
-from harness.llm.servers import Server, find_served, http_client, unreachable, with_cause
+from harness.llm.request import Message, Reply, Request, Served
+from harness.llm.servers import MalformedReplyError, Server, find_served, http_client, unreachable, with_cause
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +30,9 @@ MAX_FAILURES = 12
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
-# After so long without any answer the cell gives up, and goes on from its log when it is started again.
+# After so long without any answer it is said that calls wait.
+SILENCE_S = 30.0
+# After so long the cell gives up, and goes on from its log when it is started again.
 OUTAGE_S = 600.0
 # For one token; long enough for a server with much to do.
 _PROBE_S = 30.0
@@ -45,10 +43,6 @@ _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog) -> dict[str, ServedBackbone]:
     """Return what each backbone is asked through; those that name the same URL share its server.
-
-    Args:
-        endpoints: Of each backbone.
-        attempts: Where attempts are noted.
 
     Raises:
         UserError: An API key is not set, or the system does not allow so many connections.
@@ -63,14 +57,7 @@ def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog) -> dict[s
 
 
 class ServedBackbone:
-    """A backbone behind one or more servers that take turns.
-
-    Args:
-        key: Its key.
-        endpoint: How it is to be asked.
-        servers: Where.
-        attempts: Where attempts are noted.
-    """
+    """A backbone behind one or more servers that take turns."""
 
     def __init__(self, key: str, endpoint: Endpoint, servers: list[Server], attempts: AttemptLog) -> None:
         self._key = key
@@ -78,10 +65,8 @@ class ServedBackbone:
         self._servers = servers
         self._turns = itertools.cycle(servers)
         self._attempts = attempts
-        self._answers = 0
         self._heard = float("-inf")
         self._is_out = False
-        self._probes: InFlight[bool] = InFlight()
 
     async def served(self, model: str) -> Served:
         """Return what the servers agree to serve; those that are down now are not asked again.
@@ -103,14 +88,26 @@ class ServedBackbone:
 
         async def attempt() -> Reply:
             nonlocal failures
-            before = self._answers
+            started = time.monotonic()
             try:
                 return await self._attempt(request)
             except (openai.APIError, MalformedReplyError) as error:
                 if _may_pass(error):
-                    failures += await self._is_its_own(error, request, before)
-                    if time.monotonic() - max(began, self._heard) >= OUTAGE_S:
-                        raise self._unreachable(error) from error
+                    if isinstance(error, MalformedReplyError) or (
+                        self._heard > started and not isinstance(error, openai.RateLimitError)
+                    ):
+                        failures += 1
+                    silence = time.monotonic() - max(began, self._heard)
+                    if silence >= OUTAGE_S:
+                        if not await self._lives(request):
+                            raise self._unreachable(error) from error
+                        failures = MAX_FAILURES
+                    elif silence >= SILENCE_S and not self._is_out:
+                        self._is_out = True
+                        logger.warning(
+                            "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
+                            *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
+                        )
                 raise
 
         retrying = AsyncRetrying(
@@ -128,75 +125,32 @@ class ServedBackbone:
 
     async def close(self) -> None:
         """Give up all connections."""
-        await self._probes.close()
         for server in self._servers:
-            await server.client.close()
+            await server.close()
 
     async def _attempt(self, request: Request) -> Reply:
         server = next(self._turns)
         # Who waits for another attempt is out of here, and keeps nobody from the server.
         async with server.places:
             with self._attempts.measure(request.key, server.url):
-                reply = await self._completed(server.client, request, server.names.get(request.model))
-        self._answered()
-        return reply
-
-    async def _completed(self, client: openai.AsyncOpenAI, request: Request, names: Sequence[str] | None) -> Reply:
-        names = names or (request.model,)
-        own, extended = request.fields()
-        try:
-            completion = await client.chat.completions.create(
-                **{**own, "model": names[0]}, extra_body=extended if self._endpoint.extended else None
-            )
-            return reply_of(completion, request, names)
-        except (ValueError, RecursionError) as error:
-            raise MalformedReplyError(f"not JSON: {error}") from error
-        except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
-            # What comes through both libraries as it is, such as an answer that is no HTTP.
-            raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
-
-    async def _is_its_own(self, error: BaseException, request: Request, before: int) -> bool:
-        """Whether a failed attempt is the fault of the call; where nobody is answered, it is not.
-
-        Args:
-            error: What it ended in.
-            request: The call.
-            before: Answers of the backbone when the attempt began.
-        """
-        if isinstance(error, MalformedReplyError):
-            return True
-        if isinstance(error, openai.RateLimitError):
-            return False
-        if self._answers > before or await self._probes.share(b"", lambda: self._lives(request)):
-            return True
-        if not self._is_out:
-            self._is_out = True
-            logger.warning(
-                "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
-                *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
-            )
-        return False
-
-    async def _lives(self, request: Request) -> bool:
-        """Whether any server gives one token when it is asked now."""
-        asked = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
-        for server in self._servers:
-            try:
-                client = server.client.with_options(max_retries=0, timeout=_PROBE_S)
-                await self._completed(client, asked, server.names.get(request.model))
-            except (openai.APIError, MalformedReplyError) as error:
-                if _may_pass(error):
-                    continue
-            self._answered()
-            return True
-        return False
-
-    def _answered(self) -> None:
-        self._answers += 1
+                reply = await server.complete(request)
         self._heard = time.monotonic()
         if self._is_out:
             self._is_out = False
             logger.warning("%s answers again", self._key)
+        return reply
+
+    async def _lives(self, request: Request) -> bool:
+        """Whether any server gives one token when it is asked now."""
+        one_token = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
+        for server in self._servers:
+            try:
+                await server.complete(one_token, at_once_s=_PROBE_S)
+            except (openai.APIError, MalformedReplyError) as error:
+                if _may_pass(error):
+                    continue
+            return True
+        return False
 
     def _unreachable(self, error: BaseException) -> UserError:
         return unreachable(self._key, self._urls, error)

@@ -14,7 +14,7 @@ from typing import Annotated
 from annotated_types import MinLen
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
-from harness.errors import UserError, unknown
+from harness.errors import unknown
 from harness.files import AsWritten, Declaration, Line, Word, read_entries
 from harness.llm.request import Sampling
 
@@ -90,41 +90,17 @@ class Backbone(Declaration):
         )
 
 
-class OtherModel(Declaration):
-    """The model that has other weights of a backbone."""
-
+class _Model(Declaration):
     model: Word
     revision: Word | None
 
 
-class Weights(Declaration):
-    """Other weights of the backbones than the original, such as those of another precision.
-
-    Attributes:
-        key: Name in presets.
-        description: What is different, in the words of captions.
-        backbones: Model and revision of each backbone there is with such weights.
-    """
+class _Weights(Declaration):
+    """Other weights than the original, such as those of another precision, and the backbones that have them."""
 
     key: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_]*$")]
     description: Line
-    backbones: Annotated[Mapping[str, OtherModel], MinLen(1)]
-
-    def __str__(self) -> str:
-        return f"{self.key} ({self.description})"
-
-    def of(self, backbone: str) -> OtherModel:
-        """Model and revision of a backbone.
-
-        Raises:
-            UserError: There are no such weights of it.
-        """
-        if backbone not in self.backbones:
-            raise UserError(
-                f"{backbone} has no weights {self.key!r}; add them to config/weights.yaml, leave the backbone out of "
-                "the preset, or choose other weights"
-            )
-        return self.backbones[backbone]
+    backbones: Annotated[Mapping[str, _Model], MinLen(1)]
 
 
 @cache
@@ -145,21 +121,13 @@ def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
     backbones = read_entries(path, Backbone)
     if weights is None:
         return backbones
-    chosen = load_weights(path.with_name("weights.yaml"), weights)
+    declared = read_entries(path.with_name("weights.yaml"), _Weights)
+    if weights not in declared:
+        raise unknown("weight set", weights, declared, str(path.with_name("weights.yaml")))
+    chosen = declared[weights]
+    words = f"{chosen.key} ({chosen.description})"
     return {
-        key: one.model_copy(update={**dict(chosen.of(key)), "weights": str(chosen)})
+        key: one.model_copy(update={**dict(chosen.backbones[key]), "weights": words})
         for key, one in backbones.items()
         if key in chosen.backbones
     }
-
-
-def load_weights(path: Path, name: str) -> Weights:
-    """The weights of a name.
-
-    Raises:
-        UserError: The file has a slip, or declares none of this name.
-    """
-    entries = read_entries(path, Weights)
-    if name not in entries:
-        raise unknown("weight set", name, entries, str(path))
-    return entries[name]

@@ -36,16 +36,6 @@ class Budget(Declaration):
     tokens: PositiveInt | None = None
     cost: PositiveFloat | None = None
 
-    def reached(self, spent: Spent, in_flight: int = 0) -> str | None:
-        """Return which bound is reached, in words; ``None`` if none is."""
-        if self.calls is not None and spent.calls + in_flight >= self.calls:
-            return f"{spent.calls:,} of {self.calls:,} calls"
-        if self.tokens is not None and spent.tokens >= self.tokens:
-            return f"{spent.tokens:,} of {self.tokens:,} tokens"
-        if self.cost is not None and spent.cost >= self.cost:
-            return f"{spent.cost:,.4g} of {self.cost:,.4g} cost"
-        return None
-
 
 class Spent(NamedTuple):
     """What was asked and answered: calls, prompt and completion tokens, cost in the paper's unit."""
@@ -54,54 +44,29 @@ class Spent(NamedTuple):
     tokens: int = 0
     cost: float = 0.0
 
-    def plus(self, other: Spent) -> Spent:
-        """Both together."""
-        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.cost + other.cost)
-
 
 class BudgetError(UserError):
     """The budget of a run is spent."""
 
 
-class Prices:
-    """What calls cost.
-
-    Args:
-        backbones: Those a run may ask.
-    """
-
-    def __init__(self, backbones: Iterable[Backbone]) -> None:
-        self._backbones = {backbone.model: backbone for backbone in backbones}
-
-    def of(self, model: str, reply: Reply) -> Spent:
-        """Return what one call took; nothing if it failed."""
-        if reply.error is not None:
-            return Spent()
-        return self.of_all(model, 1, reply.prompt_tokens, reply.completion_tokens)
-
-    def of_all(self, model: str, calls: int, prompt_tokens: int, completion_tokens: int) -> Spent:
-        """Return what calls of one model took together."""
-        backbone = self._backbones.get(model)
-        cost = backbone.cost(prompt_tokens, completion_tokens) if backbone else 0.0
-        return Spent(calls, prompt_tokens + completion_tokens, cost)
-
-
-def spent_in(logs: Iterable[Path], prices: Prices) -> Spent:
-    """Return what cells asked, in all their configurations.
-
-    Args:
-        logs: Their call logs.
-        prices: What calls cost.
+def spent_in(logs: Iterable[Path], backbones: Iterable[Backbone]) -> Spent:
+    """Return what cells asked, in all their configurations, at the prices of these backbones.
 
     Raises:
         UserError: A log is damaged.
     """
+    prices = {backbone.model: backbone for backbone in backbones}
     spent = Spent()
     for log in logs:
         with CallLogReader(log) as reader:
-            for paid in reader.paid():
-                spent = spent.plus(prices.of_all(*paid))
+            for model, *paid in reader.paid():
+                spent = _plus(spent, prices.get(model), *paid)
     return spent
+
+
+def _plus(spent: Spent, backbone: Backbone | None, calls: int, sent: int, written: int) -> Spent:
+    cost = backbone.cost(sent, written) if backbone else 0.0
+    return Spent(spent.calls + calls, spent.tokens + sent + written, spent.cost + cost)
 
 
 class Spending:
@@ -110,42 +75,42 @@ class Spending:
     Args:
         preset: Names the run.
         budget: Of all its cells together.
-        spent: Sums up the logs of the preset, this cell's own included.
-        prices: What calls cost.
+        logs: Finds the logs of the preset, this cell's own included.
+        backbones: Those of the preset.
 
     Raises:
         UserError: A log is damaged.
     """
 
-    def __init__(self, preset: str, budget: Budget, spent: Callable[[], Spent], prices: Prices) -> None:
+    def __init__(
+        self, preset: str, budget: Budget, logs: Callable[[], Iterable[Path]], backbones: Iterable[Backbone]
+    ) -> None:
         self._preset = preset
         self._budget = budget
-        self._sum = spent
-        self._prices = prices
-        self._spent = spent()
+        self._logs = logs
+        self._backbones = {backbone.model: backbone for backbone in backbones}
+        self._spent = self._sum()
         self._paid = 0
         self._in_flight = 0
         self._ended = asyncio.Event()
 
     async def pay(self, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Ask where the budget allows it.
-
-        Args:
-            request: The call.
-            ask: Asks and records it.
+        """Ask, and record, where the budget allows it.
 
         Raises:
             BudgetError: It is spent. That is said when all that is in flight in this process has been recorded.
         """
-        while (reached := self._budget.reached(self._spent, self._in_flight)) is not None:
+        while (reached := self._reached()) is not None:
             if not self._in_flight:
-                raise self._refusal(reached)
+                raise BudgetError(reached)
             self._ended.clear()
             await self._ended.wait()
         self._in_flight += 1
         try:
             reply = await ask()
-            self._spent = self._spent.plus(self._prices.of(request.model, reply))
+            if reply.error is None:
+                backbone = self._backbones.get(request.model)
+                self._spent = _plus(self._spent, backbone, 1, reply.prompt_tokens, reply.completion_tokens)
         finally:
             self._in_flight -= 1
             self._ended.set()
@@ -154,11 +119,18 @@ class Spending:
             self._spent = self._sum()
         return reply
 
-    def _refusal(self, reached: str) -> BudgetError:
-        spent = self._spent
-        return BudgetError(
-            f"the budget of preset {self._preset} is spent: {reached} (in all {spent.calls:,} calls, {spent.tokens:,} "
-            f"tokens, cost {spent.cost:.4g}). Every finished call is kept; raise `budget`, in "
-            f"config/presets/{self._preset}.yaml or with --config budget='{{...}}', and give the same command again to "
-            "go on"
-        )
+    def _sum(self) -> Spent:
+        return spent_in(self._logs(), self._backbones.values())
+
+    def _reached(self) -> str | None:
+        spent, in_flight = self._spent, Spent(calls=self._in_flight)
+        for name, most in self._budget:
+            here = getattr(spent, name)
+            if most is not None and here + getattr(in_flight, name) >= most:
+                return (
+                    f"the budget of preset {self._preset} is spent: {here:,.10g} of {most:,.10g} {name} (in all "
+                    f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call is "
+                    f"kept; raise `budget`, in config/presets/{self._preset}.yaml or with --config budget='{{...}}', "
+                    "and give the same command again to go on"
+                )
+        return None

@@ -1,9 +1,8 @@
-"""The call log: cache, ledger and proof of every model call of a cell.
+"""The call log: cache, ledger and proof of every model call of a cell; and the log of attempts at them.
 
-It is a SQLite file with one row for each finished call. One process writes it, which a lock file beside it says; any
-number may read it meanwhile. A call is committed before its reply is used, so a process that is killed at any moment
-asks no finished call twice. The log of a finished cell is read and never written, by its own cell and by those that
-share its calls.
+The call log is a SQLite file with one row for each finished call. One process writes it, which a lock file beside it
+says; any number may read it meanwhile. A call is committed before its reply is used, so a process that is killed at any
+moment asks no finished call twice.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ import fcntl
 import os
 import socket
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import orjson
 
 from harness.errors import UserError
 from harness.files import writing
-from harness.llm.database import connect, one_line
+from harness.llm.database import Store, connect, one_line
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
@@ -63,23 +62,11 @@ class Texts(NamedTuple):
     reply: str
 
 
-class Paid(NamedTuple):
-    """What a cell asked of the servers of one model, failed calls left out."""
-
-    model: str
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-
-
-class CallLogReader:
+class CallLogReader(Store):
     """The log of one cell, open for reading; another process may be writing it.
 
-    Args:
-        path: The log.
-
     Raises:
-        UserError: There is none, or it is damaged.
+        UserError: There is none, or it is damaged; its methods raise that too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -93,62 +80,39 @@ class CallLogReader:
             opened.pop_all()
 
     def __len__(self) -> int:
-        with self._one_line():
-            (count,) = self._database.execute("SELECT count(*) FROM calls").fetchone()
-        return int(count)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return self._count("")
 
     def get(self, key: str) -> Reply | None:
-        """Return the outcome of the call with this key, or None if it was never finished.
-
-        Raises:
-            UserError: The log is damaged.
-        """
+        """Return the outcome of the call with this key, or None if it was never finished."""
         with self._one_line():
             row = self._database.execute(_REPLY, (key,)).fetchone()
         return None if row is None else Reply(*row)
 
     def texts(self, key: str) -> Texts | None:
-        """Return prompt and reply of the call with this key, or None if it was never finished.
-
-        Raises:
-            UserError: The log is damaged.
-        """
+        """Return prompt and reply of the call with this key, or None if it was never finished."""
         with self._one_line():
             row = self._database.execute("SELECT request, reply FROM calls WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         return Texts(tuple(Message(**message) for message in orjson.loads(row[0])["messages"]), row[1])
 
-    def paid(self) -> list[Paid]:
-        """Return what servers were asked and answered, by model; what other logs answered is not in it.
-
-        Raises:
-            UserError: The log is damaged.
-        """
+    def paid(self) -> list[tuple[str, int, int, int]]:
+        """Return models, how many calls each answered here, and their prompt and completion tokens."""
         with self._one_line():
-            return [Paid(*row) for row in self._database.execute(_PAID)]
+            return self._database.execute(_PAID).fetchall()
 
     def failed(self) -> int:
-        """Return how many calls ended in an error for good.
-
-        Raises:
-            UserError: The log is damaged.
-        """
-        with self._one_line():
-            (count,) = self._database.execute("SELECT count(*) FROM calls WHERE error IS NOT NULL").fetchone()
-        return int(count)
+        """Return how many calls ended in an error for good."""
+        return self._count("WHERE error IS NOT NULL")
 
     def close(self) -> None:
         """Give the file up; closing twice is harmless."""
         self._database.close()
+
+    def _count(self, which: str) -> int:
+        with self._one_line():
+            (count,) = self._database.execute(f"SELECT count(*) FROM calls {which}").fetchone()  # noqa: S608  constants
+        return int(count)
 
     def _one_line(self) -> AbstractContextManager[None]:
         return one_line(
@@ -159,12 +123,9 @@ class CallLogReader:
 
 
 class CallLog(CallLogReader):
-    """The log of one cell, open for reading and appending.
+    """The log of one cell, open for reading and appending; made if absent, with a lock file beside it.
 
     Calls that finish while the disk is busy with others are committed together, in a thread beside the event loop.
-
-    Args:
-        path: The log; made if absent. The lock file lies beside it.
 
     Raises:
         UserError: Another process has the log open for writing, it is damaged, or the disk is full.
@@ -175,18 +136,17 @@ class CallLog(CallLogReader):
         self._waiting: list[tuple[Any, ...]] = []
         self._batch: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
-        with ExitStack() as opened:
+        with ExitStack() as opened, self._one_line():
             opened.callback(os.close, _lock(path.with_suffix(".lock")))
-            with self._one_line():
-                self._database = connect(path, writes=True)
-                opened.callback(self._close_database)
-                # The journal stays while the cell is at work: to make and remove one for each commit takes ten times
-                # as long. With NORMAL a power failure takes no commit that the disk had confirmed.
-                self._database.execute("PRAGMA journal_mode = PERSIST")
-                self._database.execute("PRAGMA synchronous = NORMAL")
-                self._database.execute(_SCHEMA)
-                # To look for a new call never waits for the disk.
-                self._known = {bytes.fromhex(key) for (key,) in self._database.execute("SELECT key FROM calls")}
+            self._database = connect(path, writes=True)
+            opened.callback(self._close_database)
+            # The journal stays while the cell is at work: to make and remove one for each commit takes ten times as
+            # long. With NORMAL a power failure takes no commit that the disk had confirmed.
+            self._database.execute("PRAGMA journal_mode = PERSIST")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.execute(_SCHEMA)
+            # To look for a new call never waits for the disk.
+            self._known = {bytes.fromhex(key) for (key,) in self._database.execute("SELECT key FROM calls")}
             self._thread = ThreadPoolExecutor(1, "call log")
             opened.callback(self._flush)
             self._open = opened.pop_all()
@@ -198,11 +158,7 @@ class CallLog(CallLogReader):
         return bytes.fromhex(key) in self._known
 
     def get(self, key: str) -> Reply | None:
-        """Return the outcome of the call with this key, or None if it was never finished.
-
-        Raises:
-            UserError: The log is damaged.
-        """
+        """Return the outcome of the call with this key, or None if it was never finished."""
         return super().get(key) if key in self else None
 
     async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
@@ -211,7 +167,7 @@ class CallLog(CallLogReader):
         Args:
             request: The call.
             reply: Its outcome.
-            asked: Whether a server answered, and not the log of another cell.
+            asked: Whether a backbone answered, and not the log of another cell.
 
         Raises:
             UserError: The disk is full; no part of the call stays, and later ones can be written when there is room.
@@ -222,11 +178,7 @@ class CallLog(CallLogReader):
         await asyncio.shield(self._batch)
 
     def forget_failed(self) -> int:
-        """Forget the failed calls, so that they are asked again; returns how many there were.
-
-        Raises:
-            UserError: The disk is full.
-        """
+        """Forget the failed calls, so that they are asked again; returns how many there were."""
         with self._one_line():
             keys = self._database.execute("DELETE FROM calls WHERE error IS NOT NULL RETURNING key").fetchall()
         self._known.difference_update(bytes.fromhex(key) for (key,) in keys)
@@ -243,16 +195,10 @@ class CallLog(CallLogReader):
                 await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, rows)
 
     def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        with self._one_line():
+        # As a block a connection commits, or undoes what a full disk has not undone by itself.
+        with self._one_line(), self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            try:
-                self._database.executemany(_INSERT, rows)
-                self._database.execute("COMMIT")
-            except BaseException:
-                # A full disk has undone the transaction by itself.
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
-                raise
+            self._database.executemany(_INSERT, rows)
         self._known.update(bytes.fromhex(row[0]) for row in rows)
 
     def _flush(self) -> None:
@@ -273,10 +219,7 @@ class CallLog(CallLogReader):
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
     """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes.
 
-    Args:
-        log: The log.
-        to: The new file.
-        prompts: Whether to keep what was asked; keys and replies are kept in any case.
+    Keys and replies are kept in any case, prompts where they are wanted.
 
     Raises:
         UserError: The log is damaged, or the disk is full.
@@ -310,7 +253,7 @@ def _row(request: Request, reply: Reply, asked: bool) -> tuple[Any, ...]:
         reply.finish_reason,
         reply.model,
         reply.error,
-        orjson.dumps(request.to_record(), option=orjson.OPT_SORT_KEYS).decode(),
+        request.record.decode(),
         reply.text,
     )
 
@@ -319,13 +262,65 @@ def _lock(path: Path) -> int:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        holder = os.read(handle, 200).decode(errors="replace").strip() or "another process"
-        os.close(handle)
-        raise UserError(f"{path.parent} is being written by {holder}; wait until it is done, or stop it") from error
-    with writing(path):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(handle, 200).decode(errors="replace").strip() or "another process"
+            os.close(handle)
+            raise UserError(f"{path.parent} is being written by {holder}; wait until it is done, or stop it") from error
         os.ftruncate(handle, 0)
         os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     return handle
+
+
+class AttemptLog(Store):
+    """Attempts at calls, a JSON line each: key, host, endpoint, start, seconds, and the error if it failed.
+
+    They may differ between two equal runs, so no result depends on them. A retry within the openai package is part of
+    its attempt.
+
+    Attributes:
+        failed: Attempts that failed.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failed = 0
+        self._host = socket.gethostname()
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Without a buffer a line is whole on the disk whenever the process ends.
+            self._file = path.open("ab", buffering=0)
+
+    @contextmanager
+    def measure(self, key: str, endpoint: str) -> Iterator[None]:
+        """Time the attempt made inside the block at a call; an exception passes through and is noted.
+
+        Raises:
+            UserError: The disk is full.
+        """
+        started, clock, failure = time.time(), time.perf_counter(), None
+        try:
+            yield
+        except BaseException as error:
+            failure = f"{type(error).__name__}: {error}" + (f" ({error.__cause__})" if error.__cause__ else "")
+            self.failed += isinstance(error, Exception)
+            raise
+        finally:
+            record = {
+                "key": key,
+                "endpoint": endpoint,
+                "host": self._host,
+                "started": started,
+                "latency_s": time.perf_counter() - clock,
+                "error": failure,
+            }
+            with writing(self.path):
+                self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        self._file.close()

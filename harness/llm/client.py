@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import orjson
 
 from harness.concurrency import InFlight
-from harness.llm.attempts import AttemptLog
+from harness.errors import UserError
+from harness.files import write_atomically
 from harness.llm.budget import Spending
-from harness.llm.call_log import CallLog, CallLogReader
+from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
 from harness.llm.endpoints import IN_PROCESS, Endpoint
-from harness.llm.request import Reply, Request
-from harness.llm.served import Served
+from harness.llm.request import Reply, Request, Served
+
+SERVERS = "servers.json"
 
 
 class InProcess(Protocol):
@@ -141,8 +146,6 @@ class ChatClient:
 
 
 class _InThisProcess:
-    """Backbones that this process simulates."""
-
     def __init__(self, answers: InProcess, attempts: AttemptLog) -> None:
         self._answers = answers
         self._attempts = attempts
@@ -151,8 +154,51 @@ class _InThisProcess:
         return self._answers.served(model)
 
     async def ask(self, request: Request) -> Reply:
-        with self._attempts.measure(request.key, IN_PROCESS):
+        with self._attempts.measure(request.key, IN_PROCESS.urls[0]):
             return self._answers.complete(request)
 
     async def close(self) -> None:
         pass
+
+
+def note_served(folder: Path, served: Iterable[Served], encoder: str) -> None:
+    """Keep in the folder of a cell what its calls depend on besides their prompts: what servers say, and the encoder.
+
+    Raises:
+        UserError: The disk is full, or the folder cannot be written.
+    """
+    said = {one.model: {name: value for name, value in asdict(one).items() if name != "root"} for one in served}
+    write_atomically(folder / SERVERS, orjson.dumps({"encoder": encoder, "served": said}, option=orjson.OPT_INDENT_2))
+
+
+class Recorded:
+    """What answers the calls that the log of a finished cell lacks: nobody.
+
+    Args:
+        folder: Of the cell, with what :func:`note_served` wrote.
+        encoder: Identity of the sentence encoder here, which names the type of the processor too.
+
+    Raises:
+        UserError: No run of the cell is recorded in the folder.
+    """
+
+    def __init__(self, folder: Path, encoder: str) -> None:
+        if not (folder / SERVERS).exists():
+            raise UserError(f"{folder} holds no recorded run, and no server is asked here (recorded: true)")
+        self._folder, self._encoder = folder, encoder
+        self._known = orjson.loads((folder / SERVERS).read_bytes())
+
+    def served(self, model: str) -> Served:
+        """Return what the servers of a model said when the run was recorded."""
+        return Served(**self._known["served"][model])
+
+    def complete(self, request: Request) -> NoReturn:
+        """Refuse a call that is not in the log.
+
+        Raises:
+            UserError: Always; says why it may be missing.
+        """
+        why = "the log is incomplete, or settings, code or questions are others"
+        if (then := self._known["encoder"]) != self._encoder:
+            why = f"recorded on another processor type or with other libraries ({then}; here {self._encoder})"
+        raise UserError(f"call {request.key} of {request.model} is not in the call log of {self._folder}: {why}")

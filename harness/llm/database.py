@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from harness.errors import UserError
@@ -17,8 +16,6 @@ from harness.files import writing
 
 Table = Literal["embeddings", "verdicts"]
 
-# That many processes begin with the same new file is over in less.
-_OPENING_S = 60.0
 # Another process may be committing, or adding up a long log; network file systems are slow at both.
 _PATIENCE_S = 120.0
 # Not the file's own fault: a full disk, a folder that cannot be written, another process that does not let go.
@@ -27,11 +24,7 @@ _OUTER = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "
 
 @contextmanager
 def one_line(path: Path, cure: str) -> Iterator[None]:
-    """Turn what SQLite raises inside the block into one line for the user.
-
-    Args:
-        path: The file.
-        cure: What to do where the file is damaged.
+    """Turn what SQLite raises inside the block into one line, with what to do where the file is damaged.
 
     Raises:
         UserError: The disk is full, the folder cannot be used, or the file is damaged or another program's.
@@ -57,8 +50,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: The file cannot be opened.
     """
-    mode = "rwc" if writes else "rw"
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'rw'}"
     database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
     if not writes:
         database.execute("PRAGMA query_only = ON")
@@ -70,15 +62,26 @@ def machine_folder() -> Path:
     return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
-class Cache:
+class Store:
+    """A file that is closed where its block ends."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the file up; closing twice is harmless."""
+        raise NotImplementedError
+
+
+class Cache(Store):
     """What the cells of a machine would otherwise compute again: sentence embeddings, and how programs end.
 
     Bytes by key in two tables of one file, which any number of processes read and write at the same time (WAL mode, so
     it has to lie on a disk of the machine itself). Nothing is opened before the first key is looked for, and deleting
     the file costs time and changes nothing else.
-
-    Args:
-        path: The file; made if absent.
     """
 
     def __init__(self, path: Path) -> None:
@@ -86,14 +89,6 @@ class Cache:
         self._opened: sqlite3.Connection | None = None
         # A write beside a read of the same connection would be refused at once where another process wrote meanwhile.
         self._alone = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def get(self, table: Table, key: bytes) -> bytes | None:
         """Return what is stored under a key, or None.
@@ -140,7 +135,7 @@ class Cache:
 
 def _use_wal(database: sqlite3.Connection) -> None:
     """Processes that begin with one new file refuse each other this at once, however patient they are otherwise."""
-    deadline = time.monotonic() + _OPENING_S
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
             database.execute("PRAGMA journal_mode = WAL")

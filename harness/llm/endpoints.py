@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from harness.errors import UserError, unknown
 from harness.files import ROOT, Declaration, Distinct, Word, read
 
-IN_PROCESS = "in-process"
 SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
 _FILE = "config/endpoints.yaml"
@@ -25,12 +23,12 @@ _URL = r"^https?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?$"
 Url = Annotated[str, Field(pattern=_URL)]
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Declaration):
     """Where one backbone answers: one or more OpenAI-compatible servers that serve the same model.
 
     Attributes:
-        urls: Base URLs ending in ``/v1``, or :data:`IN_PROCESS` alone.
+        url: Base URL ending in ``/v1``.
+        urls: Of several servers, or the same one.
         key_env: Environment variable that holds the API key; the key itself stands in no file.
         max_in_flight: Requests that a cell has under way at a server at the same time.
         timeout_s: Seconds without a byte after which an attempt counts as failed.
@@ -38,12 +36,22 @@ class Endpoint:
         extended: Whether they take sampling parameters that OpenAI's interface does not have.
     """
 
-    urls: tuple[str, ...]
+    url: Url | None = None
+    urls: Distinct[Url] = ()
     key_env: str | None = None
-    max_in_flight: int = 64
-    timeout_s: float = 600.0
-    served_name: str | None = None
+    max_in_flight: PositiveInt = 64
+    timeout_s: PositiveFloat = 600.0
+    served_name: Word | None = None
     extended: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _several(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        if ("url" in given) == ("urls" in given):
+            raise ValueError("needs either url, for one server, or urls, for several of the same model")
+        return {"urls": [given["url"]], **given} if "url" in given else given
 
     @property
     def api_key(self) -> str:
@@ -60,14 +68,18 @@ class Endpoint:
         return key
 
 
-def declared_in() -> Path:
-    """The file that says where backbones are served."""
-    return Path(os.environ.get(ENDPOINTS) or ROOT / _FILE)
+# Of backbones that this process answers for.
+IN_PROCESS = Endpoint.model_construct(urls=("in-process",))
 
 
 def their_file() -> str:
-    """The same file, as a message names it."""
+    """The file that says where backbones are served, as a message names it."""
     return os.environ.get(ENDPOINTS) or _FILE
+
+
+def declared_in() -> Path:
+    """The same file."""
+    return Path(os.environ.get(ENDPOINTS) or ROOT / _FILE)
 
 
 def simulated_url() -> str | None:
@@ -89,19 +101,7 @@ def simulated() -> Endpoint:
         UserError: The environment says something else than a URL.
     """
     url = simulated_url()
-    return Endpoint((IN_PROCESS,)) if url is None else Endpoint((url,), max_in_flight=_AT_URL)
-
-
-class Entry(Declaration):
-    """One entry of ``config/endpoints.yaml``; fields as in :class:`Endpoint`, with one ``url`` or several ``urls``."""
-
-    url: Url | None = None
-    urls: Distinct[Url] = ()
-    key_env: str | None = None
-    max_in_flight: PositiveInt = 64
-    timeout_s: PositiveFloat = 600.0
-    served_name: Word | None = None
-    extended: bool = True
+    return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_AT_URL)
 
 
 def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
@@ -111,23 +111,16 @@ def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
         UserError: A backbone without endpoint, an entry with an unknown or ill-typed field or without its one ``url``
             or ``urls``, or one server with two different limits or keys.
     """
-    entries: dict[str, Entry] = read(path, dict[str, Entry])
+    entries: dict[str, Endpoint] = read(path, dict[str, Endpoint])
     endpoints: dict[str, Endpoint] = {}
     first: dict[str, str] = {}
     for backbone in backbones:
         if backbone not in entries:
             raise unknown("endpoint for backbone", backbone, entries, str(path))
-        endpoint = endpoints[backbone] = _endpoint(entries[backbone], f"{path}: {backbone}")
+        endpoint = endpoints[backbone] = entries[backbone]
         for url in endpoint.urls:
             other = first.setdefault(url, backbone)
             for name in ("max_in_flight", "key_env"):
                 if getattr(endpoints[other], name) != getattr(endpoint, name):
                     raise UserError(f"{path}: {other} and {backbone} share {url}; give them the same {name}")
     return endpoints
-
-
-def _endpoint(entry: Entry, where: str) -> Endpoint:
-    if (entry.url is None) == (not entry.urls):
-        raise UserError(f"{where} needs either url, for one server, or urls, for several of the same model")
-    stated = {name: value for name, value in entry if name in entry.model_fields_set and name not in ("url", "urls")}
-    return Endpoint(urls=entry.urls or (str(entry.url),), **stated)

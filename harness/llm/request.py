@@ -1,11 +1,11 @@
-"""What is asked and what comes back: the two sides of one chat completion."""
+"""What is asked and what comes back: the two sides of one chat completion, and what a server says of its model."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -15,8 +15,10 @@ import orjson
 Kind = Literal["solve", "plan", "critique", "revise", "aggregate", "search", "finish"]
 Style = Literal["direct", "step_by_step", "complex"]
 Form = Literal["answer", "program", "letter"]
-# Revisions of simulated weights begin with it.
+# Revisions of simulated weights begin with it, and their servers say that they are owned by it.
 SIMULATED = "simulated"
+# What a listing says of every model alike, and where the weights lie on the server's host.
+_NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
 
 
 class Message(NamedTuple):
@@ -27,14 +29,7 @@ class Message(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How the next token is drawn; as it stands, the most probable one is taken.
-
-    Attributes:
-        temperature: 0 for no chance.
-        top_p: Nucleus mass; 1 for all tokens.
-        top_k: How many of the most probable tokens are kept; -1 for all.
-        repetition_penalty: What logits of tokens that occurred before are divided by; 1 for no penalty.
-    """
+    """How the next token is drawn, by vLLM's names; as it stands, the most probable one is taken."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -47,21 +42,18 @@ GREEDY = Sampling()
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that may change a reply, and nothing else.
-
-    URL, port, key, time-outs and concurrency are absent on purpose: two requests are the same call exactly when they
-    are equal, wherever and whenever they are sent.
+    """Everything that may change a reply, and nothing else: two requests are the same call exactly when they are equal.
 
     Attributes:
         model: Model identifier as the hub names it.
         revision: Revision of the weights, ``None`` where the configuration pins none.
         messages: The conversation.
-        temperature: As in :class:`Sampling`; always sent, like the three after it, so that no server default applies.
+        temperature: As in :class:`Sampling`, like the three after it.
         top_p: Likewise.
         top_k: Likewise.
         repetition_penalty: Likewise.
         max_tokens: Upper limit of completion tokens.
-        draw: Index of an independent sample of the same prompt; also the sampling seed sent to the server.
+        draw: Index of an independent sample of the same prompt; also the seed sent to the server.
         response_format: JSON schema request in OpenAI's form, serialised to JSON text, or ``None``.
         metadata: What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they
             understand no prompt; to others it is not sent, and of a call to them it is no part.
@@ -84,12 +76,8 @@ class Request:
         return bool(self.metadata) and (self.revision or "").startswith(SIMULATED)
 
     @cached_property
-    def key(self) -> str:
-        """SHA-256 of the canonical form: the identity of the call in every log."""
-        return hashlib.sha256(orjson.dumps(self.to_record(), option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-    def to_record(self) -> dict[str, Any]:
-        """The JSON form kept in the call log."""
+    def record(self) -> bytes:
+        """The JSON text kept in the call log, the same for equal calls."""
         record = {name: getattr(self, name) for name in _FIELDS}
         # Calls that are paid for keep their key: what came in later is said only where it changes something.
         for name in ("top_k", "repetition_penalty"):
@@ -98,14 +86,19 @@ class Request:
         if not self._is_told:
             del record["metadata"]
         record["messages"] = [message._asdict() for message in self.messages]
-        return record
+        return orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
 
-    def fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what is asked of ``chat/completions``: OpenAI's own fields, and those that open weights add to them.
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the record: the identity of the call in every log."""
+        return hashlib.sha256(self.record).hexdigest()
+
+    def body(self, *, extended: bool) -> dict[str, Any]:
+        """Return what is asked of ``chat/completions``, with the fields that open weights add to OpenAI's or without.
 
         Nothing that shapes a reply is left to the server: many take their defaults from the model's repository.
         """
-        own: dict[str, Any] = {
+        body: dict[str, Any] = {
             "model": self.model,
             "messages": [message._asdict() for message in self.messages],
             "temperature": self.temperature,
@@ -116,14 +109,16 @@ class Request:
             "frequency_penalty": 0,
             "presence_penalty": 0,
         }
+        if extended:
+            body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
         if self._is_told:
-            own["metadata"] = self.metadata
+            body["metadata"] = self.metadata
         if self.response_format is not None:
-            own["response_format"] = orjson.loads(self.response_format)
-        return own, {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
+            body["response_format"] = orjson.loads(self.response_format)
+        return body
 
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(Request))
+_FIELDS = tuple(one.name for one in dataclasses.fields(Request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +146,42 @@ class Reply:
         """The outcome of a call that the server refused, or that failed at every attempt."""
         return cls("", 0, 0, "error", model, error)
 
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What an endpoint says of the model it serves.
+
+    Attributes:
+        model: Its name on the hub, or where else it comes from.
+        owned_by: Who serves it, such as ``vllm``; ``None`` where the server leaves it out, as many do.
+        details: What else is said of it and may be part of a result's identity.
+        root: What the server was told to load, a name on the hub or a folder; no part of any identity.
+    """
+
+    model: str
+    owned_by: str | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    root: str | None = field(default=None, compare=False)
+
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Reply:
-        """The inverse of ``dataclasses.asdict``."""
-        return cls(**record)
+    def listed(cls, model: str, entry: Mapping[str, Any]) -> Served:
+        """Return what an entry of ``GET /v1/models`` says; nothing but the name is sure to be there, of any type."""
+        owner, root = (one if isinstance(one := entry.get(name), str) else None for name in ("owned_by", "root"))
+        details = {key: one for key, one in entry.items() if key not in _NO_DETAILS and isinstance(one, (int, str))}
+        return cls(model, owner, details, root)
+
+    @property
+    def context_length(self) -> int | None:
+        """The longest prompt and reply together, in tokens, where the server reports it."""
+        length = self.details.get("max_model_len")
+        return length if isinstance(length, int) else None
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the weights, where the server reports one."""
+        return self.details.get("revision")
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the server itself says that it simulates."""
+        return self.owned_by == SIMULATED

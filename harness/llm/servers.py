@@ -1,4 +1,4 @@
-"""OpenAI-compatible servers: the connection to each, and what it says of the model it serves."""
+"""OpenAI-compatible servers: the connection to each, what it says it serves, and what counts as a reply."""
 
 from __future__ import annotations
 
@@ -7,25 +7,37 @@ import logging
 import re
 import resource
 from collections.abc import Sequence
+from typing import Any
 
+import aiohttp
 import httpx2
 import openai
 from openai.types import Model
+from openai.types.chat import ChatCompletion
 
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.endpoints import ENDPOINTS, Endpoint, their_file
-from harness.llm.served import Served
+from harness.llm.request import Reply, Request, Served
 
 logger = logging.getLogger(__name__)
 
-CONNECT_S = 10.0
-# What the openai package retries by itself: broken connections, time-outs, 408, 409, 429 and 5xx.
+# What the openai package retries by itself, after as long as the server asks for: broken connections, time-outs, 408,
+# 409, 429 and 5xx.
 QUICK_RETRIES = 2
+_CONNECT_S = 10.0
 _LISTING_S = 60.0
 # Beside the connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+# Of a generation that came to its end. For others engines have words of their own, such as `abort`, or none.
+_FINISHED = ("stop", "length", "content_filter", "tool_calls")
+# Tokens that no text accounts for: a chat template with a system prompt of its own, what an engine writes ahead.
+_UNSEEN_TOKENS = 4096
+
+
+class MalformedReplyError(Exception):
+    """An answer that is no completion of the request; the message may end up in a call log and names no host."""
 
 
 class SilentError(UserError):
@@ -35,14 +47,8 @@ class SilentError(UserError):
 class Server:
     """The connection to one server.
 
-    Args:
-        url: Its base URL.
-        endpoint: The entry that names it.
-        http: What carries requests.
-
     Attributes:
         places: As many requests as may be under way.
-        names: By the model's own name, what this server calls it, the name to ask by first; it may answer by another.
 
     Raises:
         UserError: The API key is not set.
@@ -50,18 +56,45 @@ class Server:
 
     def __init__(self, url: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
         self.url = url
-        self.client = openai.AsyncOpenAI(
+        self.places = asyncio.Semaphore(endpoint.max_in_flight)
+        self._extended = endpoint.extended
+        # By the model's own name what this server calls it: the name to ask by first, as it may answer by another.
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._client = openai.AsyncOpenAI(
             api_key=endpoint.api_key,
             base_url=url,
             max_retries=QUICK_RETRIES,
-            timeout=httpx2.Timeout(endpoint.timeout_s, connect=CONNECT_S),
+            timeout=httpx2.Timeout(endpoint.timeout_s, connect=_CONNECT_S),
             http_client=http,
         )
-        self.places = asyncio.Semaphore(endpoint.max_in_flight)
-        self.names: dict[str, tuple[str, ...]] = {}
+
+    async def complete(self, request: Request, *, at_once_s: float | None = None) -> Reply:
+        """Return the reply to a request.
+
+        Args:
+            request: What is asked.
+            at_once_s: Seconds after which to give up without another try, instead of those of the endpoint.
+
+        Raises:
+            openai.APIError: The server refuses, fails or does not answer.
+            MalformedReplyError: What it answers is no completion.
+        """
+        names = self._names.get(request.model) or (request.model,)
+        client = self._client if at_once_s is None else self._client.with_options(max_retries=0, timeout=at_once_s)
+        body = {**request.body(extended=self._extended), "model": names[0]}
+        try:
+            # What chat.completions.create does, but for its walk through the declared type of every field, which takes
+            # a fifth of the processor time of a call.
+            completion = await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
+            return _reply(completion, request, names)
+        except (ValueError, RecursionError) as error:
+            raise MalformedReplyError(f"not JSON: {error}") from error
+        except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+            # What comes through both libraries as it is, such as an answer that is no HTTP.
+            raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
 
     async def served(self, backbone: str, model: str, served_name: str | None) -> Served:
-        """Ask what it serves, and learn by which names it knows the model.
+        """Return what it says of a model, and learn by which names it knows the model.
 
         Args:
             backbone: Key of the backbone.
@@ -80,22 +113,24 @@ class Server:
                 f"{self.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'}); start it with "
                 f"--served-model-name {name}, or correct the entry of {backbone} in {their_file()}{calls}"
             )
-        # The library gives what the server said without a look at the types it declares.
-        extra = {key: entry.model_extra or {} for key, entry in listed.items()}
-        found = Served.listed(model, {**extra[name], "owned_by": getattr(listed[name], "owned_by", None)})
+        found = Served.listed(model, dict(listed[name]))
         if found.root is not None and _ON_THE_HUB.fullmatch(found.root) and found.root not in (model, name):
             raise UserError(
                 f"{self.url} serves the weights of {found.root} under the name {name}; start it with those of {model}, "
                 f"or correct the entry of {backbone} in config/backbones.yaml or weights.yaml"
             )
         # A server with several names for one model may answer by any of them, whichever it was asked by.
-        alike = [other for other in listed if other != name and extra[other].get("root") == found.root is not None]
-        self.names[model] = (name, *alike)
+        alike = [key for key, entry in listed.items() if dict(entry).get("root") == found.root is not None]
+        self._names[model] = (name, *alike)
         return found
+
+    async def close(self) -> None:
+        """Give up all connections."""
+        await self._client.close()
 
     async def _listed(self, backbone: str) -> dict[str, Model]:
         try:
-            return {entry.id: entry for entry in (await self.client.models.list(timeout=_LISTING_S)).data}
+            return {entry.id: entry for entry in (await self._client.models.list(timeout=_LISTING_S)).data}
         except openai.APIConnectionError as error:
             raise SilentError(*unreachable(backbone, self.url, error).args) from error
         except openai.APIError as error:
@@ -107,16 +142,37 @@ class Server:
             ) from error
 
 
+def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
+    """The package looks at no type that a server declares."""
+    try:
+        choice, usage = completion.choices[0], completion.usage
+        # A lone surrogate cannot be stored; the server meant no more by it than a damaged character.
+        text = (choice.message.content or "").encode("utf-8", "replace").decode()
+        reason: Any = choice.finish_reason
+        sent, written = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
+        model = completion.model
+    except (AttributeError, LookupError, TypeError) as error:
+        raise MalformedReplyError(f"not a chat completion: {error!r}") from error
+    if sent is None or written is None:
+        raise MalformedReplyError("a chat completion that does not report its usage")
+    # No tokenizer makes more tokens than bytes of a text; True is no number, though Python calls it an int.
+    most_sent = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
+    most_written = request.max_tokens + _UNSEEN_TOKENS
+    if not (
+        (type(sent), type(written)) == (int, int) and 1 <= sent <= most_sent and bool(text) <= written <= most_written
+    ):
+        raise MalformedReplyError(f"a chat completion with an impossible usage ({sent!r} and {written!r} tokens)")
+    if reason not in _FINISHED:
+        raise MalformedReplyError(f"a completion that was not finished (finish_reason {reason!r})")
+    if model not in names:
+        raise MalformedReplyError(f"a completion of the model {model!r}, while {names[0]!r} was asked")
+    return Reply(text, sent, written, reason, request.model)
+
+
 async def find_served(
     servers: Sequence[Server], backbone: str, model: str, served_name: str | None = None
 ) -> tuple[Served, list[Server]]:
     """Return what all servers of a backbone that answer agree to serve, and which they are.
-
-    Args:
-        servers: Of the backbone.
-        backbone: Its key.
-        model: What it is.
-        served_name: What the servers call it, where they do not call it that.
 
     Raises:
         UserError: None can be reached; one refuses the key, or does not serve this model; or they do not all report the
@@ -164,18 +220,13 @@ def http_client(connections: int) -> httpx2.AsyncClient:
         )
     if soft != resource.RLIM_INFINITY and soft < number:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
-    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
-    return openai.DefaultAioHttpClient(limits=limits)
+    return openai.DefaultAioHttpClient(
+        limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+    )
 
 
 def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
-    """Return what to tell of an endpoint that refuses whatever it is asked, or does not answer.
-
-    Args:
-        backbone: Whose endpoint it is.
-        urls: Where it is.
-        error: What the last attempt ended in.
-    """
+    """Return what to tell of an endpoint that refuses whatever it is asked, or does not answer."""
     if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
         return UserError(f"{urls} refuses the API key of {backbone}; check the variable named by key_env")
     if isinstance(error, openai.NotFoundError):

@@ -19,10 +19,9 @@ from harness.agents.results import write
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
 from harness.files import code_of, write_atomically
-from harness.llm import recorded
-from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog
-from harness.llm.served import Served
+from harness.llm.call_log import AttemptLog, CallLog
+from harness.llm.client import note_served
+from harness.llm.request import Served
 from harness.runner import config_hash, layout
 from harness.runner.evaluation import evaluate, questions_in_flight
 from harness.runner.method import Learner, build
@@ -50,11 +49,10 @@ async def run(plan: Plan) -> dict[str, Any]:
         if len(log):
             logger.info("%s: %d finished calls in its log", plan.cell, len(log))
         stack.push(_what_is_kept(plan, log))
-        attempts = AttemptLog(plan.folder / "attempts.jsonl")
-        stack.callback(attempts.close)
+        attempts = stack.enter_context(AttemptLog(plan.folder / "attempts.jsonl"))
         runtime, served = await open_runtime(plan, log, attempts, stack)
         if not plan.preset.recorded:
-            recorded.note(plan.folder, served.values(), runtime.embeddings.encoder.identity)
+            note_served(plan.folder, served.values(), runtime.embeddings.encoder.identity)
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
         trained, seconds = await _train(plan, method, runtime, served, log, in_flight)

@@ -252,9 +252,13 @@ def _check_weights(chosen: Keys, name: str) -> None:
         return
     if chosen.endpoints == "simulated":
         raise UserError(f"{name} has weights {chosen.weights!r}, but simulated backbones have none; leave out one")
-    weights = backbone_files.load_weights(FOLDER / "weights.yaml", chosen.weights)
+    declared = backbone_files.load(FOLDER / "backbones.yaml", chosen.weights)
     for backbone in chosen.backbones:
-        weights.of(backbone)
+        if backbone not in declared:
+            raise UserError(
+                f"{backbone} has no weights {chosen.weights!r}; add them to config/weights.yaml, leave the backbone "
+                "out of the preset, or choose other weights"
+            )
 
 
 def _changed_world(chosen: Preset, change: str) -> dict[str, float]:

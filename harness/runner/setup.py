@@ -16,16 +16,14 @@ from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm import endpoints
-from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import Backbone
-from harness.llm.budget import Prices, Spending, spent_in
-from harness.llm.call_log import CallLog, CallLogReader, logs_below
-from harness.llm.client import ChatClient, InProcess
+from harness.llm.budget import Spending
+from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, logs_below
+from harness.llm.client import ChatClient, InProcess, Recorded
 from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
-from harness.llm.recorded import Recorded
-from harness.llm.served import Served
+from harness.llm.request import Served
 from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
@@ -139,18 +137,16 @@ def spending_of(plan: Plan) -> Spending | None:
     Raises:
         UserError: A log of the preset is damaged.
     """
-    preset, prices = plan.preset, Prices(plan.backbones.values())
-    if preset.budget is None:
+    name, budget = plan.preset.name, plan.preset.budget
+    if budget is None:
         return None
-    return Spending(
-        preset.name, preset.budget, lambda: spent_in(logs_below(layout.RESULTS / preset.name), prices), prices
-    )
+    return Spending(name, budget, lambda: logs_below(layout.RESULTS / name), plan.backbones.values())
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
     """The endpoint of each backbone the cell may ask."""
     if plan.preset.recorded:
-        return dict.fromkeys(plan.rows, endpoints.Endpoint((endpoints.IN_PROCESS,)))
+        return dict.fromkeys(plan.rows, endpoints.IN_PROCESS)
     if plan.preset.simulated:
         return dict.fromkeys(plan.rows, endpoints.simulated())
     return endpoints.load(endpoints.declared_in(), plan.rows)

@@ -31,13 +31,11 @@ from harness.benchmarks.items import Item, Status
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.database import Cache
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Reply, Request
-from harness.llm.served import Served
+from harness.llm.request import Reply, Request, Served
 from harness.runner import finished, layout
 from harness.runner.method import Method
 from harness.runner.plan import Plan
@@ -231,8 +229,7 @@ async def open_anew(
             cannot confine the programs of real models.
     """
     log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
-    attempts = AttemptLog(folder / "attempts.jsonl")
-    stack.callback(attempts.close)
+    attempts = stack.enter_context(AttemptLog(folder / "attempts.jsonl"))
     client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, spending=spending_of(plan)))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     sandbox = await stack.enter_async_context(Sandbox())
@@ -243,4 +240,4 @@ async def open_anew(
 
 def _at(url: str, plan: Plan) -> dict[str, Endpoint]:
     """One address for all backbones, each of which still gets as many requests at once as at a server of its own."""
-    return dict.fromkeys(plan.rows, Endpoint((url,), max_in_flight=_EACH * len(plan.rows)))
+    return dict.fromkeys(plan.rows, Endpoint(url=url, max_in_flight=_EACH * len(plan.rows)))

@@ -10,8 +10,7 @@ import orjson
 
 from harness.files import ROOT, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
-from harness.llm.request import SIMULATED, Reply, Request
-from harness.llm.served import Served
+from harness.llm.request import SIMULATED, Reply, Request, Served
 from harness.simulator import tokens
 from harness.simulator.contributions import FORMS_OF_TURNS, read
 from harness.simulator.replies import Writer, find_schema, schema_reply
@@ -99,7 +98,7 @@ class SimulatedEndpoint:
     def complete(self, request: Request) -> Reply:
         """Return what a client makes of what :meth:`chat` answers, without HTTP and JSON in between."""
         try:
-            done = self._completion(request.fields()[0])
+            done = self._completion(request.body(extended=False))
         except RefusedError as refusal:
             # The words of the openai package, so that a log is the same whichever way was asked.
             return Reply.failed(request.model, f"Error code: {refusal.status} - {refusal}")

@@ -1,9 +1,29 @@
+"""Files: whole or absent, YAML and what it declares refused with one line, fingerprints that see code alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import Field, PositiveInt, ValidationError
 
 from harness import files
 from harness.errors import UserError
+from harness.files import (
+    AsWritten,
+    Declaration,
+    Distinct,
+    Share,
+    Word,
+    check,
+    check_entries,
+    read_yaml,
+    yaml_value,
+    yaml_values,
+)
 
 
 def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +110,129 @@ def test_a_file_that_is_no_python_has_a_fingerprint_all_the_same(module: Path) -
     before = files.fingerprint([module])
     module.write_text("def half(:")
     assert files.fingerprint([module]) != before
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"a: 1\nb: 2\na: 3\n", "line 3: duplicate key 'a'"),
+        (b"outer:\n  a: 1\n  a: 1\n", "line 3: duplicate key 'a'"),
+        (b"? [a, b]\n: 1\n", "line 1: found unhashable key"),
+        (b"a: [1, 2\n", "line 2: "),
+        (b"a: !!python/object/apply:os.getcwd []\n", "line 1: could not determine a constructor"),
+        (b"a: \xff\n", "not UTF-8 text (byte 3)"),
+        (b"a: \x00\n", "characters are not allowed"),
+    ],
+)
+def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: str) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        read_yaml(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert complaint in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"absent\.yaml: cannot be read \(No such file"):
+        read_yaml(tmp_path / "absent.yaml")
+
+
+def test_a_value_taken_over_from_an_anchor_may_be_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "merged.yaml"
+    path.write_text("base: &base {a: 1, b: 2}\nother: {<<: *base, a: 3}\n")
+    assert read_yaml(path)["other"] == {"a": 3, "b": 2}
+
+
+def test_values_from_a_command_line_get_their_types_back() -> None:
+    assert yaml_values("a: b: c") == "a: b: c"
+    given = {"limit": {"train": "32", "test": "null"}, "seeds": ["0", "1"], "data": "real", "length_scale": 0.5}
+    wanted = {"limit": {"train": 32, "test": None}, "seeds": [0, 1], "data": "real", "length_scale": 0.5}
+    assert yaml_values(given) == wanted
+
+
+@pytest.mark.parametrize(("text", "value"), [("1e-4", 1e-4), ("-2.5E3", -2500.0), ("0e9e39f", "0e9e39f")])
+def test_a_number_with_an_exponent_needs_no_point(text: str, value: object) -> None:
+    assert yaml_value(text) == value
+
+
+class Limit(Declaration):
+    test: PositiveInt | None = None
+    share: Share = 1.0
+
+
+class Entry(Declaration):
+    key: Annotated[str, Field(pattern="^[a-z]+$")]
+    names: Distinct[str]
+    limit: Limit = Limit()
+    weights: Mapping[str, float] = {}
+    size: Annotated[float, AsWritten] = 1
+    colour: Literal["red", "green"] = "red"
+    on: bool = True
+    word: Word = "word"
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"limits": {}}, "one: unknown key 'limits'; did you mean 'limit'?"),
+        ({"qqq": 1}, "one: unknown key 'qqq'; known: names, limit, weights, size, colour, on, word"),
+        ({"key": "two"}, "one: unknown key 'key'; "),
+        ({"limit": {"tests": 1}}, "one.limit: unknown key 'tests'; did you mean 'test'?"),
+        ({"limit": {"test": 0}}, "one.limit.test: 0 should be greater than 0"),
+        ({"limit": {"test": True}}, "one.limit.test: True should be a whole number"),
+        ({"limit": {"test": "3"}}, "one.limit.test: '3' should be a whole number"),
+        ({"limit": None}, "one.limit: None should be a mapping"),
+        ({"weights": {"a": math.nan}}, "one.weights.a: nan should be a finite number"),
+        ({"weights": {1: 1}}, "one.weights: the key 1 should be text"),
+        ({"size": True}, "one.size: True should be a number"),
+        ({"names": "ab"}, "one.names: 'ab' should be a list"),
+        ({"names": []}, "one.names: [] should have at least 1 item"),
+        ({"names": ["a", "a"]}, "one.names: 'a' stands there twice"),
+        ({"names": ...}, "one.names: missing; add it"),
+        ({"colour": "greed"}, "one.colour: 'greed' should be 'red' or 'green'; did you mean 'green'?"),
+        ({"on": "yes"}, "one.on: 'yes' should be true or false"),
+        ({"word": "two words"}, "one.word: 'two words' should match pattern"),
+        ({"word": "x " * 5000}, "one.word: 'x x "),
+    ],
+)
+def test_a_mistake_is_one_line(entry: dict[str, Any], message: str) -> None:
+    whole = {name: value for name, value in {"names": ["a"], **entry}.items() if value is not ...}
+    with pytest.raises(UserError) as caught:
+        check_entries({"one": whole}, Entry, "some.yaml")
+    assert str(caught.value).startswith(f"some.yaml: {message}")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (None, "None should be a mapping"),
+        ([], "[] should be a mapping"),
+        ({}, "{} should have at least 1 item"),
+        ({1: {}}, "the key 1 should be text"),
+        ({"one": 3}, "one: 3 should be a mapping"),
+        ({"One": {"names": ["a"]}}, "One.key: 'One' should match pattern '^[a-z]+$'"),
+    ],
+)
+def test_what_has_no_entries_is_refused(document: Any, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        check_entries(document, Entry, "some.yaml")
+    assert str(caught.value) == f"some.yaml: {message}"
+
+
+def test_what_is_right_is_kept_as_it_was_written() -> None:
+    made: Limit = check({"test": 3, "share": 1}, Limit, "some.yaml")
+    assert (made.test, made.share, made.model_fields_set) == (3, 1.0, {"test", "share"})
+    entry = check_entries({"one": {"names": ["a"], "size": 3}}, Entry, "some.yaml")["one"]
+    assert (entry.key, entry.names, repr(entry.size)) == ("one", ("a",), "3")
+    with pytest.raises(ValidationError, match="frozen"):
+        entry.on = False  # type: ignore[misc]
+
+
+def test_what_is_made_in_code_is_held_to_the_same() -> None:
+    with pytest.raises(ValidationError, match="unknown key 'tests'; did you mean 'test'"):
+        Limit(tests=3)  # type: ignore[call-arg]

@@ -19,9 +19,8 @@ from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.files import ROOT
-from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import load
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
@@ -60,9 +59,8 @@ async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> Asyn
     """A runtime whose backbones all answer at one server, which is sent ``places`` requests at once."""
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(folder / "calls.sqlite"))
-        attempts = AttemptLog(folder / "attempts.jsonl")
-        stack.callback(attempts.close)
-        endpoint = Endpoint((url,), max_in_flight=places)
+        attempts = stack.enter_context(AttemptLog(folder / "attempts.jsonl"))
+        endpoint = Endpoint(url=url, max_in_flight=places)
         client = await stack.enter_async_context(ChatClient(dict.fromkeys(POOL, endpoint), log, attempts))
         sandbox = await stack.enter_async_context(Sandbox())
         verifier = await stack.enter_async_context(MathVerifier())

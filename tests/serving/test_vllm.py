@@ -22,8 +22,7 @@ import pytest
 
 from harness.benchmarks.items import Status
 from harness.files import ROOT
-from harness.llm.attempts import AttemptLog
-from harness.llm.call_log import CallLog
+from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import load
 from harness.llm.request import Message, Reply, Request

@@ -11,8 +11,7 @@ from gmr.training import new_router
 from harness.benchmarks import benchmark
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
-from harness.llm.request import Reply, Request
-from harness.llm.served import Served
+from harness.llm.request import Reply, Request, Served
 from harness.runner import layout
 from harness.runner.config import Cell
 from harness.runner.method import Setting

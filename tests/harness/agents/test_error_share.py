@@ -72,5 +72,5 @@ def test_errors_that_differ_in_an_identifier_alone_are_of_one_kind() -> None:
 
 
 def test_a_place_is_every_server_of_a_backbone() -> None:
-    endpoints = {"small": Endpoint(("http://a/v1", "http://b/v1")), "large": simulated()}
+    endpoints = {"small": Endpoint(urls=("http://a/v1", "http://b/v1")), "large": simulated()}
     assert places_of(endpoints) == {"small": "http://a/v1 and http://b/v1", "large": "in-process"}

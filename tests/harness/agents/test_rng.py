@@ -6,15 +6,8 @@ import sys
 from collections import Counter
 from statistics import fmean, pstdev
 
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
-
 from harness.agents import rng
 from harness.files import ROOT
-
-# Other work on the machine must not decide whether a property holds.
-relaxed = hypothesis_settings(deadline=None)
 
 
 def test_uniform_fills_the_unit_interval_evenly():
@@ -30,16 +23,6 @@ def test_normal_is_standard():
     assert abs(pstdev(values) - 1) < 0.05
 
 
-def test_parts_of_a_key_are_kept_apart():
-    assert rng.uniform("ab", "c") != rng.uniform("a", "bc")
-
-
-@relaxed
-@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=6), st.text())
-def test_weighted_stays_in_range(weights: list[float], key: str):
-    assert 0 <= rng.weighted(weights, key) < len(weights)
-
-
 def test_weighted_follows_the_weights():
     counts = Counter(rng.weighted([0.45, 0.25, 0.2, 0.1], "weights", str(n)) for n in range(4000))
     for place, share in enumerate([0.45, 0.25, 0.2, 0.1]):
@@ -47,7 +30,6 @@ def test_weighted_follows_the_weights():
 
 
 def test_stream_covers_its_range_and_repeats():
-    numbers = [rng.Stream("s").below(7)]
     stream, again = rng.Stream("s"), rng.Stream("s")
     numbers = [stream.below(7) for _ in range(500)]
     assert set(numbers) == set(range(7))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from harness.agents import results
 from harness.agents.results import ROW_GROUP, rows_of, writing_table
-from harness.errors import UserError
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 
@@ -50,12 +49,6 @@ def test_equal_rows_are_equal_bytes_however_many_come_at_a_time(
     assert [row["number"] for row in rows_of(folder / "parts", ["number"])] == list(range(25))
 
 
-def test_no_group_is_empty_where_the_rows_fill_the_groups(tmp_path: Path) -> None:
-    written(tmp_path / "table", rows(2 * ROW_GROUP))
-    with pq.ParquetFile(tmp_path / "table") as file:
-        assert file.num_row_groups == 2
-
-
 def test_a_table_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
     before = written(tmp_path / "table", rows(3))
 
@@ -68,13 +61,3 @@ def test_a_table_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_pat
         fail()
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
     assert (tmp_path / "table").read_bytes() == before
-
-
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(UserError, match=r"cannot write .*table: No space left on device"):
-        written(tmp_path / "table", rows(3))
-    assert list(tmp_path.iterdir()) == []

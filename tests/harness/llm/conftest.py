@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from harness.llm import asking
-from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from tests.harness.llm.serving import Kept, Scripted, served_at
@@ -50,11 +50,10 @@ async def attempts(tmp_path: Path) -> AsyncIterator[AttemptLog]:
 async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
 
-        async def make(
-            *servers: Scripted | str, timeout_s: float = 5, extended: bool = True, **more: Any
-        ) -> ChatClient:
+        async def make(*servers: Scripted | str, timeout_s: float = 5, **more: Any) -> ChatClient:
             urls = [one if isinstance(one, str) else await stack.enter_async_context(served_at(one)) for one in servers]
-            endpoint = Endpoint(tuple(urls), None, more.pop("max_in_flight", 64), timeout_s, extended=extended)
+            stated = {name: more.pop(name) for name in list(more) if name in Endpoint.model_fields}
+            endpoint = Endpoint(urls=urls, timeout_s=timeout_s, **stated)  # type: ignore[arg-type]
             wiring: dict[str, Any] = {"log": kept, "attempts": attempts, **more}
             return await stack.enter_async_context(ChatClient({"m": endpoint}, **wiring))
 

@@ -106,12 +106,6 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path: Path) -> No
         assert cache.get("embeddings", b"before") == b"1"
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with Cache(tmp_path / "file" / "cache.sqlite") as cache, pytest.raises(UserError, match="cannot write"):
-        cache.get("embeddings", b"key")
-
-
 def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "node7")
     assert layout.cache() == Path("results/cache/node7.sqlite")
@@ -121,11 +115,11 @@ def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_a_write_beside_a_read_is_not_refused_while_another_process_writes(tmp_path: Path) -> None:
     def write(into: Cache, name: str) -> None:
-        for number in range(2000):
+        for number in range(500):
             into.put("embeddings", f"{name} {number}".encode(), b"x")
 
     def read() -> None:
-        for _ in range(20_000):
+        for _ in range(5_000):
             assert cache.get("embeddings", b"key") is not None
 
     path, interval = tmp_path / "cache.sqlite", sys.getswitchinterval()

@@ -1,5 +1,7 @@
 """What is asked, once, and what comes back."""
 
+from __future__ import annotations
+
 import asyncio
 import dataclasses
 from pathlib import Path
@@ -7,45 +9,43 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from harness.errors import UserError
 from harness.llm.call_log import CallLog, CallLogReader
-from harness.llm.request import Reply, Sampling
+from harness.llm.request import Message, Reply, Request, Sampling
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, completion, request, served_at
 
-EXTENDED = {"top_k": -1, "min_p": 0, "repetition_penalty": 1}
-
 
 @pytest.mark.parametrize("extended", [True, False])
-async def test_every_generation_parameter_is_sent(extended: bool, make: Make) -> None:
-    server = Scripted()
-    await (await make(server, extended=extended)).complete("m", request(temperature=0.5, draw=3))
+async def test_every_generation_parameter_is_sent_and_the_key_of_the_server(
+    extended: bool, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", "secret")
+    server, headers = Scripted(), []
+
+    async def chat(http: web.Request) -> web.StreamResponse:
+        headers.append(http.headers["Authorization"])
+        return await server.chat(http)
+
+    async with served_at(chat=chat) as url:
+        client = await make(url, extended=extended, key_env="THEIR_KEY")
+        own = Sampling(0.7, 0.8, 20, 1.05)
+        assert await client.complete("m", request(**own._asdict(), draw=3)) == ANSWER
+    extra = {"top_k": 20, "min_p": 0, "repetition_penalty": 1.05} if extended else {}
     assert server.asked == [
         {
             "model": MODEL,
             "messages": [{"role": "user", "content": "hello"}],
-            "temperature": 0.5,
-            "top_p": 1.0,
+            "temperature": 0.7,
+            "top_p": 0.8,
             "max_tokens": 2048,
             "seed": 3,
             "n": 1,
             "frequency_penalty": 0,
             "presence_penalty": 0,
-            **(EXTENDED if extended else {}),
+            **extra,
         }
     ]
-
-
-async def test_a_model_s_own_sampling_is_sent_whole(make: Make) -> None:
-    server = Scripted()
-    own = Sampling(0.7, 0.8, 20, 1.05)
-    await (await make(server)).complete("m", request(**own._asdict()))
-    [body] = server.asked
-    assert {name: body[name] for name in own._fields} == own._asdict()
-
-
-async def test_usage_is_what_the_server_reports(make: Make) -> None:
-    assert await (await make(Scripted())).complete("m", request()) == ANSWER
+    assert headers == ["Bearer secret"]
 
 
 async def test_identical_calls_in_flight_share_one_request(make: Make) -> None:
@@ -68,23 +68,22 @@ async def test_a_restart_reads_the_log_and_asks_nothing(make: Make, tmp_path: Pa
     assert client.counts.log == 1
 
 
-async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, kept: Kept, tmp_path: Path) -> None:
+async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, tmp_path: Path) -> None:
     theirs, server = Reply("theirs", 1, 1, "stop", MODEL), Scripted()
-    with CallLog(tmp_path / "calls.sqlite") as other:
+    with CallLog(tmp_path / "other.sqlite") as other:
         await other.append(request(), theirs)
-    client = await make(server, shared=[CallLogReader(tmp_path / "calls.sqlite")])
-    assert await asyncio.gather(*(client.complete("m", request()) for _ in range(2))) == [theirs] * 2
-    assert await client.complete("m", request()) == theirs
-    assert (server.asked, kept.calls) == ([], [(request(), theirs)])
+    with CallLog(tmp_path / "calls.sqlite") as log:
+        client = await make(server, log=log, shared=[CallLogReader(tmp_path / "other.sqlite")])
+        assert await asyncio.gather(*(client.complete("m", request()) for _ in range(2))) == [theirs] * 2
+        assert await client.complete("m", request()) == theirs
+        assert (len(log), log.paid()) == (1, [])
+    assert server.asked == []
     assert dataclasses.astuple(client.counts) == (0, 1, 1, 1)
 
 
 async def test_a_damaged_character_is_stored_as_one(make: Make, kept: Kept) -> None:
-    async def chat(http: web.Request) -> web.Response:
-        return web.json_response(completion("half a pair: \ud83d"))
-
-    async with served_at(chat=chat) as url:
-        assert (await (await make(url)).complete("m", request())).text == "half a pair: ?"
+    server = Scripted((200, completion("half a pair: \ud83d")))
+    assert (await (await make(server)).complete("m", request())).text == "half a pair: ?"
     assert [reply.text for reply in kept.replies] == ["half a pair: ?"]
 
 
@@ -108,37 +107,24 @@ async def test_a_call_whose_first_asker_gave_up_goes_on_for_the_others(make: Mak
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("<html>hello</html>", "text/html"),
-        ('{"models": []}', "application/json"),
-        ("[" * 100_000, "application/json"),
-    ],
-)
-async def test_a_server_of_another_kind_is_one_line(make: Make, text: str, kind: str) -> None:
-    async def page(http: web.Request) -> web.Response:
-        return web.Response(text=text, content_type=kind)
-
-    async with served_at(models=page) as url:
-        with pytest.raises(UserError, match=r"does its url in config/endpoints\.yaml end in /v1"):
-            await (await make(url)).served("m", MODEL)
-
-
-async def test_an_empty_reply_is_an_answer(make: Make) -> None:
-    server = Scripted((200, completion("")))
-    client = await make(server)
-    assert (await client.complete("m", request())).text == ""
-    assert (await client.complete("m", request())).error is None
-    assert len(server.asked) == 1
+def test_the_key_changes_with_everything_that_can_change_a_reply() -> None:
+    base = request("a")
+    others = [
+        request("b"),
+        request("a", temperature=0.7),
+        request("a", top_p=0.9),
+        request("a", top_k=20),
+        request("a", repetition_penalty=1.05),
+        request("a", max_tokens=10),
+        request("a", draw=1),
+        request("a", response_format="{}"),
+        Request("other/model", None, base.messages),
+        Request(MODEL, "abc", base.messages),
+        Request(MODEL, None, (Message("system", "a"),)),
+    ]
+    assert len({base.key, *(other.key for other in others)}) == len(others) + 1
+    assert base.key == request("a").key
 
 
-async def test_a_wrong_model_is_refused_before_the_first_call(make: Make) -> None:
-    with pytest.raises(UserError, match="does not serve 'another/model' \\(it serves some/model\\)"):
-        await (await make(Scripted())).served("m", "another/model")
-
-
-async def test_the_server_says_whether_it_simulates(make: Make) -> None:
-    served = await (await make(Scripted())).served("m", MODEL)
-    assert served.simulated
-    assert served.details == {"revision": "r1"}
+def test_the_key_is_the_same_in_every_version() -> None:
+    assert request("a").key == "eb504924e324e9f7f87d1ccd7af1bf7aeb737cbd5937dd7da9222adee1f50ed9"

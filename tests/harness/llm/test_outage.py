@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -19,16 +18,15 @@ CALLS = 20
 
 
 class Ill:
-    """A server that answers, or meets everybody with a status; it lists its models all the while."""
+    """A server that answers, or meets everybody, or a call about what is odd, with a status; it lists its models."""
 
-    def __init__(self) -> None:
-        self.status = 200
-        self.asked = 0
-        self.meets: Callable[[dict[str, Any]], int] = lambda body: self.status
+    def __init__(self, status: int = 200, odd: int | None = None) -> None:
+        self.status = status
+        self.odd = odd
 
     async def chat(self, http: web.Request) -> web.Response:
-        self.asked += 1
-        status = self.meets(await http.json())
+        (message,) = (await http.json())["messages"]
+        status = self.odd if self.odd and message["content"] == "odd" else self.status
         return web.json_response(completion() if status == 200 else ERROR, status=status)
 
     async def models(self, http: web.Request) -> web.Response:
@@ -46,17 +44,17 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts in an outage are so far apart that fewer are made than a call may have."""
     monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.02)
     monkeypatch.setattr(asking, "MAX_WAIT_S", 0.1)
+    monkeypatch.setattr(asking, "SILENCE_S", 0.1)
 
 
-@pytest.mark.parametrize("status", [500, 502, 503])
 async def test_while_a_server_is_ill_calls_wait_and_nothing_is_recorded(
-    status: int, make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture
+    make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Ill()
     async with served_at(server) as url:
         client = await make(url)
         await client.complete("m", request("before"))
-        server.status = status
+        server.status = 503
         calls = [asyncio.create_task(client.complete("m", request(str(number)))) for number in range(CALLS)]
         await until(lambda: len(tried()) > (asking.MAX_FAILURES + 2) * CALLS)
         assert len(kept.calls) == 1
@@ -70,26 +68,23 @@ async def test_while_a_server_is_ill_calls_wait_and_nothing_is_recorded(
 
 
 async def test_a_server_that_dies_and_comes_back_is_waited_for(make: Make, kept: Kept, tried: Tried) -> None:
-    server = Ill()
-    async with served_at(server) as url:
+    async with served_at(Ill()) as url:
         pass
     client, port = await make(url), int(url.rsplit(":")[-1].split("/")[0])
     calls = [asyncio.create_task(client.complete("m", request(str(number)))) for number in range(CALLS)]
     await until(lambda: len(tried()) > 2 * CALLS)
-    async with served_at(server, port):
+    async with served_at(Ill(), port):
         assert await asyncio.gather(*calls) == [ANSWER] * CALLS
     assert [reply.error for reply in kept.replies] == [None] * CALLS
 
 
-@pytest.mark.parametrize("where", ["nobody listens", "errors"])
+@pytest.mark.parametrize("listens", [False, True])
 async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
-    where: str, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    listens: bool, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "OUTAGE_S", 0.3)
-    server = Ill()
-    server.status = 500
-    async with served_at(server) as url:
-        client = await make(DEAD if where == "nobody listens" else url)
+    async with served_at(Ill(500)) as url:
+        client = await make(url if listens else DEAD)
         calls = (client.complete("m", request(str(number))) for number in range(CALLS))
         errors = await asyncio.gather(*calls, return_exceptions=True)
     assert {type(error) for error in errors} == {UserError}
@@ -98,26 +93,36 @@ async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
     assert kept.calls == []
 
 
-async def test_trouble_with_one_call_is_no_outage(
-    make: Make, kept: Kept, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
+    make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(asking, "MAX_WAIT_S", 0.0)
-    server = Ill()
-    server.meets = lambda body: 500 if body["messages"][0]["content"] == "odd" else 200
-    async with served_at(server) as url:
+    async with served_at(Ill(odd=500)) as url:
         client = await make(url)
-        replies = await asyncio.gather(*(client.complete("m", request(text)) for text in ("odd", "even")))
-    assert [reply.error is None for reply in replies] == [False, True]
+        odd, number = asyncio.create_task(client.complete("m", request("odd"))), 0
+        while not odd.done():
+            number += 1
+            assert await client.complete("m", request(str(number))) == ANSWER
+        assert odd.result().error is not None
+    assert len([error for error in tried() if error]) == asking.MAX_FAILURES
     assert caplog.records == []
 
 
-async def test_a_call_that_brings_its_server_down_each_time_is_recorded_in_the_end(
+async def test_the_last_call_of_a_cell_is_recorded_as_failed_where_the_server_lives(
     make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nobody else is answered meanwhile."""
+    monkeypatch.setattr(asking, "OUTAGE_S", 0.3)
+    async with served_at(Ill(odd=500)) as url:
+        reply = await (await make(url)).complete("m", request("odd"))
+    assert kept.replies == [reply]
+    assert (reply.model, reply.error) == (MODEL, "Error code: 500 - busy")
+
+
+async def test_a_call_that_brings_its_server_down_each_time_is_recorded_in_the_end(
+    make: Make, kept: Kept, tried: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(asking, "MAX_WAIT_S", 0.0)
-    server = Ill()
-    server.status = 500
-    async with served_at(server) as url:
+    async with served_at(Ill(500)) as url:
         reply = await (await make(url)).complete("m", request())
     assert kept.replies == [reply]
-    assert reply.model == MODEL
+    assert len(tried()) == 4 * asking.MAX_FAILURES

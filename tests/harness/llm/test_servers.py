@@ -1,4 +1,4 @@
-"""Several servers of one backbone, several backbones at one server."""
+"""Several servers of one backbone, several backbones at one server, and what servers say they serve."""
 
 from __future__ import annotations
 
@@ -10,27 +10,15 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
-from harness.llm.attempts import AttemptLog
+from harness.llm.asking import MAX_FAILURES
+from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.servers import http_client
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import ERROR, MODEL, Kept, Scripted, request, served_at
+from tests.harness.llm.serving import ERROR, MODEL, Kept, Scripted, completion, request, served_at
 
 DEAD = "http://127.0.0.1:9/v1"
-
-
-class Counting(Scripted):
-    """A server that counts how many ask at once."""
-
-    now = most = 0
-
-    async def chat(self, http: web.Request) -> web.StreamResponse:
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0.01)
-        self.now -= 1
-        return await super().chat(http)
 
 
 async def test_servers_take_turns(make: Make) -> None:
@@ -52,18 +40,20 @@ async def test_servers_of_a_backbone_have_to_serve_the_same(make: Make) -> None:
     async def served(**entry: Any) -> Any:
         return await (await make(Scripted(), Scripted(**entry))).served("m", MODEL)
 
-    assert (await served()).revision == "r1"
-    with pytest.raises(UserError, match=r"of m are not alike: revision is 'r1' at .* and 'r2' at"):
-        await served(revision="r2")
-    with pytest.raises(UserError, match="owned_by is 'simulated' at"):
-        await served(owned_by="vllm")
-    with pytest.raises(UserError, match=r"does not serve 'some/model' \(it serves other/model\)"):
-        await served(id="other/model")
+    found = await served(root="/where/the/weights/lie")
+    assert (found.simulated, found.revision, found.details) == (True, "r1", {"revision": "r1"})
+    for entry, message in (
+        ({"revision": "r2"}, r"of m are not alike: revision is 'r1' at .* and 'r2' at"),
+        ({"owned_by": "vllm"}, "owned_by is 'simulated' at"),
+        ({"id": "other/model"}, r"does not serve 'some/model' \(it serves other/model\)"),
+        ({"root": "some/model-AWQ"}, "serves the weights of some/model-AWQ under the name some/model; start it"),
+    ):
+        with pytest.raises(UserError, match=message):
+            await served(**entry)
 
 
 async def test_a_server_that_is_down_at_the_start_is_left_out(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    living = Scripted()
-    client = await make(DEAD, living)
+    client = await make(DEAD, Scripted())
     assert (await client.served("m", MODEL)).revision == "r1"
     assert f"{DEAD} of m does not answer" in caplog.text
     assert "this job does without it" in caplog.text
@@ -71,14 +61,34 @@ async def test_a_server_that_is_down_at_the_start_is_left_out(make: Make, caplog
         await (await make(DEAD)).served("m", MODEL)
 
 
+@pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}', "[" * 100_000])
+async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> None:
+    async def page(http: web.Request) -> web.Response:
+        return web.Response(text=text, content_type="text/html" if text[0] == "<" else "application/json")
+
+    async with served_at(models=page) as url:
+        with pytest.raises(UserError, match=r"does its url in config/endpoints\.yaml end in /v1"):
+            await (await make(url)).served("m", MODEL)
+
+
 async def test_backbones_at_one_url_share_its_limit(kept: Kept, attempts: AttemptLog) -> None:
-    server = Counting()
-    async with served_at(server) as url:
-        endpoints = dict.fromkeys(["a", "b"], Endpoint((url,), max_in_flight=3))
+    now = most = 0
+    server = Scripted()
+
+    async def chat(http: web.Request) -> web.StreamResponse:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return await server.chat(http)
+
+    async with served_at(chat=chat) as url:
+        endpoints = dict.fromkeys(["a", "b"], Endpoint(url=url, max_in_flight=3))
         async with ChatClient(endpoints, kept, attempts) as client:  # type: ignore[arg-type]
             calls = [client.complete(key, request(f"{key}{number}")) for number in range(10) for key in "ab"]
             await asyncio.gather(*calls)
-    assert server.most == 3
+    assert most == 3
     assert len(server.asked) == 20
 
 
@@ -91,3 +101,38 @@ async def test_open_files_are_allowed_where_there_are_many_connections(monkeypat
     assert found == [(5 * 256 + 256, 4096)]
     with pytest.raises(UserError, match=r"up to 4000 connections, but a process may open 4096 files.*ulimit -Hn"):
         http_client(4000)
+
+
+async def _asked_by_name(
+    make: Make, names: list[str], served_name: str | None = None, **entry: Any
+) -> tuple[list[str], str | None]:
+    """The names that a server of several, which answers by the first, is asked by; and the error, or ``None``."""
+    asked: list[str] = []
+
+    async def models(_: web.Request) -> web.Response:
+        common = {"object": "model", "created": 0, "owned_by": "library", **entry}
+        return web.json_response({"object": "list", "data": [{"id": name, **common} for name in names]})
+
+    async def chat(http: web.Request) -> web.Response:
+        asked.append((await http.json())["model"])
+        return web.json_response(completion(model=names[0]))
+
+    async with served_at(models=models, chat=chat) as url:
+        client = await make(url, served_name=served_name)
+        await client.served("m", MODEL)
+        return asked, (await client.complete("m", request(names[0]))).error
+
+
+async def test_a_served_name_goes_over_the_wire_and_into_no_log(make: Make, kept: Kept) -> None:
+    assert await _asked_by_name(make, ["llama3.1:8b"], "llama3.1:8b") == (["llama3.1:8b"], None)
+    ((asked, reply),) = kept.calls
+    assert (asked, reply.model) == (request("llama3.1:8b"), MODEL)
+    with pytest.raises(UserError, match=r"does not serve 'mine' .*; .* or what it calls this model, as served_name$"):
+        await _asked_by_name(make, [MODEL], "mine")
+
+
+async def test_a_server_of_several_names_for_one_model_may_answer_by_any(make: Make) -> None:
+    assert await _asked_by_name(make, ["first/name", MODEL], root="/models/one") == ([MODEL], None)
+    asked, error = await _asked_by_name(make, ["other/name", MODEL], root=None)
+    assert error == f"a completion of the model 'other/name', while {MODEL!r} was asked"
+    assert len(asked) == MAX_FAILURES

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from harness.concurrency import gather
 from harness.llm import budget as budget_module
-from harness.llm.attempts import AttemptLog
-from harness.llm.budget import Budget, BudgetError, Prices, Spending, Spent, spent_in
-from harness.llm.call_log import CallLog
+from harness.llm.budget import Budget, BudgetError, Spending, Spent, spent_in
+from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.request import Reply, Request
-from harness.llm.served import Served
+from harness.llm.request import Reply, Request, Served
 from tests.harness.llm.serving import ANSWER, MODEL, request
 from tests.scripted import backbone
 
 M = backbone("m", 8, MODEL)
-PRICES = Prices([M])
 TOKENS = ANSWER.prompt_tokens + ANSWER.completion_tokens
 COST = M.cost(ANSWER.prompt_tokens, ANSWER.completion_tokens)
 
@@ -53,19 +50,17 @@ Ask = Callable[..., None]
 
 @pytest.fixture
 def ask(server: Slow, tmp_path: Path) -> Ask:
-    """Asks all at once within a budget, of which some has been spent elsewhere."""
+    """Asks all at once within a budget."""
 
-    async def asking(budget: Budget, texts: tuple[str, ...], elsewhere: Callable[[], Spent]) -> None:
-        with CallLog(tmp_path / "calls.sqlite") as log:
-            own = spent_in([log.path], PRICES)
-            spending = Spending("p", budget, lambda: own.plus(elsewhere()), PRICES)
-            client = ChatClient({}, log, AttemptLog(tmp_path / "attempts.jsonl"), spending=spending)
-            client._asked = {"m": server}
-            async with client:
+    async def asking(budget: Budget, texts: Iterable[str]) -> None:
+        with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
+            spending = Spending("p", budget, lambda: [log.path], [M])
+            async with ChatClient({}, log, attempts, spending=spending) as client:
+                client._asked = {"m": server}
                 await gather(client.complete("m", request(text)) for text in texts)
 
-    def ask(budget: Budget, *texts: str, elsewhere: Callable[[], Spent] = Spent) -> None:
-        asyncio.run(asking(budget, texts, elsewhere))
+    def ask(budget: Budget, *texts: str) -> None:
+        asyncio.run(asking(budget, texts))
 
     return ask
 
@@ -73,50 +68,60 @@ def ask(server: Slow, tmp_path: Path) -> Ask:
 def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, server: Slow, tmp_path: Path) -> None:
     texts = [str(number) for number in range(60)]
     for most in (25, 25, 59):
-        with pytest.raises(
-            BudgetError, match=f"budget of preset p is spent: {most} of {most} calls .in all {most}"
-        ) as told:
+        with pytest.raises(BudgetError, match=f"budget of preset p is spent: {most} of {most} calls .in all {most}"):
             ask(Budget(calls=most), *texts)
-        assert "\n" not in str(told.value)
-        assert len(server.asked) == spent_in([tmp_path / "calls.sqlite"], PRICES).calls == most
+        assert len(server.asked) == spent_in([tmp_path / "calls.sqlite"], [M]).calls == most
     ask(Budget(calls=60), *texts)
     assert sorted(server.asked) == sorted(texts)
 
 
-def test_the_log_and_failed_calls_cost_nothing(ask: Ask, server: Slow) -> None:
-    ask(Budget(calls=1), "fail", "answered")
-    ask(Budget(calls=1), "fail", "answered")
+def test_what_a_log_answers_and_failed_calls_cost_nothing(ask: Ask, server: Slow, tmp_path: Path) -> None:
+    for _ in range(2):
+        ask(Budget(calls=1), "fail", "answered")
     assert server.asked == ["fail", "answered"]
     with pytest.raises(BudgetError, match="1 of 1 calls"):
         ask(Budget(calls=1), "another")
+
+    async def shared() -> None:
+        with CallLog(tmp_path / "shared.sqlite") as log:
+            await log.append(request("both"), ANSWER, asked=False)
+
+    asyncio.run(shared())
+    assert spent_in([tmp_path / "shared.sqlite"], [M]).calls == 0
 
 
 def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, tmp_path: Path) -> None:
     for text in "ab":
         ask(Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
-    assert spent_in([tmp_path / "calls.sqlite"], PRICES) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
+    path = tmp_path / "calls.sqlite"
+    assert spent_in([path], [M]) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
+    assert spent_in([path], []) == Spent(2, 2 * TOKENS, 0.0)
     with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
         ask(Budget(tokens=2 * TOKENS), "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):
         ask(Budget(cost=1.9 * COST), "c")
-    assert PRICES.of("other", ANSWER) == Spent(1, TOKENS, 0.0)
 
 
-async def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
-    server: Slow, monkeypatch: pytest.MonkeyPatch
+def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
+    server: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 4)
-    sums = iter([Spent(), Spent(1004)])
-    spending = Spending("p", Budget(calls=1000), lambda: next(sums), PRICES)
-    for _ in range(4):
-        await spending.pay(request(), lambda: server.ask(request()))
-    with pytest.raises(BudgetError, match="1,004 of 1,000 calls"):
-        await spending.pay(request(), lambda: server.ask(request()))
+    others: list[Path] = []
+
+    async def other_cell() -> None:
+        with CallLog(tmp_path / "other.sqlite") as log:
+            await gather(log.append(request(f"other {number}"), ANSWER) for number in range(90))
+        others.append(log.path)
+
+    async def asking() -> None:
+        with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
+            spending = Spending("p", Budget(calls=90), lambda: [log.path, *others], [M])
+            async with ChatClient({}, log, attempts, spending=spending) as client:
+                client._asked = {"m": server}
+                await other_cell()
+                for number in range(9):
+                    await client.complete("m", request(str(number)))
+
+    with pytest.raises(BudgetError, match="94 of 90 calls"):
+        asyncio.run(asking())
     assert len(server.asked) == 4
-
-
-async def test_calls_that_a_shared_log_answered_are_counted_where_they_were_asked(tmp_path: Path) -> None:
-    with CallLog(tmp_path / "calls.sqlite") as log:
-        await log.append(request("both"), ANSWER, asked=False)
-        await log.append(request("own"), ANSWER)
-    assert spent_in([log.path], PRICES).calls == 1

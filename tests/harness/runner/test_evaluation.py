@@ -128,8 +128,8 @@ async def test_of_waiting_questions_nothing_exists() -> None:
 
 def test_the_window_holds_twice_what_the_servers_take_together() -> None:
     one, other = (
-        Endpoint(("http://a/v1",), max_in_flight=256),
-        Endpoint(("http://b/v1", "http://c/v1"), max_in_flight=16),
+        Endpoint(url="http://a/v1", max_in_flight=256),
+        Endpoint(urls=("http://b/v1", "http://c/v1"), max_in_flight=16),
     )
     assert questions_in_flight([one]) == 512
     assert questions_in_flight([one, other]) == 2 * (256 + 2 * 16)

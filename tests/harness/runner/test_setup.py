@@ -13,7 +13,7 @@ import pytest
 
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
-from harness.llm.served import Served
+from harness.llm.request import Served
 from harness.runner import cell, config, layout, timing
 from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan

@@ -21,9 +21,8 @@ from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import load as load_backbones
-from harness.llm.call_log import CallLog, CallLogReader
+from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
 from harness.llm.endpoints import load as load_endpoints
 from harness.llm.endpoints import simulated
 from harness.llm.request import Message, Reply, Request

@@ -12,7 +12,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from harness.llm import asking
-from harness.llm.attempts import AttemptLog
+from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Request
@@ -42,7 +42,7 @@ async def test_a_client_gets_the_replies_of_a_server_without_faults(
     requests.append(dataclasses.replace(requests[0], messages=(Message("user", "too long " * 200_000),)))
     kept, attempts = Kept(), AttemptLog(tmp_path / "attempts.jsonl")
     await server.start_server()
-    async with ChatClient({"m": Endpoint((f"{server.make_url('/v1')}",))}, kept, attempts) as client:  # type: ignore[arg-type]
+    async with ChatClient({"m": Endpoint(url=f"{server.make_url('/v1')}")}, kept, attempts) as client:  # type: ignore[arg-type]
         assert await client.served("m", models[0]) == endpoint.served(models[0])
         replies = await asyncio.gather(*(client.complete("m", request) for request in requests))
     await server.close()

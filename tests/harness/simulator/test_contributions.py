@@ -184,5 +184,5 @@ def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
     prompt = question_prompt("", "", ITEM)
     for revision, told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
         plain, critique = (Request("m", revision, prompt, metadata=said) for said in (None, {"kind": "critique"}))
-        assert (plain.key != critique.key, critique.to_record() != plain.to_record()) == (told, told)
-        assert critique.fields()[0].get("metadata") == ({"kind": "critique"} if told else None)
+        assert (plain.key != critique.key, critique.record != plain.record) == (told, told)
+        assert critique.body(extended=True).get("metadata") == ({"kind": "critique"} if told else None)

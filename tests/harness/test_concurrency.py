@@ -1,0 +1,210 @@
+"""Coroutines run together: results in order, failures told to everybody, turns taken and given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.concurrency import Batcher, Turns, gather
+
+
+async def test_results_are_in_the_order_given_whatever_finishes_first() -> None:
+    async def one(number: int) -> int:
+        for _ in range(10 - number):
+            await asyncio.sleep(0)
+        return number
+
+    assert await gather(one(number) for number in range(10)) == list(range(10))
+    assert await gather([]) == []
+
+
+class Crew:
+    """Workers of which one fails; the others count how they end."""
+
+    def __init__(self) -> None:
+        self.cancelled = self.finished = 0
+
+    async def fail(self, error: Exception) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    async def work(self) -> None:
+        try:
+            await asyncio.sleep(60)
+            self.finished += 1
+        except asyncio.CancelledError:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            self.cancelled += 1
+            raise
+
+
+async def test_the_first_failure_cancels_the_others_and_waits_until_they_have_cleaned_up() -> None:
+    crew, first = Crew(), ValueError("first")
+    with pytest.raises(ValueError, match="first") as caught:
+        await gather([crew.work(), crew.fail(first), crew.work(), crew.fail(KeyError("second"))])
+    assert caught.value is first
+    assert (crew.cancelled, crew.finished) == (2, 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_when_the_caller_is_cancelled_nobody_is_left_at_work() -> None:
+    crew = Crew()
+    task = asyncio.create_task(gather([crew.work(), crew.work()]))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (crew.cancelled, crew.finished) == (2, 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+class Doubling:
+    """Doubles numbers, remembers its batches, and fails on a number it is told to."""
+
+    def __init__(self, bad: int | None = None) -> None:
+        self.batches: list[list[int]] = []
+        self.bad = bad
+
+    def __call__(self, numbers: Sequence[int]) -> list[int]:
+        self.batches.append(list(numbers))
+        if self.bad in numbers:
+            raise ArithmeticError(f"{self.bad} cannot be doubled")
+        return [2 * number for number in numbers]
+
+
+async def test_what_is_asked_for_at_once_is_computed_at_once() -> None:
+    doubling = Doubling()
+    batcher = Batcher(doubling, most=10)
+    assert await asyncio.gather(*map(batcher.ask, range(5))) == [0, 2, 4, 6, 8]
+    assert await batcher.ask(7) == 14
+    assert doubling.batches == [[0, 1, 2, 3, 4], [7]]
+
+
+async def test_others_get_their_turn_between_full_batches() -> None:
+    doubling, seen = Doubling(), []
+
+    async def other() -> None:
+        for _ in range(3):
+            seen.append(len(doubling.batches))
+            await asyncio.sleep(0)
+
+    batcher = Batcher(doubling, most=2)
+    *results, _ = await asyncio.gather(*map(batcher.ask, range(5)), other())
+    assert results == [0, 2, 4, 6, 8]
+    assert doubling.batches == [[0, 1], [2, 3], [4]]
+    assert seen == [0, 1, 2]
+
+
+async def test_a_failure_reaches_everyone_of_its_batch_and_nobody_else() -> None:
+    batcher = Batcher(Doubling(bad=2), most=3)
+    results = await asyncio.gather(*map(batcher.ask, range(5)), return_exceptions=True)
+    assert [str(one) for one in results[:3]] == ["2 cannot be doubled"] * 3
+    assert results[3:] == [6, 8]
+    assert await batcher.ask(1) == 2
+
+
+async def test_one_who_gave_up_is_left_out_and_takes_nothing_from_the_others() -> None:
+    doubling = Doubling(bad=1)
+    batcher = Batcher(doubling, most=10)
+    tasks = [asyncio.create_task(batcher.ask(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    assert await asyncio.gather(tasks[0], tasks[2]) == [0, 4]
+    assert doubling.batches == [[0, 2]]
+    assert tasks[1].cancelled()
+
+
+async def test_too_few_results_are_a_failure_and_no_wait_without_end() -> None:
+    batcher: Batcher[int, int] = Batcher(lambda numbers: [0] * (len(numbers) - 1), most=10)
+    results = await asyncio.gather(*map(batcher.ask, range(3)), return_exceptions=True)
+    assert [type(one) for one in results] == [ValueError] * 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 4), max_size=30), st.integers(1, 7))
+def test_everyone_gets_the_own_result_whatever_the_moment(turns: list[int], most: int) -> None:
+    doubling = Doubling()
+
+    async def late(number: int, wait: int) -> int:
+        for _ in range(wait):
+            await asyncio.sleep(0)
+        return await batcher.ask(number)
+
+    async def everyone() -> list[int]:
+        return await asyncio.gather(*(late(number, wait) for number, wait in enumerate(turns)))
+
+    batcher = Batcher(doubling, most)
+    assert asyncio.run(everyone()) == [2 * number for number in range(len(turns))]
+    assert sorted(number for batch in doubling.batches for number in batch) == list(range(len(turns)))
+    assert all(1 <= len(batch) <= most for batch in doubling.batches)
+
+
+class Work:
+    """Pieces of work that note who begins, and how many are under way."""
+
+    def __init__(self, at_once: int) -> None:
+        self.turns = Turns(at_once)
+        self.begun: list[int] = []
+        self.now = self.most = 0
+
+    async def piece(self, name: int, length: int, rounds: int = 1) -> None:
+        async with self.turns.turn(length):
+            self.begun.append(name)
+            self.now += 1
+            self.most = max(self.most, self.now)
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            self.now -= 1
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.integers(1, 25))
+def test_the_longest_begins_first_and_never_are_too_many_at_work(lengths: list[int], at_once: int) -> None:
+    async def run() -> Work:
+        work = Work(at_once)
+        await gather(work.piece(name, length) for name, length in enumerate(lengths))
+        return work
+
+    work = asyncio.run(run())
+    assert work.begun == sorted(range(len(lengths)), key=lambda name: -lengths[name])
+    assert work.most == min(at_once, len(lengths))
+
+
+async def test_who_gives_up_while_waiting_takes_no_turn() -> None:
+    work = Work(1)
+    first = asyncio.create_task(work.piece(0, 9, rounds=20))
+    await asyncio.sleep(0)
+    given_up, next_one = (asyncio.create_task(work.piece(name, 9 - name)) for name in (1, 2))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.gather(first, next_one)
+    assert work.begun == [0, 2]
+
+
+async def test_who_gives_up_as_the_turn_comes_passes_it_on() -> None:
+    work = Work(1)
+    one = asyncio.create_task(work.piece(0, 9))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(one.cancel)
+    await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await one
+    assert work.begun == []
+    await asyncio.wait_for(work.piece(1, 1), 10)
+    assert work.begun == [1]
+
+
+async def test_a_failure_gives_the_turn_back() -> None:
+    work = Work(1)
+
+    async def fail() -> None:
+        async with work.turns.turn(1):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        await fail()
+    await asyncio.wait_for(work.piece(1, 1), 10)
