@@ -92,9 +92,10 @@ class SimulatedEndpoint:
             in the model's context. Errors have the form OpenAI gives them.
         """
         try:
-            return 200, self._body(request["model"], self._completion(request))
+            done = self._completion(request)
         except RefusedError as refusal:
             return refusal.status, refusal.body
+        return 200, self._body(request["model"], done)
 
     def complete(self, request: Request) -> Reply:
         """Return what a client makes of what :meth:`chat` answers, without HTTP and JSON in between."""
@@ -142,7 +143,7 @@ class SimulatedEndpoint:
         return _Completion(key, kept, "length", prompt, tokens.count(kept))
 
     def _prompt_tokens(self, request: Mapping[str, Any]) -> int:
-        values = self.world.settings.parameters
+        values = self.world.parameters
         texts = sum(tokens.count(message["content"]) for message in request["messages"])
         return texts + round(values.prompt_tokens + values.message_tokens * len(request["messages"]))
 
@@ -152,7 +153,7 @@ class SimulatedEndpoint:
         except ValueError as error:
             raise RefusedError(400, str(error), "response_format") from error
         if wanted is not None:
-            topic, share = request["messages"][-1]["content"], self.world.settings.parameters.invalid_schema_share
+            topic, share = request["messages"][-1]["content"], self.world.parameters.invalid_schema_share
             return schema_reply(wanted, topic, share, _digest(backbone, request, wanted))
         told = request.get("metadata") or {}
         reading = read(request["messages"], told, self.world.index)

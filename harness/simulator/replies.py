@@ -86,7 +86,7 @@ class Writer:
     def __init__(self, world: World, length_scale: float) -> None:
         self._world = world
         self._length_scale = length_scale
-        self._parameters = world.settings.parameters
+        self._parameters = world.parameters
 
     def write(self, backbone: str, reading: Reading, key: str) -> str:
         """The reply of a backbone to a prompt; ``key`` is the identity of the request and fixes every draw."""

@@ -42,14 +42,6 @@ def test_what_a_turn_is_for_is_what_the_request_says_and_nothing_of_its_wording(
     assert reading(*question_prompt("", "", ITEM), role="planner").role is None
 
 
-@pytest.mark.parametrize("told", [{"kind": "solved"}, {"style": "Direct"}, {"form": ""}, "solve"])
-def test_a_turn_of_no_known_kind_is_refused(endpoint: SimulatedEndpoint, told: Any) -> None:
-    request = {"model": BACKBONE, "messages": [{"role": "user", "content": "x"}], "metadata": told}
-    status, body = endpoint.chat(request)
-    assert status == 400
-    assert "metadata" in body["error"]["message"]
-
-
 def test_records_are_found_where_they_begin_in_turn() -> None:
     shown = [Record("Engineer", "First.\n\nStill first."), Record("Economist", "Second.")]
     for hints in ((), ("1", "2")):

@@ -48,6 +48,10 @@ def asked(messages: tuple[Message, ...], backbone: str = "qwen-2.5-14B", **told:
     return {"model": backbone, "messages": shown, "max_tokens": 4096, "metadata": told}
 
 
+def said(body: dict[str, Any]) -> str:
+    return body["choices"][0]["message"]["content"]
+
+
 def correct(item: Item, text: str) -> bool:
     answer = benchmark(item.benchmark).extract(item, text)
     return answer is not None and benchmark(item.benchmark).same(item, answer, item.gold)
@@ -108,17 +112,15 @@ def test_order_and_process_change_nothing(endpoint: SimulatedEndpoint, world_pat
     assert forwards == [SimulatedEndpoint(world).chat(request) for request in reversed(requests)][::-1]
     code = (
         "import json, sys, pathlib\n"
-        "sys.path.insert(0, 'tests/harness')\n"
-        "from simulator.samples import Questions, word_problems, request_for\n"
+        "from tests.harness.simulator.samples import Questions, word_problems\n"
         "from harness.simulator import SimulatedEndpoint, World\n"
-        "pools = {'gsm_hard': Questions(word_problems(400))}\n"
-        "endpoint = SimulatedEndpoint(World.load(pathlib.Path(sys.argv[1]), pools))\n"
-        "requests = [request_for(i, n) for i in word_problems(12) for n in ('llama-3.1-8B', 'qwen-2.5-32B')]\n"
-        "print(json.dumps([endpoint.chat(request) for request in requests]))\n"
+        "world = World.load(pathlib.Path(sys.argv[1]), {'gsm_hard': Questions(word_problems(400))})\n"
+        "print(json.dumps([SimulatedEndpoint(world).chat(request) for request in json.load(sys.stdin)]))\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code, str(world_path)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    asked = json.dumps(requests)
+    done = subprocess.run(command, env=environment, input=asked, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == json.loads(json.dumps(forwards))
 
 
@@ -159,12 +161,8 @@ def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: Simul
             assert plain["choices"] == wordy["choices"]
             assert plain["usage"]["prompt_tokens"] < wordy["usage"]["prompt_tokens"]
     turns = ({}, {"role": "a"}, {"instruction": "a"}, {"kind": "revise"}, {"style": "complex"}, {"seed": 1})
-    texts = {
-        endpoint.chat({**request_for(item), "metadata": turn, "seed": turn.get("seed", 0)})[1]["choices"][0]["message"][
-            "content"
-        ]
-        for turn in turns
-    }
+    bodies = [endpoint.chat({**request_for(item), "metadata": turn, "seed": turn.get("seed", 0)})[1] for turn in turns]
+    texts = {said(body) for body in bodies}
     assert len(texts) == len(turns)
 
 
@@ -234,7 +232,7 @@ def test_usage_counts_the_texts_and_the_template_and_truncation_really_cuts(
     request, values = request_for(word_problems(1)[0], "llama-3.2-3B"), settings.parameters
     whole = endpoint.chat(request)[1]
     prompt = tokens.count(request["messages"][0]["content"]) + values.message_tokens + values.prompt_tokens
-    text = whole["choices"][0]["message"]["content"]
+    text = said(whole)
     assert whole["choices"][0]["finish_reason"] == "stop"
     assert whole["usage"] == {
         "prompt_tokens": prompt,
@@ -253,34 +251,35 @@ def test_length_scale_shortens_and_decides_nothing(world: World, endpoint: Simul
     lengths = [[body["usage"]["completion_tokens"] for body in side] for side in zip(*pairs, strict=True)]
     assert fmean(lengths[1]) == pytest.approx(0.2 * fmean(lengths[0]), rel=0.1)
     for item, pair in zip(items, pairs, strict=True):
-        long, brief = (body["choices"][0]["message"]["content"] for body in pair)
+        long, brief = map(said, pair)
         assert correct(item, long) == correct(item, brief)
 
 
 @pytest.mark.parametrize(
-    ("change", "status"),
+    "change",
     [
-        ({"model": "nobody"}, 404),
-        ({"model": None}, 404),
-        ({"messages": []}, 400),
-        ({"messages": "hello"}, 400),
-        ({"messages": [{"role": "user"}]}, 400),
-        ({"messages": [{"role": "robot", "content": "x"}]}, 400),
-        ({"messages": [{"role": "user", "content": "\ud800"}]}, 400),
-        ({"max_tokens": 0}, 400),
-        ({"max_tokens": True}, 400),
-        ({"temperature": "hot"}, 400),
-        ({"seed": 0.5}, 400),
-        ({"stream": True}, 400),
-        ({"n": 2}, 400),
-        ({"response_format": {"type": "json_schema"}}, 400),
+        {"model": "nobody"},
+        {"model": None},
+        {"messages": []},
+        {"messages": "hello"},
+        {"messages": [{"role": "user"}]},
+        {"messages": [{"role": "robot", "content": "x"}]},
+        {"messages": [{"role": "user", "content": "\ud800"}]},
+        {"max_tokens": 0},
+        {"max_tokens": True},
+        {"temperature": "hot"},
+        {"seed": 0.5},
+        {"stream": True},
+        {"n": 2},
+        {"response_format": {"type": "json_schema"}},
+        {"metadata": {"kind": "solved"}},
+        {"metadata": {"form": ""}},
+        {"metadata": "solve"},
     ],
 )
-def test_bad_requests_are_refused_in_the_usual_form(
-    endpoint: SimulatedEndpoint, change: dict[str, Any], status: int
-) -> None:
+def test_bad_requests_are_refused_in_the_usual_form(endpoint: SimulatedEndpoint, change: dict[str, Any]) -> None:
     found, body = endpoint.chat({**request_for(word_problems(1)[0]), **change})
-    assert found == status
+    assert found == (404 if "model" in change else 400)
     assert set(body["error"]) == {"message", "type", "param", "code"}
 
 
@@ -306,7 +305,11 @@ def test_any_record_is_survived(
     block = "\n".join(f"[{n}] Someone:\n{text}" for n, text in enumerate(records, 1))
     status, body = endpoint.chat(asked((Message("user", f"{item.question}\n{block}"),), "llama-3.2-3B", kind=kind))
     assert status == 200
-    assert body["choices"][0]["message"]["content"]
+    assert said(body)
+
+
+def test_a_request_without_a_model_is_refused(endpoint: SimulatedEndpoint) -> None:
+    assert endpoint.chat({})[0] == 404
 
 
 def test_models_say_that_they_are_simulated(endpoint: SimulatedEndpoint, backbones: dict[str, Backbone]) -> None:
