@@ -229,5 +229,8 @@ def test_there_is_a_job(place: Path) -> None:
 
     cell = ["--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
     limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
-    assert CliRunner().invoke(scripts, ["timing", "--preset", "smoke", *cell, *limits], catch_exceptions=False).exit_code == 0
+    assert (
+        CliRunner().invoke(scripts, ["timing", "--preset", "smoke", *cell, *limits], catch_exceptions=False).exit_code
+        == 0
+    )
     assert document(SINGLE)["n"] == 6
