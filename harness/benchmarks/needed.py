@@ -194,20 +194,19 @@ def _read(node: ast.stmt) -> _Statement:
     if isinstance(node, _DEFINITIONS):
         applied = [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else [])]
         applies = {part.id for one in applied for part in ast.walk(one) if isinstance(part, ast.Name)}
-        changes = frozenset(declared | parts & loads)
-        passes = frozenset(loads.intersection(_passed(node)))
-        return _Statement(
-            node, frozenset(loads), frozenset({node.name}), passes, changes, frozenset(applies), stays=False
-        )
-    loads.difference_update(_targets(node))
+        assigns, changes, stays = {node.name}, declared | parts & loads, False
+    else:
+        loads.difference_update(_targets(node))
+        assigns, changes, applies = stores | declared | parts, set(), set()
+        stays = of_call or _stays(node)
     return _Statement(
         node,
-        frozenset(loads),
-        frozenset(stores | declared | parts),
-        frozenset(loads.intersection(_passed(node))),
-        frozenset(),
-        frozenset(),
-        stays=of_call or _stays(node),
+        loads=frozenset(loads),
+        assigns=frozenset(assigns),
+        passes=frozenset(loads.intersection(_passed(node))),
+        changes=frozenset(changes),
+        applies=frozenset(applies),
+        stays=stays,
     )
 
 

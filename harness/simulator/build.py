@@ -160,9 +160,9 @@ async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> Pr
         attempts = [(await _tried([source], task, sandbox) or ["sf"])[0] for source in sources]
     results = dict(zip(sources, attempts, strict=True))
     failing = [
-        WrongProgram(source=source, passes_visible=visible == "p" and bool(task.visible))
-        for source, (checks, visible) in results.items()
-        if checks == "f" and source != bare
+        WrongProgram(source=source, passes_visible=letters[1] == "p" and bool(task.visible))
+        for source, letters in results.items()
+        if letters[0] == "f" and source != bare
     ]
     right = bare if results[bare].startswith("p") else item.gold
     # Nothing satisfies checks that even the empty function passes; it is the wrong answer all the same.

@@ -211,14 +211,12 @@ def test_a_prompt_without_a_known_question_gets_a_generic_reply(ask: Ask) -> Non
     assert not any(character.isdigit() for character in text)
 
 
-@pytest.mark.parametrize("where", ["response_format", "fence"])
-def test_a_schema_is_answered_by_an_instance(ask: Ask, where: str) -> None:
+def test_a_schema_is_answered_by_an_instance(ask: Ask) -> None:
     wanted = {"type": "object", "properties": {"next": {"enum": ["a", "b"]}}, "required": ["next"]}
-    schema = {"type": "json_schema", "json_schema": {"name": "step", "schema": wanted}}
-    fence = Message("user", f"Answer so:\n```json\n{json.dumps(wanted)}\n```")
+    request = request_for(word_problems(1)[0])
+    request["response_format"] = {"type": "json_schema", "json_schema": {"name": "step", "schema": wanted}}
     valid = 0
     for n in range(200):
-        request = request_for(word_problems(1)[0], response_format=schema) if where != "fence" else asked((fence,))
         try:
             valid += json.loads(ask({**request, "seed": n}))["next"] in {"a", "b"}
         except ValueError:
