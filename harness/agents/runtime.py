@@ -25,29 +25,17 @@ Solve = Callable[[Item, Context], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Runtime:
-    """What one cell works with.
+    """What one cell works with."""
 
-    Attributes:
-        client: Asks backbones.
-        backbones: Those that may be asked, as their servers report them.
-        benchmark: Gives the output rules and grades.
-        tools: What grading needs.
-        code_tools: What the tools of roles may do.
-        embeddings: Sentence embeddings.
-        seed: Training seed.
-        errors: Stops the cell when too many attempts fail.
-        greedy: Whether every call takes the most probable tokens, whatever a method asks for.
-    """
-
-    client: ChatClient
-    backbones: Mapping[str, Backbone]
-    benchmark: Benchmark
-    tools: Tools
-    code_tools: CodeTools
-    embeddings: Embeddings
-    seed: int
-    errors: ErrorShare
-    greedy: bool = False
+    client: ChatClient  # asks backbones
+    backbones: Mapping[str, Backbone]  # those that may be asked, as their servers report them
+    benchmark: Benchmark  # gives the output rules and grades
+    tools: Tools  # what grading needs
+    code_tools: CodeTools  # what the tools of roles may do
+    embeddings: Embeddings  # sentence embeddings
+    seed: int  # training seed
+    errors: ErrorShare  # stops the cell when too many attempts fail
+    greedy: bool = False  # whether every call takes the most probable tokens, whatever a method asks for
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
         """A context for one attempt at a question."""

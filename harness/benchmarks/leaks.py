@@ -16,38 +16,24 @@ CHUNK = 256
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """One pair of questions.
+    """One pair of questions."""
 
-    Attributes:
-        train: Id of the training question.
-        test: Id of the test question.
-        kind: ``"exact"``: equal but for case and white space; ``"near"``: similarity of at least :data:`NEAR`.
-        similarity: Cosine of the weighted counts of runs of five characters, between 0 and 1.
-    """
-
-    train: str
-    test: str
+    train: str  # id of the training question
+    test: str  # id of the test question
+    # ``"exact"``: equal but for case and white space; ``"near"``: similarity of at least :data:`NEAR`.
     kind: str
-    similarity: float
+    similarity: float  # cosine of the weighted counts of runs of five characters, between 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
 class LeakReport:
-    """All leaks of one prepared benchmark, ordered by test id, then training id.
+    """All leaks of one prepared benchmark, ordered by test id, then training id."""
 
-    Attributes:
-        title: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-        n_train: Number of training questions compared.
-        n_test: Number of test questions compared.
-        leaks: The pairs.
-    """
-
-    title: str
-    data: str
-    n_train: int
-    n_test: int
-    leaks: tuple[Leak, ...]
+    title: str  # the benchmark
+    data: str  # ``"embedded"`` or ``"real"``
+    n_train: int  # number of training questions compared
+    n_test: int  # number of test questions compared
+    leaks: tuple[Leak, ...]  # the pairs
 
     def affected(self, kind: str) -> int:
         """Number of test questions with at least one leak of a kind."""

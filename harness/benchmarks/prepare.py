@@ -21,35 +21,20 @@ from harness.files import write_atomically
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The questions of a benchmark as a preset uses them.
+    """The questions of a benchmark as a preset uses them."""
 
-    Attributes:
-        benchmark: Key of the benchmark.
-        title: The name tables print; says so where the questions are the project's own.
-        data: ``"embedded"`` or ``"real"``.
-        source: Where the questions came from.
-        splits: Kind of split.
-        count: Number of questions of the whole benchmark.
-        checksum: Checksum of the whole benchmark.
-        split_checksum: Checksum of the split.
-        pool_checksum: Checksum of the questions of the split.
-        pool: The questions of the split.
-        train: Training questions.
-        test: Test questions.
-    """
-
-    benchmark: str
-    title: str
-    data: str
-    source: str
-    splits: str
-    count: int
-    checksum: str
-    split_checksum: str
-    pool_checksum: str
-    pool: list[Item]
-    train: list[Item]
-    test: list[Item]
+    benchmark: str  # key of the benchmark
+    title: str  # the name tables print; says so where the questions are the project's own
+    data: str  # ``"embedded"`` or ``"real"``
+    source: str  # where the questions came from
+    splits: str  # kind of split
+    count: int  # number of questions of the whole benchmark
+    checksum: str  # checksum of the whole benchmark
+    split_checksum: str  # checksum of the split
+    pool_checksum: str  # checksum of the questions of the split
+    pool: list[Item]  # the questions of the split
+    train: list[Item]  # training questions
+    test: list[Item]  # test questions
 
 
 _FIELDS = {field.name for field in fields(Prepared)} - {"pool"}

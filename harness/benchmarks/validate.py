@@ -24,27 +24,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What validation found, exceptions listed by id in the order of the questions.
+    """What validation found, exceptions listed by id in the order of the questions."""
 
-    Attributes:
-        title: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-        items: Number of questions.
-        with_examples: Number of questions with visible examples.
-        gold_wrong: Questions whose gold answer is graded wrong.
-        mutant_right: Questions none of whose wrong answers is graded wrong.
-        examples_wrong: Questions whose own visible examples fail on the gold program.
-        disagreements: For every secondary rule, the questions on whose gold or wrong answer it differs from the
-            headline verdict.
-    """
-
-    title: str
-    data: str
-    items: int
-    with_examples: int
-    gold_wrong: tuple[str, ...]
-    mutant_right: tuple[str, ...]
-    examples_wrong: tuple[str, ...]
+    title: str  # the benchmark
+    data: str  # ``"embedded"`` or ``"real"``
+    items: int  # number of questions
+    with_examples: int  # number of questions with visible examples
+    gold_wrong: tuple[str, ...]  # questions whose gold answer is graded wrong
+    mutant_right: tuple[str, ...]  # questions none of whose wrong answers is graded wrong
+    examples_wrong: tuple[str, ...]  # questions whose own visible examples fail on the gold program
+    # For every secondary rule, the questions on whose gold or wrong answer it differs from the headline verdict.
     disagreements: Mapping[str, tuple[str, ...]]
 
     @property

@@ -144,25 +144,17 @@ class _File(Declaration):
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole file, with the published numbers it refers to.
+    """The whole file, with the published numbers it refers to."""
 
-    Attributes:
-        parameters: The response model.
-        engine: Timing of the optional server model.
-        accuracy: Published or stated accuracy in percent by benchmark, style and backbone.
-        cost: Published or stated cost by benchmark.
-        borrowed_length: For a benchmark without published cost, whose lengths it takes and times what.
-        assumed_length: Mean tokens by benchmark and style where nothing published helps.
-        assumed: The parameters as they stand in the file, with their ranges.
-    """
-
-    parameters: Parameters
-    engine: EngineParameters
+    parameters: Parameters  # the response model
+    engine: EngineParameters  # timing of the optional server model
+    # Published or stated accuracy in percent by benchmark, style and backbone.
     accuracy: Mapping[str, Mapping[Style, Mapping[str, float]]]
-    cost: Mapping[str, Cost]
+    cost: Mapping[str, Cost]  # published or stated cost by benchmark
+    # For a benchmark without published cost, whose lengths it takes and times what.
     borrowed_length: Mapping[str, Loan]
-    assumed_length: Mapping[str, Lengths]
-    assumed: Mapping[str, Assumed]
+    assumed_length: Mapping[str, Lengths]  # mean tokens by benchmark and style where nothing published helps
+    assumed: Mapping[str, Assumed]  # the parameters as they stand in the file, with their ranges
 
 
 def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None = None) -> Settings:
