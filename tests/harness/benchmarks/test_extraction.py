@@ -22,24 +22,18 @@ GOOD = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
 CUT = 'def other(n):\n    """Some text that never'
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (r"so \boxed{5}", "5"),
-        (r"\boxed{1} then \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-        (r"\boxed{\boxed{7}}", "7"),
-        (r"\boxed{1 \boxed{7} \fbox{8}}", "8"),
-        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
-        (r"\boxed{\left\{ x \right.} end", r"\left\{ x \right."),
-        (r"\boxed{3} and \boxed{4", "3"),
-        (r"stray } brace \boxed{3}", "3"),
-        (r"\fbox{9}", "9"),
-        (r"\boxed {8}", "8"),
-        ("\\boxed{\n6\n}", "6"),
-        ("no box, only {braces}", None),
-        (r"\boxed{", None),
-    ],
-)
+# fmt: off
+BOXES = [
+    (r"so \boxed{5}", "5"), (r"\boxed{1} then \boxed{\frac{1}{2}}", r"\frac{1}{2}"), (r"\boxed{\boxed{7}}", "7"),
+    (r"\boxed{1 \boxed{7} \fbox{8}}", "8"), (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+    (r"\boxed{\left\{ x \right.} end", r"\left\{ x \right."), (r"\boxed{3} and \boxed{4", "3"),
+    (r"stray } brace \boxed{3}", "3"), (r"\fbox{9}", "9"), (r"\boxed {8}", "8"), ("\\boxed{\n6\n}", "6"),
+    ("no box, only {braces}", None), (r"\boxed{", None),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "expected"), BOXES)
 def test_the_last_balanced_box(text: str, expected: str | None) -> None:
     assert last_box(text) == expected
 
@@ -104,126 +98,76 @@ def test_a_block_has_its_language() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "letter"),
-    [
-        (r"\boxed{C}", "C"),
-        (r"\boxed{(C)}", "C"),
-        (r"\boxed{\text{C}}", "C"),
-        (r"\boxed{C. seven}", "C"),
-        (r"\boxed{A} or \boxed{C}", "C"),
-        (r"The answer is (A), so \boxed{C}", "C"),
-        (r"\boxed{7} so the answer is (C).", "C"),
-        ("The answer is (C).", "C"),
-        ("The answer is C", "C"),
-        ("the answer is: **C**", "C"),
-        ("The answer is (C", "C"),
-        ("The answer is (A). No, the answer is (B).", "B"),
-        ("The answer is A.", "A"),
-        ("The answer is A", "A"),
-        ("The answer is a matter of taste", None),
-        ("The answer is A matter of taste", None),
-        ("The answer is I think B", None),
-        ("The answer is Cat", None),
-        (r"\boxed{Cat}", None),
-        (r"\boxed{K}", None),
-        ("C", None),
-        ("Option C looks right", None),
-        (r"\boxed{\text{(C)}}", "C"),
-        (r"\boxed{\text{\textbf{C}}}", "C"),
-        (r"\boxed{\mathbf C\ }", "C"),
-        (r"\boxed{**C**}", "C"),
-        (r"\boxed{\text{Option C}}", "C"),
-        ("The answer is: (C)", "C"),
-        ("The answer is **(C)**.", "C"),
-        ("**The answer is C**", "C"),
-        ("The answer is **C. seven**", "C"),
-        ('The answer is "C".', "C"),
-        ("The answer is `C`", "C"),
-        (r"The answer is \text{(C)}", "C"),
-        ("The answer is choice C", "C"),
-        ("The answer is\r\n\r\n(C)\r\n", "C"),
-        ("**Answer:** C", "C"),
-        ("**Answer**: (C)", "C"),
-        ("The correct option is (C).", "C"),
-        ("\ufeffThe answer is (C)\0", "C"),
-        # A word is no letter.
-        ("Answer: A matter of taste", None),
-        ("Answer: I think so", None),
-        ("The answer is not (C)", None),
-        ("The correct value is C", None),
-        ("The answer is not listed, but the closest is (C)", None),
-        # Two options are no choice; what follows the letter may still name things.
-        (r"\boxed{A and C}", None),
-        (r"\boxed{A, C}", None),
-        ("The answer is (A) and (C).", None),
-        ("The answer is (A), (B), and (C).", None),
-        ("The answer is B or D", None),
-        ("The answer is (A) and (C). If one must do, the answer is (C).", "C"),
-        ("The answer is (C), because A is even", "C"),
-        ("The answer is C, I believe", "C"),
-        (r"\boxed{C. vitamin A and B}", "C"),
-        # A reply that goes on to another question; before any answer, a question is the one that was asked.
-        ("The answer is (C).\n\nQuestion: Which is even?\nOptions:\nA. one\nB. two\nAnswer: The answer is (B).", "C"),
-        ("\\boxed{C}\n\n**Question 2:** Which?\n\nThe answer is \\boxed{A}", "C"),
-        ("The answer is (C).\n\n### Question 2\n\nThe answer is (B).", "C"),
-        ("The answer is (C).\nQ: Which?\nA: The answer is (B).", "C"),
-        ("The answer is (C).\n<|im_start|>user\nWhich?<|im_end|>\nThe answer is (B).", "C"),
-        ("The answer is (C).\n\nThe following are multiple choice questions.\nThe answer is (B).", "C"),
-        ("**Question 1:** Acid? The answer is (B).\n\n**Question 2:** Base? So the answer is \\boxed{D}", "D"),
-        ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
-        ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
-        ("One says the answer is (A).\n\nNow, combining all the answers:\nThe answer is (C).", "C"),
-    ],
-)
+# fmt: off
+LETTERS = [
+    (r"\boxed{C}", "C"), (r"\boxed{(C)}", "C"), (r"\boxed{\text{C}}", "C"), (r"\boxed{C. seven}", "C"),
+    (r"\boxed{A} or \boxed{C}", "C"), (r"The answer is (A), so \boxed{C}", "C"),
+    (r"\boxed{7} so the answer is (C).", "C"), ("The answer is (C).", "C"), ("The answer is C", "C"),
+    ("the answer is: **C**", "C"), ("The answer is (C", "C"), ("The answer is (A). No, the answer is (B).", "B"),
+    ("The answer is A.", "A"), ("The answer is A", "A"), ("The answer is a matter of taste", None),
+    ("The answer is A matter of taste", None), ("The answer is I think B", None), ("The answer is Cat", None),
+    (r"\boxed{Cat}", None), (r"\boxed{K}", None), ("C", None), ("Option C looks right", None),
+    (r"\boxed{\text{(C)}}", "C"), (r"\boxed{\text{\textbf{C}}}", "C"), (r"\boxed{\mathbf C\ }", "C"),
+    (r"\boxed{**C**}", "C"), (r"\boxed{\text{Option C}}", "C"), ("The answer is: (C)", "C"),
+    ("The answer is **(C)**.", "C"), ("**The answer is C**", "C"), ("The answer is **C. seven**", "C"),
+    ('The answer is "C".', "C"), ("The answer is `C`", "C"), (r"The answer is \text{(C)}", "C"),
+    ("The answer is choice C", "C"), ("The answer is\r\n\r\n(C)\r\n", "C"), ("**Answer:** C", "C"),
+    ("**Answer**: (C)", "C"), ("The correct option is (C).", "C"), ("\ufeffThe answer is (C)\0", "C"),
+    # A word is no letter.
+    ("Answer: A matter of taste", None), ("Answer: I think so", None), ("The answer is not (C)", None),
+    ("The correct value is C", None), ("The answer is not listed, but the closest is (C)", None),
+    # Two options are no choice; what follows the letter may still name things.
+    (r"\boxed{A and C}", None), (r"\boxed{A, C}", None), ("The answer is (A) and (C).", None),
+    ("The answer is (A), (B), and (C).", None), ("The answer is B or D", None),
+    ("The answer is (A) and (C). If one must do, the answer is (C).", "C"),
+    ("The answer is (C), because A is even", "C"), ("The answer is C, I believe", "C"),
+    (r"\boxed{C. vitamin A and B}", "C"),
+    # A reply that goes on to another question; before any answer, a question is the one that was asked.
+    ("The answer is (C).\n\nQuestion: Which is even?\nOptions:\nA. one\nB. two\nAnswer: The answer is (B).", "C"),
+    ("\\boxed{C}\n\n**Question 2:** Which?\n\nThe answer is \\boxed{A}", "C"),
+    ("The answer is (C).\n\n### Question 2\n\nThe answer is (B).", "C"),
+    ("The answer is (C).\nQ: Which?\nA: The answer is (B).", "C"),
+    ("The answer is (C).\n<|im_start|>user\nWhich?<|im_end|>\nThe answer is (B).", "C"),
+    ("The answer is (C).\n\nThe following are multiple choice questions.\nThe answer is (B).", "C"),
+    ("**Question 1:** Acid? The answer is (B).\n\n**Question 2:** Base? So the answer is \\boxed{D}", "D"),
+    ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
+    ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
+    ("One says the answer is (A).\n\nNow, combining all the answers:\nThe answer is (C).", "C"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "letter"), LETTERS)
 def test_letters(text: str, letter: str | None) -> None:
     assert benchmark("mmlu_pro").extract(item_of("mmlu_pro"), text) == letter
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("The answer is 5.", 5),
-        ("The answer is -5", -5),
-        ("The answer is −5", -5),
-        ("The answer is 3.5 apples", 3.5),
-        ("The answer is 1,234,567.5.", 1234567.5),
-        ("The answer is $1,234, as asked", 1234),
-        ("The answer is -$12", -12),
-        ("The answer is $-12", -12),
-        (r"The answer is \$12", 12),
-        ("The answer is **12**", 12),
-        (r"The answer is $\boxed{12}$", 12),
-        ("The answer is 1{,}234", 1234),
-        ("The answer is 9.3e12", 9.3e12),
-        (r"The answer is 9.3 \times 10^{12}", 9.3e12),
-        ("The answer is .5", 0.5),
-        ("The answer is 12 + 3 = 15", 15),
-        ("The answer is 7\nThe answer is 8", 8),
-        ("The answer is 7\nThe answer is unclear", 7),
-        ("There are 3 and then 4 left over.", 4),
-        ("between 10-15 people", 15),
-        ("10 - 5 leaves 5", 5),
-        ("it is 5 -3", -3),
-        ("**Answer: 5**", 5),
-        ("**Answer:** 5 miles in 3 days", 5),
-        ("Answer: let me see. There are 3 here and 5 there", 5),
-        ("The answer is 520 - 480 = 40.", 40),
-        ("The answer is 10 cents.", 10),
-        ("The answer is: **$1,234.50**", 1234.5),
-        ("The answer is 1\u202f234\u00a0567.", 1234567),
-        ("The answer is 25%", 25),
-        ("The final answer is:\n\n$$\n5\n$$\nfor 3 people", 5),
-        # What follows a box is no answer.
-        (r"They need $\boxed{310}$ ounces for 8 batches.", 310),
-        (r"First \boxed{7}, then \boxed{12 + 3 = 15} in 2 weeks", 15),
-        (r"\boxed{\$5.50} for 3", 5.5),
-        (r"\boxed{\text{five}} and then 6", 6),
-        (r"\boxed{7} but the answer is 8 for 9 people", 8),
-        # An ordinary blank divides numbers.
-        ("The answer is 12 100-dollar notes", 12),
-    ],
-)
+# fmt: off
+VALUES = [
+    ("The answer is 5.", 5), ("The answer is -5", -5), ("The answer is −5", -5),
+    ("The answer is 3.5 apples", 3.5), ("The answer is 1,234,567.5.", 1234567.5),
+    ("The answer is $1,234, as asked", 1234), ("The answer is -$12", -12), ("The answer is $-12", -12),
+    (r"The answer is \$12", 12), ("The answer is **12**", 12), (r"The answer is $\boxed{12}$", 12),
+    ("The answer is 1{,}234", 1234), ("The answer is 9.3e12", 9.3e12),
+    (r"The answer is 9.3 \times 10^{12}", 9.3e12), ("The answer is .5", 0.5), ("The answer is 12 + 3 = 15", 15),
+    ("The answer is 7\nThe answer is 8", 8), ("The answer is 7\nThe answer is unclear", 7),
+    ("There are 3 and then 4 left over.", 4), ("between 10-15 people", 15), ("10 - 5 leaves 5", 5),
+    ("it is 5 -3", -3), ("**Answer: 5**", 5), ("**Answer:** 5 miles in 3 days", 5),
+    ("Answer: let me see. There are 3 here and 5 there", 5), ("The answer is 520 - 480 = 40.", 40),
+    ("The answer is 10 cents.", 10), ("The answer is: **$1,234.50**", 1234.5),
+    ("The answer is 1\u202f234\u00a0567.", 1234567), ("The answer is 25%", 25),
+    ("The final answer is:\n\n$$\n5\n$$\nfor 3 people", 5),
+    # What follows a box is no answer.
+    (r"They need $\boxed{310}$ ounces for 8 batches.", 310),
+    (r"First \boxed{7}, then \boxed{12 + 3 = 15} in 2 weeks", 15), (r"\boxed{\$5.50} for 3", 5.5),
+    (r"\boxed{\text{five}} and then 6", 6), (r"\boxed{7} but the answer is 8 for 9 people", 8),
+    # An ordinary blank divides numbers.
+    ("The answer is 12 100-dollar notes", 12),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "value"), VALUES)
 def test_numbers(text: str, value: float) -> None:
     answer = benchmark("gsm_hard").extract(item_of("gsm_hard"), text)
     assert answer is not None
@@ -238,43 +182,30 @@ def test_any_number_comes_back_from_plain_digits(value: float) -> None:
     assert float(str(subject.extract(item, text))) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (r"so \boxed{ 2 }", "2"),
-        ("The answer is 2.", "2"),
-        ("The answer is $\\frac{1}{2}$. I hope so.", r"\frac{1}{2}"),
-        (r"The final answer is: \(x+1\).", "x+1"),
-        ("The answer is 3.\nNo, the answer is 2.", "2"),
-        ("The answer is 3.5", "3.5"),
-        (r"The answer is 3 but \boxed{4}", "4"),
-        (r"empty \boxed{}", None),
-        ("The answer is", None),
-        ("two", None),
-        ("**Answer: 5**", "5"),
-        (r"Answer: \frac{1}{2}.", r"\frac{1}{2}"),
-        ("Answer: let me think", None),
-        ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"),
-        ("The answer is\n\\[\n5\n\\]", "5"),
-        (r"The answer is \[ x+1 \] for all x.", "x+1"),
-        ("The answer is $5$. I hope it is right.", "5"),
-        # What an option says, an ordinal counts or a clause argues is no part of the answer.
-        (r"\boxed{(C) Plane}", "(C)"),
-        (r"\boxed{\text{(C) Half plane}}", r"\text{(C)}"),
-        (r"\boxed{\text{(C)} \text{ Plane}}", r"\text{(C)}"),
-        ("\\boxed{12^{th} grade}", "12"),
-        (r"\boxed{12^{\text{th}} \text{ grade}}", "12"),
-        ("The answer is 23, we will see why.", "23"),
-        (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
-        # Here it is.
-        (r"\boxed{(A) and (B)}", "(A) and (B)"),
-        (r"\boxed{(A)x}", "(A)x"),
-        (r"\boxed{2^{nd}}", "2^{nd}"),
-        (r"\boxed{1, 2, \text{ and } 3}", r"1, 2, \text{ and } 3"),
-        (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
-        (r"\boxed{5 \text{ inches}}", r"5 \text{ inches}"),
-    ],
-)
+# fmt: off
+FORMULAS = [
+    (r"so \boxed{ 2 }", "2"), ("The answer is 2.", "2"),
+    ("The answer is $\\frac{1}{2}$. I hope so.", r"\frac{1}{2}"), (r"The final answer is: \(x+1\).", "x+1"),
+    ("The answer is 3.\nNo, the answer is 2.", "2"), ("The answer is 3.5", "3.5"),
+    (r"The answer is 3 but \boxed{4}", "4"), (r"empty \boxed{}", None), ("The answer is", None), ("two", None),
+    ("**Answer: 5**", "5"), (r"Answer: \frac{1}{2}.", r"\frac{1}{2}"), ("Answer: let me think", None),
+    ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"), ("The answer is\n\\[\n5\n\\]", "5"),
+    (r"The answer is \[ x+1 \] for all x.", "x+1"), ("The answer is $5$. I hope it is right.", "5"),
+    # What an option says, an ordinal counts or a clause argues is no part of the answer.
+    (r"\boxed{(C) Plane}", "(C)"), (r"\boxed{\text{(C) Half plane}}", r"\text{(C)}"),
+    (r"\boxed{\text{(C)} \text{ Plane}}", r"\text{(C)}"), ("\\boxed{12^{th} grade}", "12"),
+    (r"\boxed{12^{\text{th}} \text{ grade}}", "12"), ("The answer is 23, we will see why.", "23"),
+    (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
+    # Here it is.
+    (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{(A)x}", "(A)x"), (r"\boxed{2^{nd}}", "2^{nd}"),
+    (r"\boxed{1, 2, \text{ and } 3}", r"1, 2, \text{ and } 3"),
+    (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
+    (r"\boxed{5 \text{ inches}}", r"5 \text{ inches}"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "answer"), FORMULAS)
 def test_formulas(text: str, answer: str | None) -> None:
     assert benchmark("math").extract(item_of("math"), text) == answer
 
