@@ -62,10 +62,7 @@ def test_only_methods_that_learn_run_every_seed() -> None:
         ({"benchmarks": ["math", "gsm-hard"]}, "unknown benchmark 'gsm-hard'; did you mean 'gsm_hard'?"),
         ({"methods": ["singel"]}, "unknown method 'singel'; did you mean 'single'?"),
         ({"backbones": ["qwen-2.5-14b"]}, "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
-        ({"limits": {"test": 3}}, "did you mean 'limit'?"),
         ({"limit": {"tests": 3}}, "did you mean 'test'?"),
-        ({"limit": {"test": 0}}, "limit overridden: limit.test: 0 should be greater than 0"),
-        ({"limit": {"epochs": -1}}, "limit.epochs: -1 should be greater than or equal to 0"),
         ({"limit": {"share": 0}}, "limit.share: 0 should be greater than 0"),
         ({"limit": {"share": 1.5}}, "limit.share: 1.5 should be less than or equal to 1"),
         ({"budget": {"euros": 1}}, "budget: unknown key 'euros'"),
@@ -74,9 +71,7 @@ def test_only_methods_that_learn_run_every_seed() -> None:
         ({"methods": []}, "methods: [] should have at least 1 item"),
         ({"data": "reel"}, "data: 'reel' should be 'embedded' or 'real'; did you mean 'real'?"),
         ({"budget": {"calls": 0}}, "budget.calls: 0 should be greater than 0"),
-        ({"length_scale": 5}, "length_scale: 5 should be less than or equal to 4"),
         ({"max_error_share": "0.1"}, "max_error_share: '0.1' should be a number"),
-        ({"share_logs": 1}, "share_logs: 1 should be true or false"),
         ({"name": "mine"}, "unknown key 'name'"),
     ],
 )
@@ -87,20 +82,24 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
     assert "\n" not in str(caught.value)
 
 
-def test_a_typo_in_methods_yaml_is_found(folder: Path) -> None:
-    edit(folder, "methods.yaml", single={"modul": "baselines.single", "title": "x", "rows": ["pool"]})
-    with pytest.raises(UserError, match=r"methods\.yaml: single: unknown key 'modul'; did you mean 'module'"):
-        config.methods()
-    good = {"module": "baselines.single", "title": "x", "rows": ["pool"]}
-    for changes, message in (
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"modul": "baselines.single"}, "methods.yaml: single: unknown key 'modul'; did you mean 'module'"),
         ({"rows": ["qwen-2.5-32b"]}, "unknown row 'qwen-2.5-32b'; did you mean 'qwen-2.5-32B'?"),
         ({"answers_from": ["ct"]}, "unknown method 'ct'; did you mean 'cot'?"),
+        ({"also_asks": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
-        ({"module": "nowhere.singel"}, "names the module 'nowhere.singel', which cannot be found"),
-    ):
-        edit(folder, "methods.yaml", single={**good, **changes})
-        with pytest.raises(UserError, match=re.escape(message)):
-            config.methods()
+        ({"extends": "ct"}, "unknown base method 'ct'; did you mean 'cot'?"),
+        ({"extends": "single"}, "unknown base method 'single'; known: "),
+        ({"module": None}, "single.module: None should be text"),
+    ],
+)
+def test_a_slip_in_methods_yaml_is_one_line(folder: Path, changes: dict[str, Any], message: str) -> None:
+    edit(folder, "methods.yaml", single={"module": "baselines.single", "title": "x", "rows": ["pool"], **changes})
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        config.methods()
+    assert "\n" not in str(caught.value)
 
 
 def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
@@ -127,24 +126,6 @@ def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
     assert known["grandchild"].config == {"epochs": {"math": 1}, "halting": False}
     assert (known["grandchild"].rows, known["grandchild"].trained) == (("qwen-2.5-14B",), True)
     assert known["base"].config == {"epochs": {"default": 3}}
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"extends": "sinlge", "title": "x"}, "unknown base method 'sinlge'; did you mean 'single'?"),
-        ({"extends": "new", "title": "x"}, "unknown base method 'new'"),
-        ({"extends": "later", "title": "x"}, "unknown base method 'later'; known: "),
-        ({"extends": "single"}, "new.title: missing; add it"),
-        ({"title": "x", "rows": ["pool"]}, "new.module: missing; add it"),
-    ],
-)
-def test_an_entry_that_extends_nothing_above_it_is_one_line(folder: Path, entry: dict[str, Any], message: str) -> None:
-    edit(folder, "methods.yaml", new=entry, later={"extends": "single", "title": "y"})
-    with pytest.raises(UserError) as caught:
-        config.methods()
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_preset_that_is_unknown_or_empty_is_one_line(folder: Path) -> None:
@@ -252,9 +233,6 @@ def test_an_entry_may_ask_more_backbones_than_that_of_its_row(folder: Path) -> N
     assert asked == {"qwen-2.5-14B": ("qwen-2.5-14B", "qwen-2.5-32B"), "qwen-2.5-32B": ("qwen-2.5-32B",)}
     cell = Cell("cot", "math", "qwen-2.5-14B", 0)
     assert list(config_hash.of_cell(chosen, cell)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
-    edit(folder, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-320B"]})
-    with pytest.raises(UserError, match=r"unknown backbone 'qwen-2.5-320B'.*qwen-2.5-32B"):
-        config.methods()
 
 
 @given(st.integers(1, 20_000), st.integers(1, 1000), st.none() | st.integers(1, 50))

@@ -25,7 +25,6 @@ from harness.files import ROOT
 from harness.llm.backbones import Backbone
 from harness.llm.request import Message
 from harness.simulator import SimulatedEndpoint, World, tokens
-from harness.simulator.contributions import Contribution, Reading
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.replies import Writer
 
@@ -132,21 +131,6 @@ def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint) -> 
         assert endpoint.chat({**request_for(item), **change})[1]["id"] != plain["id"]
     hub_name = endpoint.models()["data"][3]["id"]
     assert endpoint.chat(request_for(item, hub_name))[1]["choices"] == plain["choices"]
-
-
-def test_evidence_moves_the_probability(world: World) -> None:
-    writer, gold = Writer(world, 1.0), "The answer is {}"
-    for item in word_problems(30):
-        answers = world.answers(item)
-
-        def probability(*texts: str, answers: Any = answers, item: Item = item) -> float:
-            shown = [Contribution(text, own=False) for text in texts]
-            reading = Reading(item, kind="aggregate", contributions=shown)
-            return writer.probability("qwen-2.5-32B", answers, reading)
-
-        right, wrong = gold.format(item.gold), gold.format(answers.wrong[0])
-        assert probability(right) > probability() > probability(wrong)
-        assert probability(right, "Hence so.\n" + right) > probability(right, "Hence so.\n" + wrong)
 
 
 def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: SimulatedEndpoint) -> None:
