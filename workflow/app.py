@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness import yaml_files
+from harness import files
 from harness.errors import UserError
 from harness.files import ROOT, writing
 from harness.runner import config, layout
@@ -80,11 +80,11 @@ def overrides_of(overrides: list[str] | None) -> dict[str, Any]:
 
 def _override(text: str) -> dict[str, Any]:
     if text.startswith("@"):
-        given = yaml_files.parse(Path(text[1:]))
+        given = files.read_yaml(Path(text[1:]))
         if not isinstance(given, dict):
             raise UserError(f"{text[1:]} holds no keys of a preset; name the config.yaml of a run")
         return given
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--set {text!r} is neither KEY=YAML, such as --set 'limit={{test: 32}}', nor @FILE")
-    return {key: yaml_files.from_text(value)}
+    return {key: files.yaml_value(value)}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from analysis.trajectories import CallTexts, Record, record_of
 from gmr.method import Option, Outlook, outlook
 from harness.agents.grading import grade
+from harness.agents.results import Answered
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
@@ -18,7 +19,6 @@ from harness.errors import UserError
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.encoder import SentenceEncoder
-from harness.results import Answered
 from harness.runner import layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.plan import Plan

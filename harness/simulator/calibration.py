@@ -13,8 +13,8 @@ import numpy as np
 
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item
-from harness.declarations import Declaration
 from harness.errors import UserError
+from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.simulator import tokens
 from harness.simulator.parameters import STYLES, Settings, Style

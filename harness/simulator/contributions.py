@@ -15,7 +15,7 @@ from harness.agents.prompts import EXAMPLES_RUN, HINTS_HEADER
 from harness.agents.roles import Role, catalogue
 from harness.benchmarks import Benchmark
 from harness.benchmarks.items import Item
-from harness.declarations import Declaration
+from harness.files import Declaration
 from harness.llm.request import Form, Kind, Style
 from harness.simulator import tokens
 from harness.simulator.parameters import Parameters

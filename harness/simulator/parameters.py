@@ -11,11 +11,9 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from annotated_types import Len, MinLen
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, Strict
 
-from harness.declarations import Declaration, Many, Share, check
 from harness.errors import unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Many, Share, check, read_yaml
 from harness.llm.request import Kind, Style
-from harness.yaml_files import parse
 
 DEFAULT_FILE = ROOT / "config" / "simulator.yaml"
 PUBLISHED = ROOT / "config" / "published.yaml"
@@ -189,13 +187,13 @@ def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None
 
 @cache
 def _read(path: Path) -> _File:
-    file: _File = check(parse(path), _File, path)
+    file: _File = check(read_yaml(path), _File, path)
     return file
 
 
 def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]:
     """The published accuracies and costs of the methods that ask one call a question."""
-    published = parse(PUBLISHED)
+    published = read_yaml(PUBLISHED)
     styles = described.methods.items()
     accuracy = {
         benchmark: {

@@ -13,8 +13,8 @@ import orjson
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.prepare import Prepared
-from harness.declarations import Declaration, Many, check
 from harness.errors import UserError
+from harness.files import Declaration, Many, check
 from harness.simulator.calibration import Calibration
 from harness.simulator.contributions import POOL_SIZE, Answers, WrongProgram
 from harness.simulator.parameters import EngineParameters, Parameters, Style
