@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
 from harness.agents.error_share import ErrorShare
-from harness.agents.grading import grade
 from harness.agents.results import Answered
-from harness.agents.trajectory import TEST, Context, Episode
+from harness.agents.trajectory import TEST, Context, Episode, Trajectory
 from harness.benchmarks import Benchmark, Tools
-from harness.benchmarks.items import Item
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
@@ -69,3 +68,24 @@ class Runtime:
         verdict = await grade(self.benchmark, trajectory, self.tools)
         self.errors.note(verdict.status, trajectory.final_call)
         return Answered(trajectory, verdict)
+
+
+async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> Verdict:
+    """The verdict on a trajectory, where an error or a cut-off text is told from a wrong answer.
+
+    Raises:
+        UserError: The sandbox failed twice, so there is no verdict at all.
+    """
+    final = trajectory.final_call
+    if final is not None and final.error is not None and not trajectory.answer.strip():
+        return Verdict(False, None, Status.CALL_FAILED, final.error)
+    verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools)
+    if verdict.status is Status.SANDBOX_ERROR:
+        raise UserError(
+            f"the sandbox failed on question {trajectory.item.id} ({verdict.detail}); mend the cause, then give the "
+            "same command again (finished calls are kept)"
+        )
+    cut = final is not None and final.finish_reason == "length"
+    if cut and verdict.status in (Status.UNPARSABLE, Status.EMPTY):
+        return replace(verdict, status=Status.TRUNCATED)
+    return verdict
