@@ -27,6 +27,7 @@ TRIALS = """
 -assert f(1) == 2
 -print(f(1))
 -sys.stdout.write(str(f(1)))
+-sys.setrecursionlimit(f(10))
 -result = f(1)
 -print(result)
 -n = int(input())

@@ -129,6 +129,7 @@ def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint) -> 
     assert endpoint.chat({**request_for(item), "temperature": 0, "top_p": 0.5, "user": "x"})[1] == plain
     for change in ({"seed": 1}, {"max_tokens": 4000}, {"temperature": 0.7}):
         assert endpoint.chat({**request_for(item), **change})[1]["id"] != plain["id"]
+    assert endpoint.chat(request_for(item, "qwen-2.5-32B"))[1]["id"] != plain["id"]
     hub_name = endpoint.models()["data"][3]["id"]
     assert endpoint.chat(request_for(item, hub_name))[1]["choices"] == plain["choices"]
 
