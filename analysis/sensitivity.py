@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -94,7 +94,7 @@ def plan(preset: Preset, path: Path = PATH) -> list[World]:
     cells = tuple(Cell(method, benchmark, backbone, preset.seeds[0]) for method, backbone, benchmark in rows)
     settings = load_settings()
     changed = [
-        World(parameter, _stated(parameter, settings), end, f"{preset.name}@{parameter}={end}", cells)
+        World(parameter, settings.assumed[parameter].number, end, f"{preset.name}@{parameter}={end}", cells)
         for parameter in _file(path).parameters
         for end in _ends(parameter, settings, path)
     ]
@@ -130,14 +130,9 @@ def _check_names(kind: str, names: Iterable[str], known: Iterable[str], path: Pa
             raise unknown(kind, name, choices, f"config/{kind}s.yaml; named in {path.name}")
 
 
-def _stated(parameter: str, settings: Settings) -> float:
-    value = settings.document["parameters"][parameter]["value"]
-    return 1.0 if isinstance(value, Mapping | list) else float(value)
-
-
 def _ends(parameter: str, settings: Settings, path: Path) -> list[float]:
     """An end that is the stated value is no other world."""
-    ranges = settings.ranges()
-    if parameter not in ranges:
-        raise unknown("parameter", parameter, ranges, f"config/{DEFAULT_FILE.name}; named in {path.name}")
-    return [float(end) for end in ranges[parameter] if float(end) != _stated(parameter, settings)]
+    if parameter not in settings.assumed:
+        raise unknown("parameter", parameter, settings.assumed, f"config/{DEFAULT_FILE.name}; named in {path.name}")
+    stated = settings.assumed[parameter]
+    return [end for end in stated.range if end != stated.number]

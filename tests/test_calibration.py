@@ -30,7 +30,7 @@ def test_the_costs_fitted_to_are_those_the_paper_prints() -> None:
     for benchmark, table in load_settings().cost.items():
         printed = {(cost.method, cost.backbone): cost.cost for cost in published.costs[benchmark]}
         for style, method in METHOD_OF_STYLE.items():
-            assert table[style] == {key: printed[method, key] for key in table[style]}
+            assert getattr(table, style) == {key: printed[method, key] for key in getattr(table, style)}
 
 
 def test_exactly_the_fitted_methods_are_marked_as_no_finding() -> None:

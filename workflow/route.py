@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from analysis.trajectories import Record, call_texts, record_of
 from gmr.method import Option, Outlook, outlook
-from harness.agents.grading import grade
 from harness.agents.results import Answered
+from harness.agents.runtime import grade
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read

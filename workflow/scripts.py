@@ -28,7 +28,7 @@ def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = Non
 @scripts.command()
 def world(preset: PresetName, overrides: Overrides = None) -> None:
     """Calibrate the simulated backbones to a preset's questions."""
-    from harness.simulator.build import build_world_file
+    from harness.runner.world import build_world_file
 
     chosen = preset_of(preset, overrides)
     signals.run(build_world_file(chosen))

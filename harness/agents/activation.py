@@ -27,14 +27,10 @@ NO_ENTRY = "The encyclopedia has no result for these keywords."
 
 
 class Formats(NamedTuple):
-    """What an agent is told of the form of its replies; empty for nothing.
+    """What an agent is told of the form of its replies; empty for nothing."""
 
-    Attributes:
-        first: Of the first call, in the system text.
-        second: Of the second one, behind its instruction; empty also where that shares the rules of the first.
-    """
-
-    first: str
+    first: str  # of the first call, in the system text
+    # Of the second one, behind its instruction; empty also where that shares the rules of the first.
     second: str = ""
 
 

@@ -30,15 +30,10 @@ _ANSWER = re.compile(r"\banswer\b")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a program left in its variable ``answer``; exactly one of the two is set.
+    """What a program left in its variable ``answer``; exactly one of the two is set."""
 
-    Attributes:
-        printed: The value as ``print`` shows it, on one line, cut at 200 characters.
-        failure: Why there is none, in a few words.
-    """
-
-    printed: str | None = None
-    failure: str | None = None
+    printed: str | None = None  # the value as ``print`` shows it, on one line, cut at 200 characters
+    failure: str | None = None  # why there is none, in a few words
 
 
 class CodeTools:

@@ -26,15 +26,10 @@ def places_of(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
 
 @dataclass
 class ErrorShare:
-    """Counts attempts that failed through no fault of the method, and stops a run with too many of them.
+    """Counts attempts that failed through no fault of the method, and stops a run with too many of them."""
 
-    Attributes:
-        limit: Largest share of failed attempts, counted over at least twenty.
-        places: Where each backbone is asked, for the message.
-    """
-
-    limit: float
-    places: Mapping[str, str] = field(default_factory=dict)
+    limit: float  # largest share of failed attempts, counted over at least twenty
+    places: Mapping[str, str] = field(default_factory=dict)  # where each backbone is asked, for the message
     attempts: int = 0
     failed: int = 0
     _kinds: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -26,31 +26,26 @@ DOMAINS = ("Code", "Commonsense", "Math")
 
 
 class Role(Declaration):
-    """One role profile.
+    """One role profile."""
 
-    Attributes:
-        key: ``domain/name``; names alone repeat across domains.
-        description: One line on who the agent is; opens the system prompt.
-        instruction: How the agent should reason; follows the description in the system prompt.
-        sees: How records of earlier agents are shown to it. ``plain``: as they are. ``test_feedback``: a
-            record that holds a program is followed by the outcome of the visible examples.
-            ``numeric_hints``: a line of candidate answers found in the records is added.
-        output: What the first reply consists of. ``text``: prose. ``code``: the function asked for. ``program``:
-            one that computes the answer. ``formula``: a derivation and an answer line. ``answer``: prose and an answer
-            line. ``keywords``: a list of search terms.
-        tool: What is done with the first reply. ``run_examples``: run its program on the visible examples.
-            ``execute_answer``: run its program and read the variable ``answer``. ``execute_code``: the same,
-            but only where the reply holds a program. ``lookup``: look its keywords up in an encyclopedia.
-        second_call: Instruction of a second call, which sees the first reply with what the tool added to it and
-            which says what it wants back; ``None`` for a role that is called once.
-    """
-
+    # ``domain/name``; names alone repeat across domains.
     key: Annotated[str, Field(pattern=rf"^({'|'.join(DOMAINS)})/[A-Z][A-Za-z]*$")]
-    description: Line
-    instruction: Line
+    description: Line  # one line on who the agent is; opens the system prompt
+    instruction: Line  # how the agent should reason; follows the description in the system prompt
+    # How records of earlier agents are shown to it. ``plain``: as they are. ``test_feedback``: a record that holds a
+    # program is followed by the outcome of the visible examples. ``numeric_hints``: a line of candidate answers found
+    # in the records is added.
     sees: Sees
+    # What the first reply consists of. ``text``: prose. ``code``: the function asked for. ``program``: one that
+    # computes the answer. ``formula``: a derivation and an answer line. ``answer``: prose and an answer line.
+    # ``keywords``: a list of search terms.
     output: Output
+    # What is done with the first reply. ``run_examples``: run its program on the visible examples. ``execute_answer``:
+    # run its program and read the variable ``answer``. ``execute_code``: the same, but only where the reply holds a
+    # program. ``lookup``: look its keywords up in an encyclopedia.
     tool: Tool
+    # Instruction of a second call, which sees the first reply with what the tool added to it and which says what it
+    # wants back; ``None`` for a role that is called once.
     second_call: Line | None
 
     @property

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
 from harness.agents.error_share import ErrorShare
-from harness.agents.grading import grade
 from harness.agents.results import Answered
-from harness.agents.trajectory import TEST, Context, Episode
+from harness.agents.trajectory import TEST, Context, Episode, Trajectory
 from harness.benchmarks import Benchmark, Tools
-from harness.benchmarks.items import Item
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
@@ -25,29 +24,17 @@ Solve = Callable[[Item, Context], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Runtime:
-    """What one cell works with.
+    """What one cell works with."""
 
-    Attributes:
-        client: Asks backbones.
-        backbones: Those that may be asked, as their servers report them.
-        benchmark: Gives the output rules and grades.
-        tools: What grading needs.
-        code_tools: What the tools of roles may do.
-        embeddings: Sentence embeddings.
-        seed: Training seed.
-        errors: Stops the cell when too many attempts fail.
-        greedy: Whether every call takes the most probable tokens, whatever a method asks for.
-    """
-
-    client: ChatClient
-    backbones: Mapping[str, Backbone]
-    benchmark: Benchmark
-    tools: Tools
-    code_tools: CodeTools
-    embeddings: Embeddings
-    seed: int
-    errors: ErrorShare
-    greedy: bool = False
+    client: ChatClient  # asks backbones
+    backbones: Mapping[str, Backbone]  # those that may be asked, as their servers report them
+    benchmark: Benchmark  # gives the output rules and grades
+    tools: Tools  # what grading needs
+    code_tools: CodeTools  # what the tools of roles may do
+    embeddings: Embeddings  # sentence embeddings
+    seed: int  # training seed
+    errors: ErrorShare  # stops the cell when too many attempts fail
+    greedy: bool = False  # whether every call takes the most probable tokens, whatever a method asks for
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
         """A context for one attempt at a question."""
@@ -81,3 +68,24 @@ class Runtime:
         verdict = await grade(self.benchmark, trajectory, self.tools)
         self.errors.note(verdict.status, trajectory.final_call)
         return Answered(trajectory, verdict)
+
+
+async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> Verdict:
+    """The verdict on a trajectory, where an error or a cut-off text is told from a wrong answer.
+
+    Raises:
+        UserError: The sandbox failed twice, so there is no verdict at all.
+    """
+    final = trajectory.final_call
+    if final is not None and final.error is not None and not trajectory.answer.strip():
+        return Verdict(False, None, Status.CALL_FAILED, final.error)
+    verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools)
+    if verdict.status is Status.SANDBOX_ERROR:
+        raise UserError(
+            f"the sandbox failed on question {trajectory.item.id} ({verdict.detail}); mend the cause, then give the "
+            "same command again (finished calls are kept)"
+        )
+    cut = final is not None and final.finish_reason == "length"
+    if cut and verdict.status in (Status.UNPARSABLE, Status.EMPTY):
+        return replace(verdict, status=Status.TRUNCATED)
+    return verdict

@@ -23,15 +23,10 @@ if TYPE_CHECKING:
 
 
 class Episode(NamedTuple):
-    """Which attempt at a question a trajectory is.
+    """Which attempt at a question a trajectory is."""
 
-    Attributes:
-        epoch: Epoch of the training, counted from 1; 0 for the test.
-        rollout: Which of the rollouts of the question in this epoch, counted from 0.
-    """
-
-    epoch: int
-    rollout: int
+    epoch: int  # epoch of the training, counted from 1; 0 for the test
+    rollout: int  # which of the rollouts of the question in this epoch, counted from 0
 
 
 TEST = Episode(0, 0)
@@ -39,35 +34,20 @@ TEST = Episode(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a model, charged as the method would have paid, whoever answered.
+    """One use of a model, charged as the method would have paid, whoever answered."""
 
-    Attributes:
-        step: Step of the trajectory, counted from 1.
-        purpose: What the call was for, in the method's words (``solve``, ``critique``, ``aggregate`` ...).
-        slot: Tells calls of the same step and purpose apart, in an order that no latency can change.
-        backbone: Key of the backbone.
-        role: Key of the role, empty where there is none.
-        key: Identity of the call in the log.
-        prompt_tokens: As the server reported.
-        completion_tokens: As the server reported.
-        cost: Price of this use in the paper's unit.
-        is_step: Whether the call belongs to a step (counted in ``cost_steps``) or to the final aggregation.
-        finish_reason: As the server reported; ``error`` for a failed call.
-        error: What the server said when it refused for good.
-    """
-
-    step: int
-    purpose: str
-    slot: int
-    backbone: str
-    role: str
-    key: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float
-    is_step: bool
-    finish_reason: str
-    error: str | None
+    step: int  # step of the trajectory, counted from 1
+    purpose: str  # what the call was for, in the method's words (``solve``, ``critique``, ``aggregate`` ...)
+    slot: int  # tells calls of the same step and purpose apart, in an order that no latency can change
+    backbone: str  # key of the backbone
+    role: str  # key of the role, empty where there is none
+    key: str  # identity of the call in the log
+    prompt_tokens: int  # as the server reported
+    completion_tokens: int  # as the server reported
+    cost: float  # price of this use in the paper's unit
+    is_step: bool  # whether the call belongs to a step (counted in ``cost_steps``) or to the final aggregation
+    finish_reason: str  # as the server reported; ``error`` for a failed call
+    error: str | None  # what the server said when it refused for good
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +64,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What a method did on one question, in order, and the text it answered with.
+    """What a method did on one question, in order, and the text it answered with."""
 
-    Attributes:
-        item: The question.
-        answer: The text to be graded.
-        calls: Every use of a model.
-        decisions: Every choice of a policy.
-        embedded: How many texts it looked at as embeddings.
-        truncated: How many of these were longer than the sentence encoder reads.
-    """
-
-    item: Item
-    answer: str
-    calls: tuple[Call, ...]
-    decisions: tuple[Decision, ...]
-    embedded: int = 0
-    truncated: int = 0
+    item: Item  # the question
+    answer: str  # the text to be graded
+    calls: tuple[Call, ...]  # every use of a model
+    decisions: tuple[Decision, ...]  # every choice of a policy
+    embedded: int = 0  # how many texts it looked at as embeddings
+    truncated: int = 0  # how many of these were longer than the sentence encoder reads
 
     @property
     def cost_total(self) -> float:

@@ -18,15 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What grading needs beyond the text itself; both start processes only when first used.
+    """What grading needs beyond the text itself; both start processes only when first used."""
 
-    Attributes:
-        sandbox: Runs answers that are programs.
-        math_verify: Decides symbolic equality of mathematical answers.
-    """
-
-    sandbox: Sandbox
-    math_verify: MathVerifier
+    sandbox: Sandbox  # runs answers that are programs
+    math_verify: MathVerifier  # decides symbolic equality of mathematical answers
 
 
 class Benchmark(abc.ABC):

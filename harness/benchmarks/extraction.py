@@ -61,15 +61,10 @@ def after_answer_is(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of text.
+    """A fenced block of text."""
 
-    Attributes:
-        language: First word after the opening fence, in lower case; may be empty.
-        source: The lines between the fences.
-    """
-
-    language: str
-    source: str
+    language: str  # first word after the opening fence, in lower case; may be empty
+    source: str  # the lines between the fences
 
 
 def fenced_blocks(text: str) -> list[Block]:

@@ -14,45 +14,30 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class CodeTask:
-    """What it takes to execute an answer that is a program.
+    """What it takes to execute an answer that is a program."""
 
-    Attributes:
-        entry_point: Name of the function the tests call.
-        setup: Source run before the candidate program (may be empty).
-        checks: Source run after it; an exception means a wrong answer.
-        visible: Single ``assert`` statements that stand in the question; tools may run these and no others.
-    """
-
-    entry_point: str
-    setup: str
-    checks: str
+    entry_point: str  # name of the function the tests call
+    setup: str  # source run before the candidate program (may be empty)
+    checks: str  # source run after it; an exception means a wrong answer
+    # Single ``assert`` statements that stand in the question; tools may run these and no others.
     visible: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question of a benchmark in normalised form, whatever source it came from.
+    """One question of a benchmark in normalised form, whatever source it came from."""
 
-    Attributes:
-        id: Unique within the benchmark and independent of the source.
-        benchmark: Key of the benchmark in ``config/benchmarks.yaml``.
-        question: The text a prompt shows, options and visible examples included.
-        gold: The reference answer. MATH: content of the box; GSM-Hard: ``repr`` of a float; MMLU-Pro: a letter;
-            HumanEval and MBPP: a complete correct program.
-        stratum: The group within which sampling is balanced, such as ``"Algebra/Level 3"``; may be empty.
-        options: Answer options in letter order (multiple choice only).
-        code: Execution data (HumanEval and MBPP only).
-        difficulty: Between 0 and 1 where the record states it, else ``None``.
-    """
-
-    id: str
-    benchmark: str
-    question: str
+    id: str  # unique within the benchmark and independent of the source
+    benchmark: str  # key of the benchmark in ``config/benchmarks.yaml``
+    question: str  # the text a prompt shows, options and visible examples included
+    # The reference answer. MATH: content of the box; GSM-Hard: ``repr`` of a float; MMLU-Pro: a letter; HumanEval and
+    # MBPP: a complete correct program.
     gold: str
+    # The group within which sampling is balanced, such as ``"Algebra/Level 3"``; may be empty.
     stratum: str = ""
-    options: tuple[str, ...] = ()
-    code: CodeTask | None = None
-    difficulty: float | None = None
+    options: tuple[str, ...] = ()  # answer options in letter order (multiple choice only)
+    code: CodeTask | None = None  # execution data (HumanEval and MBPP only)
+    difficulty: float | None = None  # between 0 and 1 where the record states it, else ``None``
 
     def to_json(self) -> bytes:
         """The canonical serialisation: one line, keys sorted."""
@@ -91,18 +76,11 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The grade of one answer.
+    """The grade of one answer."""
 
-    Attributes:
-        correct: The headline verdict, also the reward of learned methods.
-        answer: What was extracted from the text, ``None`` where nothing could be.
-        status: Why an answer that is not right is not right.
-        detail: A few words more, such as the sandbox outcome.
-        also: Verdicts of secondary rules, such as ``{"math_verify": True}``.
-    """
-
-    correct: bool
-    answer: str | None
-    status: Status
-    detail: str = ""
+    correct: bool  # the headline verdict, also the reward of learned methods
+    answer: str | None  # what was extracted from the text, ``None`` where nothing could be
+    status: Status  # why an answer that is not right is not right
+    detail: str = ""  # A few words more, such as the sandbox outcome
+    # Verdicts of secondary rules, such as ``{"math_verify": True}``.
     also: Mapping[str, bool] = field(default_factory=dict)

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 NEAR = 0.9
 NGRAM_LENGTH = 5
@@ -20,38 +16,24 @@ CHUNK = 256
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """One pair of questions.
+    """One pair of questions."""
 
-    Attributes:
-        train: Id of the training question.
-        test: Id of the test question.
-        kind: ``"exact"``: equal but for case and white space; ``"near"``: similarity of at least :data:`NEAR`.
-        similarity: Cosine of the weighted counts of runs of five characters, between 0 and 1.
-    """
-
-    train: str
-    test: str
+    train: str  # id of the training question
+    test: str  # id of the test question
+    # ``"exact"``: equal but for case and white space; ``"near"``: similarity of at least :data:`NEAR`.
     kind: str
-    similarity: float
+    similarity: float  # cosine of the weighted counts of runs of five characters, between 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
 class LeakReport:
-    """All leaks of one prepared benchmark, ordered by test id, then training id.
+    """All leaks of one prepared benchmark, ordered by test id, then training id."""
 
-    Attributes:
-        title: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-        n_train: Number of training questions compared.
-        n_test: Number of test questions compared.
-        leaks: The pairs.
-    """
-
-    title: str
-    data: str
-    n_train: int
-    n_test: int
-    leaks: tuple[Leak, ...]
+    title: str  # the benchmark
+    data: str  # ``"embedded"`` or ``"real"``
+    n_train: int  # number of training questions compared
+    n_test: int  # number of test questions compared
+    leaks: tuple[Leak, ...]  # the pairs
 
     def affected(self, kind: str) -> int:
         """Number of test questions with at least one leak of a kind."""
@@ -69,33 +51,19 @@ def _leaks(train: Sequence[Item], test: Sequence[Item]) -> Iterator[Leak]:
     """Both kinds; the similarities are formed for a few test questions at a time, which keeps memory flat."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    train_texts, test_texts = ([_plain(item.question) for item in items] for items in (train, test))
+    train_texts, test_texts = ([" ".join(one.question.lower().split()) for one in items] for items in (train, test))
     vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(NGRAM_LENGTH, NGRAM_LENGTH), lowercase=False)
     vectorizer.fit([*train_texts, *test_texts])
     columns = vectorizer.transform(train_texts).T
-    exact = _places(train_texts)
+    exact = defaultdict(list)
+    for place, text in enumerate(train_texts):
+        exact[text].append(place)
     for start in range(0, len(test), CHUNK):
         texts = test_texts[start : start + CHUNK]
-        products = vectorizer.transform(texts) @ columns
-        for row, column, similarity in _at_least(products.tocsr(), NEAR):
-            if column not in exact[texts[row]]:
+        found = (vectorizer.transform(texts) @ columns).tocoo()
+        near = found.data >= NEAR
+        for row, column, similarity in zip(found.row[near], found.col[near], found.data[near].tolist(), strict=True):
+            if train_texts[column] != texts[row]:
                 yield Leak(train[column].id, test[start + row].id, "near", round(similarity, 4))
         for row, text in enumerate(texts):
             yield from (Leak(train[place].id, test[start + row].id, "exact", 1.0) for place in exact[text])
-
-
-def _places(texts: Sequence[str]) -> defaultdict[str, list[int]]:
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, text in enumerate(texts):
-        places[text].append(place)
-    return places
-
-
-def _at_least(matrix: csr_matrix, threshold: float) -> Iterator[tuple[int, int, float]]:
-    found = matrix.tocoo()
-    keep = found.data >= threshold
-    yield from zip(found.row[keep].tolist(), found.col[keep].tolist(), found.data[keep].tolist(), strict=True)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split())

@@ -13,17 +13,11 @@ from harness.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All items of a benchmark.
+    """All items of a benchmark."""
 
-    Attributes:
-        items: The items in upstream order.
-        source: Where they came from, in words that are the same on every machine.
-        checksum: :func:`harness.benchmarks.items.checksum` over the items.
-    """
-
-    items: list[Item]
-    source: str
-    checksum: str
+    items: list[Item]  # the items in upstream order
+    source: str  # where they came from, in words that are the same on every machine
+    checksum: str  # :func:`harness.benchmarks.items.checksum` over the items
 
 
 def load_items(key: str, data: str) -> Loaded:

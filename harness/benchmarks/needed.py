@@ -27,25 +27,17 @@ _DECORATOR = re.compile(rb"^[ \t\f]*@", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """One statement of the top level, by the global names in it.
+    """One statement of the top level, by the global names in it."""
 
-    Attributes:
-        node: The statement.
-        loads: Names it reads, in the functions it defines too, except those that a loop or a ``with`` of it binds.
-        assigns: Names it binds, deletes or assigns a part of when it is executed.
-        passes: Names it calls a method of or passes to a call, so that their values may change.
-        changes: Of a definition, names that it declares global or assigns a part of when it is called.
-        applies: Of a definition, names in its decorators and bases.
-        stays: Whether it counts whatever the function needs, unless it is a trial.
-    """
-
-    node: ast.stmt
+    node: ast.stmt  # the statement
+    # Names it reads, in the functions it defines too, except those that a loop or a ``with`` of it binds.
     loads: frozenset[str]
-    assigns: frozenset[str]
-    passes: frozenset[str]
+    assigns: frozenset[str]  # names it binds, deletes or assigns a part of when it is executed
+    passes: frozenset[str]  # names it calls a method of or passes to a call, so that their values may change
+    # Of a definition, names that it declares global or assigns a part of when it is called.
     changes: frozenset[str]
-    applies: frozenset[str]
-    stays: bool
+    applies: frozenset[str]  # of a definition, names in its decorators and bases
+    stays: bool  # whether it counts whatever the function needs, unless it is a trial
 
     @property
     def defines(self) -> bool:
@@ -194,20 +186,19 @@ def _read(node: ast.stmt) -> _Statement:
     if isinstance(node, _DEFINITIONS):
         applied = [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else [])]
         applies = {part.id for one in applied for part in ast.walk(one) if isinstance(part, ast.Name)}
-        changes = frozenset(declared | parts & loads)
-        passes = frozenset(loads.intersection(_passed(node)))
-        return _Statement(
-            node, frozenset(loads), frozenset({node.name}), passes, changes, frozenset(applies), stays=False
-        )
-    loads.difference_update(_targets(node))
+        assigns, changes, stays = {node.name}, declared | parts & loads, False
+    else:
+        loads.difference_update(_targets(node))
+        assigns, changes, applies = stores | declared | parts, set(), set()
+        stays = of_call or _stays(node)
     return _Statement(
         node,
-        frozenset(loads),
-        frozenset(stores | declared | parts),
-        frozenset(loads.intersection(_passed(node))),
-        frozenset(),
-        frozenset(),
-        stays=of_call or _stays(node),
+        loads=frozenset(loads),
+        assigns=frozenset(assigns),
+        passes=frozenset(loads.intersection(_passed(node))),
+        changes=frozenset(changes),
+        applies=frozenset(applies),
+        stays=stays,
     )
 
 

@@ -6,7 +6,7 @@ number are left to whoever uses them, so that a run on a few questions and a run
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,63 +18,29 @@ from harness.benchmarks.registry import entry
 from harness.errors import UserError
 from harness.files import write_atomically
 
-_FIELDS = frozenset(
-    {
-        "benchmark",
-        "title",
-        "data",
-        "source",
-        "splits",
-        "count",
-        "checksum",
-        "split_checksum",
-        "pool_checksum",
-        "train",
-        "test",
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The questions of a benchmark as a preset uses them.
+    """The questions of a benchmark as a preset uses them."""
 
-    Attributes:
-        benchmark: Key of the benchmark.
-        title: The name tables print; says so where the questions are the project's own.
-        data: ``"embedded"`` or ``"real"``.
-        source: Where the questions came from.
-        splits: Kind of split.
-        count: Number of questions of the whole benchmark.
-        checksum: Checksum of the whole benchmark.
-        split_checksum: Checksum of the split.
-        pool_checksum: Checksum of the questions of the split.
-        pool: The questions of the split.
-        train: Training questions.
-        test: Test questions.
-    """
-
-    benchmark: str
-    title: str
-    data: str
-    source: str
-    splits: str
-    count: int
-    checksum: str
-    split_checksum: str
-    pool_checksum: str
-    pool: list[Item]
-    train: list[Item]
-    test: list[Item]
+    benchmark: str  # key of the benchmark
+    title: str  # the name tables print; says so where the questions are the project's own
+    data: str  # ``"embedded"`` or ``"real"``
+    source: str  # where the questions came from
+    splits: str  # kind of split
+    count: int  # number of questions of the whole benchmark
+    checksum: str  # checksum of the whole benchmark
+    split_checksum: str  # checksum of the split
+    pool_checksum: str  # checksum of the questions of the split
+    pool: list[Item]  # the questions of the split
+    train: list[Item]  # training questions
+    test: list[Item]  # test questions
 
 
-def prepare(
-    benchmark_key: str,
-    data: str,
-    splits: str,
-    out_items: Path,
-    out_manifest: Path,
-) -> None:
+_FIELDS = {field.name for field in fields(Prepared)} - {"pool"}
+
+
+def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_manifest: Path) -> None:
     """Load, check and divide a benchmark, and write both files, each whole or not at all.
 
     Args:
@@ -115,27 +81,27 @@ def read(manifest: Path, items: Path) -> Prepared:
     Raises:
         UserError: A file is missing or damaged, or the two do not belong together.
     """
-    fields = _read_manifest(manifest)
+    listed = _read_manifest(manifest)
     pool = _read_items(items)
-    if checksum(pool) != fields["pool_checksum"]:
+    if checksum(pool) != listed["pool_checksum"]:
         raise UserError(f"{items} does not hold the questions that {manifest} lists; delete both and prepare again")
     by_id = {item.id: item for item in pool}
-    missing = sorted({*fields["train"], *fields["test"]} - set(by_id))
+    missing = sorted({*listed["train"], *listed["test"]} - set(by_id))
     if missing:
         raise UserError(f"{manifest} lists {missing[0]!r}, which {items} does not hold; delete both and prepare again")
-    train = [by_id[id_] for id_ in fields.pop("train")]
-    test = [by_id[id_] for id_ in fields.pop("test")]
-    return Prepared(**fields, pool=pool, train=train, test=test)
+    train = [by_id[id_] for id_ in listed.pop("train")]
+    test = [by_id[id_] for id_ in listed.pop("test")]
+    return Prepared(**listed, pool=pool, train=train, test=test)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        fields = orjson.loads(_read_bytes(path))
+        listed = orjson.loads(_read_bytes(path))
     except orjson.JSONDecodeError as error:
         raise UserError(f"{path} is not JSON ({error}); delete it and prepare again") from error
-    if not isinstance(fields, dict) or set(fields) != _FIELDS:
+    if not isinstance(listed, dict) or set(listed) != _FIELDS:
         raise UserError(f"{path} is no manifest of this version; delete it and prepare again")
-    return fields
+    return listed
 
 
 def _read_items(path: Path) -> list[Item]:

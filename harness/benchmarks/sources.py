@@ -28,17 +28,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in the upstream schema.
+    """Records in the upstream schema."""
 
-    Attributes:
-        rows: The records in upstream order.
-        source: Where they came from, in words that are the same on every machine.
-        place: Where they came from, as a user finds it: a file, or an address on the hub.
-    """
-
-    rows: list[dict[str, Any]]
-    source: str
-    place: str
+    rows: list[dict[str, Any]]  # the records in upstream order
+    source: str  # where they came from, in words that are the same on every machine
+    place: str  # where they came from, as a user finds it: a file, or an address on the hub
 
 
 def load(entry: Entry, data: str) -> Records:

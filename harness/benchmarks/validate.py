@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.loading import load_items
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.registry import benchmark
+from harness.concurrency import gather
 
 MUTANTS_TRIED = 10
 AT_ONCE = 64
@@ -22,27 +24,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What validation found, exceptions listed by id in the order of the questions.
+    """What validation found, exceptions listed by id in the order of the questions."""
 
-    Attributes:
-        title: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-        items: Number of questions.
-        with_examples: Number of questions with visible examples.
-        gold_wrong: Questions whose gold answer is graded wrong.
-        mutant_right: Questions none of whose wrong answers is graded wrong.
-        examples_wrong: Questions whose own visible examples fail on the gold program.
-        disagreements: For every secondary rule, the questions on whose gold or wrong answer it differs from the
-            headline verdict.
-    """
-
-    title: str
-    data: str
-    items: int
-    with_examples: int
-    gold_wrong: tuple[str, ...]
-    mutant_right: tuple[str, ...]
-    examples_wrong: tuple[str, ...]
+    title: str  # the benchmark
+    data: str  # ``"embedded"`` or ``"real"``
+    items: int  # number of questions
+    with_examples: int  # number of questions with visible examples
+    gold_wrong: tuple[str, ...]  # questions whose gold answer is graded wrong
+    mutant_right: tuple[str, ...]  # questions none of whose wrong answers is graded wrong
+    examples_wrong: tuple[str, ...]  # questions whose own visible examples fail on the gold program
+    # For every secondary rule, the questions on whose gold or wrong answer it differs from the headline verdict.
     disagreements: Mapping[str, tuple[str, ...]]
 
     @property
@@ -63,8 +54,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(NamedTuple):
     id: str
     gold: Verdict
     mutant: Verdict | None
@@ -95,23 +85,31 @@ async def validate(key: str, data: str) -> Report:
 async def check(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> Report:
     """Validate the given questions."""
     slots = asyncio.Semaphore(AT_ONCE)
-    done = 0
+    findings: dict[str, _Finding] = {}
 
-    async def one(item: Item) -> _Finding:
-        nonlocal done
+    async def one(item: Item) -> None:
         async with slots:
-            finding = await _examine(subject, item, tools)
-        done += 1
-        if done % LOG_EVERY == 0:
-            logger.info("%s: %d of %d questions validated", subject.title, done, len(items))
-        return finding
+            gold = await subject.grade(item, subject.present(item, item.gold), tools)
+            mutant = await _failing_mutant(subject, item, tools)
+            findings[item.id] = _Finding(item.id, gold, mutant, await _examples_hold(item, tools))
+        if len(findings) % LOG_EVERY == 0:
+            logger.info("%s: %d of %d questions validated", subject.title, len(findings), len(items))
 
-    return _report(subject.title, data, await asyncio.gather(*map(one, items)))
-
-
-async def _examine(subject: Benchmark, item: Item, tools: Tools) -> _Finding:
-    gold = await subject.grade(item, subject.present(item, item.gold), tools)
-    return _Finding(item.id, gold, await _failing_mutant(subject, item, tools), await _examples_hold(item, tools))
+    await gather(map(one, items))
+    found = [findings[item.id] for item in items]
+    return Report(
+        title=subject.title,
+        data=data,
+        items=len(found),
+        with_examples=sum(one.examples_hold is not None for one in found),
+        gold_wrong=tuple(one.id for one in found if not one.gold.correct),
+        mutant_right=tuple(one.id for one in found if one.mutant is None),
+        examples_wrong=tuple(one.id for one in found if one.examples_hold is False),
+        disagreements={
+            rule: tuple(one.id for one in found if one.disagrees(rule))
+            for rule in sorted({rule for one in found for rule in one.gold.also})
+        },
+    )
 
 
 async def _failing_mutant(subject: Benchmark, item: Item, tools: Tools) -> Verdict | None:
@@ -132,20 +130,6 @@ async def _examples_hold(item: Item, tools: Tools) -> bool | None:
     task = item.code
     program = Program(item.gold, task.setup, "\n".join(task.visible), task.entry_point)
     return (await tools.sandbox.run(program)).outcome is Outcome.PASSED
-
-
-def _report(title: str, data: str, findings: Sequence[_Finding]) -> Report:
-    rules = sorted({rule for finding in findings for rule in finding.gold.also})
-    return Report(
-        title=title,
-        data=data,
-        items=len(findings),
-        with_examples=sum(finding.examples_hold is not None for finding in findings),
-        gold_wrong=tuple(finding.id for finding in findings if not finding.gold.correct),
-        mutant_right=tuple(finding.id for finding in findings if finding.mutant is None),
-        examples_wrong=tuple(finding.id for finding in findings if finding.examples_hold is False),
-        disagreements={rule: tuple(finding.id for finding in findings if finding.disagrees(rule)) for rule in rules},
-    )
 
 
 def _line(what: str, items: int, exceptions: Sequence[str]) -> str:

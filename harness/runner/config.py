@@ -33,18 +33,13 @@ FOLDER = ROOT / "config"
 
 
 class Limit(Declaration):
-    """How many questions of each split are used, and how often those of the training; ``None`` for all.
+    """How many questions of each split are used, and how often those of the training; ``None`` for all."""
 
-    Attributes:
-        train: Most training questions.
-        test: Most test questions.
-        epochs: Most passes of a learning method over the training questions; 0 leaves it as initialised.
-        share: Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
-    """
-
-    train: PositiveInt | None = None
-    test: PositiveInt | None = None
+    train: PositiveInt | None = None  # most training questions
+    test: PositiveInt | None = None  # most test questions
+    # Most passes of a learning method over the training questions; 0 leaves it as initialised.
     epochs: NonNegativeInt | None = None
+    # Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def count(self, questions: int, most: int | None) -> int:
@@ -60,50 +55,37 @@ class Limit(Declaration):
 
 
 class Keys(Declaration):
-    """The keys of a preset, as a file of ``config/presets`` and ``--set`` have them.
-
-    Attributes:
-        data: The ``embedded`` mini-benchmarks, or the ``real`` ones.
-        splits: As the paper ``published`` them, or the ``official`` ones.
-        endpoints: ``simulated``, or ``served`` by what ``config/endpoints.yaml`` names.
-        weights: Other weights than the original, declared in ``config/weights.yaml``.
-        length_scale: Factor on the length of simulated replies.
-        share_logs: Whether logs of finished cells may answer other cells where ``config/methods.yaml`` declares it.
-        decoding: Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0 for every call.
-        max_error_share: Share of failed attempts above which a cell stops.
-        in_flight: Questions a cell works on at the same time; without it, as many as keep all its servers full.
-        recorded: Whether backbones answer from the call log of each cell alone, and no server is asked.
-    """
+    """The keys of a preset, as a file of ``config/presets`` and ``--set`` have them."""
 
     description: str
-    data: Literal["embedded", "real"]
-    splits: Literal["published", "official"]
+    data: Literal["embedded", "real"]  # the ``embedded`` mini-benchmarks, or the ``real`` ones
+    splits: Literal["published", "official"]  # as the paper ``published`` them, or the ``official`` ones
     benchmarks: Distinct[str]
     methods: Distinct[str]
     backbones: Distinct[str]
+    # ``simulated``, or ``served`` by what ``config/endpoints.yaml`` names.
     endpoints: Literal["simulated", "served"]
     seeds: Distinct[NonNegativeInt]
-    weights: str | None = None
-    length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0
+    weights: str | None = None  # other weights than the original, declared in ``config/weights.yaml``
+    length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0  # factor on the length of simulated replies
     limit: Limit = Limit()
+    # Whether logs of finished cells may answer other cells where ``config/methods.yaml`` declares it.
     share_logs: bool = True
+    # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0 for every call.
     decoding: Literal["released", "greedy"] = "released"
-    max_error_share: Share = 0.05
+    max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
+    # Questions a cell works on at the same time; without it, as many as keep all its servers full.
     in_flight: PositiveInt | None = None
+    # Whether backbones answer from the call log of each cell alone, and no server is asked.
     recorded: bool = False
     budget: Budget | None = None
 
 
 class Preset(Keys):
-    """One run: data, methods, backbones, seeds, budgets.
+    """One run: data, methods, backbones, seeds, budgets."""
 
-    Attributes:
-        name: Of the file, with the change of the simulated world behind it, if there is one.
-        simulator: That change: a parameter of ``config/simulator.yaml`` and its value.
-    """
-
-    name: str
-    simulator: Mapping[str, float] = {}
+    name: str  # of the file, with the change of the simulated world behind it, if there is one
+    simulator: Mapping[str, float] = {}  # that change: a parameter of ``config/simulator.yaml`` and its value
 
     @property
     def simulated(self) -> bool:
@@ -117,31 +99,21 @@ class Preset(Keys):
 
 
 class MethodEntry(Declaration):
-    """One entry of ``config/methods.yaml``; one that ``extends`` another has its fields, and of ``config`` its keys.
-
-    Attributes:
-        module: Where ``Config`` and ``build`` stand.
-        rows: One row of a table each: a backbone, or ``pool``.
-        trained: Learns from the training split, so every seed of the preset is run.
-        calibrated: The simulated backbones are fitted to this method's published accuracies, so that a simulated cell
-            is no finding.
-        seed_offset: Added to the seeds of a preset, so that two entries of one configuration are two trainings.
-        answers_from: Methods whose call logs answer this one's calls (same benchmark, row and seed) where
-            ``share_logs`` is on.
-        also_asks: Backbones the method may ask beside that of its row.
-        config: Its settings, of which the module's ``Config`` knows more.
-    """
+    """One entry of ``config/methods.yaml``; one that ``extends`` another has its fields, and of ``config`` its keys."""
 
     key: str
-    module: str
+    module: str  # where ``Config`` and ``build`` stand
     title: str
-    rows: Distinct[str]
-    trained: bool = False
+    rows: Distinct[str]  # one row of a table each: a backbone, or ``pool``
+    trained: bool = False  # learns from the training split, so every seed of the preset is run
+    # The simulated backbones are fitted to this method's published accuracies, so that a simulated cell is no finding.
     calibrated: bool = False
+    # Added to the seeds of a preset, so that two entries of one configuration are two trainings.
     seed_offset: NonNegativeInt = 0
+    # Methods whose call logs answer this one's calls (same benchmark, row and seed) where ``share_logs`` is on.
     answers_from: Many[str] = ()
-    also_asks: Many[str] = ()
-    config: Mapping[str, Any] = {}
+    also_asks: Many[str] = ()  # backbones the method may ask beside that of its row
+    config: Mapping[str, Any] = {}  # its settings, of which the module's ``Config`` knows more
 
 
 class _Stated(Declaration, extra="allow"):

@@ -36,23 +36,14 @@ ByBenchmark = Annotated[Mapping[str, T], AfterValidator(_with_default)]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a method is to work.
+    """Where a method is to work."""
 
-    Attributes:
-        backbone: The row of the table: key of a backbone, or ``"pool"``.
-        pool: The backbones the method may ask, in the order of the preset.
-        benchmark: Key of the benchmark.
-        domain: The domain of roles that fits the benchmark.
-        seed: Training seed.
-        max_epochs: Most passes over the training questions, ``None`` for as many as the method wants.
-    """
-
-    backbone: str
-    pool: Mapping[str, Backbone]
-    benchmark: str
-    domain: str
-    seed: int
-    max_epochs: int | None
+    backbone: str  # the row of the table: key of a backbone, or ``"pool"``
+    pool: Mapping[str, Backbone]  # the backbones the method may ask, in the order of the preset
+    benchmark: str  # key of the benchmark
+    domain: str  # the domain of roles that fits the benchmark
+    seed: int  # training seed
+    max_epochs: int | None  # most passes over the training questions, ``None`` for as many as the method wants
 
     @property
     def one_backbone(self) -> str:

@@ -200,7 +200,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     from harness.simulator.server import Manners, application
 
     endpoint = simulated_endpoint(plan.preset)
-    engine = endpoint.world.settings.engine
+    engine = endpoint.world.engine
     runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
     await runner.setup()
     try:

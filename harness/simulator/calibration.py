@@ -7,7 +7,6 @@ fixes the mean number of completion tokens: what the prompt leaves of the cost o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -15,12 +14,12 @@ import numpy as np
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item
 from harness.errors import UserError
+from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.simulator import tokens
-from harness.simulator.parameters import Settings, Style
+from harness.simulator.parameters import STYLES, Settings, Style
 from harness.simulator.response_model import affinity, difficulty
 
-_STYLED: tuple[Style, ...] = ("step_by_step", "complex")
 _BISECTIONS = 60
 _WIDEST = 40.0
 # Far below any sampling error, and coarse enough that the last bits of a processor's exponential cannot show.
@@ -28,8 +27,7 @@ _DECIMALS = 6
 _QUANTILES = 21
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Declaration):
     """What calibration adds to the parameters, for one benchmark."""
 
     ability: Mapping[str, float]  # by backbone, on the scale of difficulty
@@ -43,12 +41,11 @@ def calibrate(benchmark: str, items: Sequence[Item], backbones: Sequence[str], s
     A style that is published for some backbones only has, for the others, the mean effect of those.
 
     Raises:
-        UserError: No accuracy is published for the benchmark or for a backbone, or there are no questions.
+        UserError: There are no questions, or no published number for a backbone.
     """
     if not items:
-        raise UserError(f"benchmark {benchmark!r} has no test questions to calibrate on; raise limit: {{test: ...}}")
-    published = _accuracies(benchmark, backbones, settings)
-    values = settings.parameters
+        raise UserError(f"{benchmark} has no test questions to calibrate on; raise limit: {{test: ...}}")
+    published, values = _accuracies(benchmark, backbones, settings), settings.parameters
     hardness = np.array([difficulty(item.question, item.difficulty, values) for item in items])
     logits = {
         key: np.array([affinity(item.question, key, values) for item in items]) - values.slope * hardness
@@ -57,14 +54,14 @@ def calibrate(benchmark: str, items: Sequence[Item], backbones: Sequence[str], s
     ceiling = 1 - values.unparsable_share
     ability = {key: _solve(logits[key], published["direct"][key] / ceiling) / values.slope for key in backbones}
     style = {}
-    for each in _STYLED:
+    for each in STYLES[1:]:
         solved = {
             key: _solve(logits[key] + values.slope * ability[key], share / ceiling)
             for key, share in published[each].items()
         }
         average = fmean(solved.values()) if solved else 0.0
         style[each] = _rounded({key: solved.get(key, average) for key in backbones})
-    return Calibration(_rounded(ability), style, {key: published["direct"][key] for key in backbones})
+    return Calibration(ability=_rounded(ability), style=style, accuracy=published["direct"])
 
 
 def _accuracies(benchmark: str, backbones: Sequence[str], settings: Settings) -> dict[Style, dict[str, float]]:
@@ -104,12 +101,11 @@ def mean_tokens(
     Raises:
         UserError: The settings say nothing about the lengths of this benchmark.
     """
-    if benchmark in settings.borrowed_length:
-        loan = settings.borrowed_length[benchmark]
-        lent = mean_tokens(settings, loan["lender"], style, backbones, loan["question_tokens"])
-        return {key: loan["factor"] * mean for key, mean in lent.items()}
-    if benchmark in settings.assumed_length:
-        return dict.fromkeys(backbones, settings.assumed_length[benchmark][style])
+    if loan := settings.borrowed_length.get(benchmark):
+        lent = mean_tokens(settings, loan.lender, style, backbones, loan.question_tokens)
+        return {key: loan.factor * mean for key, mean in lent.items()}
+    if assumed := settings.assumed_length.get(benchmark):
+        return dict.fromkeys(backbones, getattr(assumed, style))
     if benchmark not in settings.cost:
         raise UserError(
             f"no reply length is stated for benchmark {benchmark!r}; add it to stated_cost, borrowed_length or "
@@ -130,8 +126,8 @@ def _from_cost(
         rules + values.style_prompt_tokens[style] + values.message_tokens + values.prompt_tokens
     )
     return {
-        key: (cost / table["n"] * 1e6 - prompt * backbones[key].price_in) / backbones[key].price_out
-        for key, cost in table[style].items()
+        key: (cost / table.n * 1e6 - prompt * backbones[key].price_in) / backbones[key].price_out
+        for key, cost in getattr(table, style).items()
         if key in backbones
     }
 

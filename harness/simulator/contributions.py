@@ -15,6 +15,7 @@ from harness.agents.prompts import EXAMPLES_RUN, HINTS_HEADER
 from harness.agents.roles import Role, catalogue
 from harness.benchmarks import Benchmark
 from harness.benchmarks.items import Item
+from harness.files import Declaration
 from harness.llm.request import Form, Kind, Style
 from harness.simulator import tokens
 from harness.simulator.parameters import Parameters
@@ -33,8 +34,7 @@ _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
 FORMS_OF_TURNS = {"kind": get_args(Kind), "style": get_args(Style), "form": get_args(Form)}
 
 
-@dataclass(frozen=True, slots=True)
-class WrongProgram:
+class WrongProgram(Declaration):
     """A program that fails the checks of its question, as the sandbox found."""
 
     source: str

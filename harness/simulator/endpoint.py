@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,11 +14,12 @@ from harness.llm.encoder import DECLARATION as ENCODER
 from harness.llm.request import SIMULATED, Reply, Request, Served
 from harness.simulator import tokens
 from harness.simulator.contributions import FORMS_OF_TURNS, read
-from harness.simulator.replies import Writer, find_schema, schema_reply
+from harness.simulator.replies import Writer, schema_reply
 from harness.simulator.world import SimulatedBackbone, World
 
 _DEFAULT_MAX_TOKENS = 2048
 _ROLES = frozenset({"system", "user", "assistant"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Everything that may change a reply, beside the model, the messages and the temperature.
 _IDENTITY = ("seed", "max_tokens", "response_format")
 # Below harness/, all that can change a reply.
@@ -91,9 +93,10 @@ class SimulatedEndpoint:
             in the model's context. Errors have the form OpenAI gives them.
         """
         try:
-            return 200, self._body(request["model"], self._completion(request))
+            done = self._completion(request)
         except RefusedError as refusal:
             return refusal.status, refusal.body
+        return 200, self._body(request["model"], done)
 
     def complete(self, request: Request) -> Reply:
         """Return what a client makes of what :meth:`chat` answers, without HTTP and JSON in between."""
@@ -141,17 +144,13 @@ class SimulatedEndpoint:
         return _Completion(key, kept, "length", prompt, tokens.count(kept))
 
     def _prompt_tokens(self, request: Mapping[str, Any]) -> int:
-        values = self.world.settings.parameters
+        values = self.world.parameters
         texts = sum(tokens.count(message["content"]) for message in request["messages"])
         return texts + round(values.prompt_tokens + values.message_tokens * len(request["messages"]))
 
     def _text(self, backbone: str, request: Mapping[str, Any], key: str) -> str:
-        try:
-            wanted = find_schema(request)
-        except ValueError as error:
-            raise RefusedError(400, str(error), "response_format") from error
-        if wanted is not None:
-            topic, share = request["messages"][-1]["content"], self.world.settings.parameters.invalid_schema_share
+        if (wanted := _schema(request)) is not None:
+            topic, share = request["messages"][-1]["content"], self.world.parameters.invalid_schema_share
             return schema_reply(wanted, topic, share, _digest(backbone, request, wanted))
         told = request.get("metadata") or {}
         reading = read(request["messages"], told, self.world.index)
@@ -205,17 +204,20 @@ def _check(request: Mapping[str, Any]) -> None:
 
 
 def _is_message(message: Any) -> bool:
-    if (
-        not isinstance(message, dict)
-        or message.get("role") not in _ROLES
-        or not isinstance(message.get("content"), str)
-    ):
+    if not isinstance(message, dict) or message.get("role") not in _ROLES:
         return False
-    try:
-        message["content"].encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    content = message.get("content")
+    return isinstance(content, str) and not _SURROGATE.search(content)
+
+
+def _schema(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The JSON schema of ``response_format``."""
+    match request.get("response_format"):
+        case {"type": "json_schema", "json_schema": {"schema": Mapping() as schema}}:
+            return schema
+        case {"type": "json_schema"}:
+            raise RefusedError(400, "response_format.json_schema.schema must be a JSON Schema", "response_format")
+    return None
 
 
 def identity(backbone: str, request: Mapping[str, Any]) -> str:

@@ -32,10 +32,10 @@ def _keys(names: Collection[str]) -> AfterValidator:
     return AfterValidator(complete)
 
 
-_PerStyle = Annotated[Mapping[Style, T], _keys(get_args(Style))]
+_PerStyle = Annotated[Mapping[Style, T], _keys(STYLES)]
 _Table = Annotated[Mapping[str, T], MinLen(1)]
 _Percent = Annotated[float, Field(gt=0, lt=100)]
-_Calibrated = Annotated[str, Field(pattern="^calibrated: ")]
+_Accuracies = Mapping[str, _PerStyle[_Table[_Percent]]]
 
 
 class Parameters(Declaration):
@@ -69,13 +69,7 @@ class Parameters(Declaration):
 
 
 class EngineParameters(Declaration):
-    """Timing of a modelled inference server.
-
-    Attributes:
-        concurrent_sequences: Sequences in flight at once, K.
-        prefill_tokens_per_s_1b: Prompt tokens a second of one sequence, times billions of parameters.
-        decode_tokens_per_s_1b: Completion tokens a second of one sequence, times billions of parameters.
-    """
+    """Timing of a modelled inference server; speeds are those of one sequence, times billions of parameters."""
 
     concurrent_sequences: PositiveInt
     prefill_tokens_per_s_1b: PositiveFloat
@@ -87,101 +81,78 @@ class _Assumption(Declaration):
     range: Annotated[tuple[float, float], Strict(False)]
 
 
-class _Assumed(_Assumption):
+class Assumed(_Assumption):
+    """A number of our choice and how far it may plausibly move: by a factor where it is a list or a mapping."""
+
     value: Any
     why: str
 
+    @property
+    def number(self) -> float:
+        """The value, 1 for a list or mapping."""
+        return 1.0 if isinstance(self.value, Mapping | list) else float(self.value)
 
-class _Loan(_Assumption):
+    def moved(self, change: Any) -> Any:
+        """What a change makes of the value: a number takes its place, or multiplies every entry."""
+        is_factor = isinstance(change, int | float) and isinstance(self.value, Mapping | list)
+        return _scaled(self.value, change) if is_factor else change
+
+
+class Loan(_Assumption):
+    """The lengths of another benchmark times a factor; ``question_tokens`` is the mean of its original questions."""
+
     lender: str
     factor: PositiveFloat
     question_tokens: PositiveFloat
 
 
-class _Lengths(_Assumption):
+class Lengths(_Assumption):
+    """Mean tokens of a reply by style."""
+
     direct: PositiveFloat
     step_by_step: PositiveFloat
     complex: PositiveFloat
 
 
-class _Calibration(Declaration):
-    accuracy: _Calibrated
-    cost: _Calibrated
-    methods: _PerStyle[str]
-    cost_questions: _Table[PositiveInt]
+class Cost(Declaration):
+    """Total cost of ``n`` questions by style and backbone."""
 
-
-class _StatedCost(Declaration):
-    n: PositiveInt | None = None
-    direct: _Table[PositiveFloat] | None = None
-    step_by_step: _Table[PositiveFloat] | None = None
-    complex: _Table[PositiveFloat] | None = None
-
-
-class _Cost(Declaration):
     n: PositiveInt
     direct: _Table[PositiveFloat]
     step_by_step: _Table[PositiveFloat]
     complex: _Table[PositiveFloat]
 
 
-class _Accuracies(Declaration, extra="allow"):
-    __pydantic_extra__: dict[str, _PerStyle[_Table[_Percent]]]
-    source: _Calibrated
+class _Calibration(Declaration):
+    accuracy: str
+    cost: str
+    methods: _PerStyle[str]
+    cost_questions: _Table[PositiveInt]
 
 
-class _Costs(Declaration, extra="allow"):
-    __pydantic_extra__: dict[str, _Cost]
-    source: _Calibrated
-
-
-class _Common(Declaration):
-    parameters: Mapping[str, _Assumed]
-    borrowed_length: _Table[_Loan]
-    assumed_length: _Table[_Lengths]
-    engine: Mapping[str, _Assumed]
-
-
-class _File(_Common):
-    """``config/simulator.yaml``."""
-
+class _File(Declaration):
+    parameters: Mapping[str, Assumed]
     calibration: _Calibration
     stated_accuracy: Mapping[str, Mapping[Style, _Table[_Percent]]]
-    stated_cost: Mapping[str, _StatedCost]
-
-
-class _Document(_Common):
-    """What a world keeps of it, which holds the published numbers too."""
-
-    published_accuracy: _Accuracies
-    published_cost: _Costs
+    stated_cost: Mapping[str, Mapping[str, Any]]
+    borrowed_length: _Table[Loan]
+    assumed_length: _Table[Lengths]
+    engine: Mapping[str, Assumed]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole file.
+    """The whole file, with the published numbers it refers to."""
 
-    Attributes:
-        parameters: The response model.
-        engine: Timing of the optional server model.
-        accuracy: Published or stated accuracy in percent by benchmark, style and backbone.
-        cost: Published or stated total cost by benchmark, style and backbone, ``n`` questions each.
-        borrowed_length: For a benchmark without published cost, whose lengths it takes and times what.
-        assumed_length: Mean tokens by benchmark and style where nothing published helps.
-        document: The file with the published numbers in it and overrides applied: what a world stores.
-    """
-
-    parameters: Parameters
-    engine: EngineParameters
+    parameters: Parameters  # the response model
+    engine: EngineParameters  # timing of the optional server model
+    # Published or stated accuracy in percent by benchmark, style and backbone.
     accuracy: Mapping[str, Mapping[Style, Mapping[str, float]]]
-    cost: Mapping[str, Mapping[str, Any]]
-    borrowed_length: Mapping[str, Mapping[str, Any]]
-    assumed_length: Mapping[str, Mapping[str, Any]]
-    document: Mapping[str, Any]
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        """Plausible range of every parameter of the response model: a factor where the value is a list or mapping."""
-        return {name: tuple(entry["range"]) for name, entry in self.document["parameters"].items()}
+    cost: Mapping[str, Cost]  # published or stated cost by benchmark
+    # For a benchmark without published cost, whose lengths it takes and times what.
+    borrowed_length: Mapping[str, Loan]
+    assumed_length: Mapping[str, Lengths]  # mean tokens by benchmark and style where nothing published helps
+    assumed: Mapping[str, Assumed]  # the parameters as they stand in the file, with their ranges
 
 
 def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -195,53 +166,55 @@ def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None
     Raises:
         UserError: An entry is unknown, missing, ill-typed or outside what the model can use.
     """
-    document = _document(path)
-    parameters = dict(document["parameters"])
-    for name, value in (overrides or {}).items():
-        if name not in parameters:
-            raise unknown("parameter", name, parameters, str(path))
-        stated = parameters[name]["value"]
-        parameters[name] = {
-            **parameters[name],
-            "value": _moved(stated, value) if isinstance(value, int | float) else value,
-        }
-    return settings_from({**document, "parameters": parameters}, str(path))
+    file = _read(path)
+    values = {name: one.value for name, one in file.parameters.items()}
+    for name, change in (overrides or {}).items():
+        if name not in values:
+            raise unknown("parameter", name, values, str(path))
+        values[name] = file.parameters[name].moved(change)
+    accuracy, cost = _published(file.calibration)
+    engine = {name: one.value for name, one in file.engine.items()}
+    return Settings(
+        check(values, Parameters, f"{path}: parameters"),
+        check(engine, EngineParameters, f"{path}: engine"),
+        check(_merged(accuracy, file.stated_accuracy), _Accuracies, f"{path}: stated_accuracy"),
+        check(_merged(cost, file.stated_cost), Mapping[str, Cost], f"{path}: stated_cost"),
+        file.borrowed_length,
+        file.assumed_length,
+        file.parameters,
+    )
 
 
 @cache
-def _document(path: Path) -> Mapping[str, Any]:
-    document = read_yaml(path)
-    check(document, _File, path)
-    return _with_published(document, read_yaml(PUBLISHED))
+def _read(path: Path) -> _File:
+    file: _File = check(read_yaml(path), _File, path)
+    return file
 
 
-def _with_published(document: dict[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with the tables that single calls are calibrated to in the place of their description."""
-    stated_accuracy, stated_cost = document.pop("stated_accuracy"), document.pop("stated_cost")
-    described = document.pop("calibration")
-    accuracy: dict[str, Any] = {
+def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The published accuracies and costs of the methods that ask one call a question."""
+    published = read_yaml(PUBLISHED)
+    styles = described.methods.items()
+    accuracy = {
         benchmark: {
             style: {
                 row["backbone"]: row["accuracies"][benchmark]["accuracy"]
                 for row in published["main"]
                 if row["method"] == method
             }
-            for style, method in described["methods"].items()
+            for style, method in styles
         }
         for benchmark in published["benchmarks"]
     }
-    cost: dict[str, Any] = {
+    cost = {
         benchmark: {
             style: {row["backbone"]: row["cost"] for row in published["costs"][benchmark] if row["method"] == method}
-            for style, method in described["methods"].items()
+            for style, method in styles
         }
-        for benchmark in described["cost_questions"]
+        | {"n": questions}
+        for benchmark, questions in described.cost_questions.items()
     }
-    for benchmark, questions in described["cost_questions"].items():
-        cost[benchmark]["n"] = questions
-    document["published_accuracy"] = {"source": described["accuracy"], **_merged(accuracy, stated_accuracy)}
-    document["published_cost"] = {"source": described["cost"], **_merged(cost, stated_cost)}
-    return document
+    return accuracy, cost
 
 
 def _merged(published: Any, stated: Any) -> Any:
@@ -251,38 +224,9 @@ def _merged(published: Any, stated: Any) -> Any:
     return {**stated, **{key: _merged(part, stated.get(key, {})) for key, part in published.items()}}
 
 
-def settings_from(document: Mapping[str, Any], where: str) -> Settings:
-    """Settings from an already parsed document, as a world file stores it.
-
-    Raises:
-        UserError: The document does not have the form of the file; ``where`` names its origin.
-    """
-    found: _Document = check(document, _Document, where)
-    parameters = {name: one.value for name, one in found.parameters.items()}
-    engine = {name: one.value for name, one in found.engine.items()}
-    return Settings(
-        parameters=check(parameters, Parameters, f"{where}: parameters"),
-        engine=check(engine, EngineParameters, f"{where}: engine"),
-        accuracy=_tables(document["published_accuracy"]),
-        cost=_tables(document["published_cost"]),
-        borrowed_length=document["borrowed_length"],
-        assumed_length=document["assumed_length"],
-        document=document,
-    )
-
-
-def _moved(stated: Any, change: float) -> Any:
-    """The change itself for a plain number, a factor for a list or mapping, as the ranges have it."""
-    return _scaled(stated, change) if isinstance(stated, Mapping | list) else change
-
-
 def _scaled(stated: Any, factor: float) -> Any:
     if isinstance(stated, Mapping):
         return {name: _scaled(part, factor) for name, part in stated.items()}
     if isinstance(stated, list):
         return [_scaled(part, factor) for part in stated]
     return stated * factor
-
-
-def _tables(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: table for name, table in entries.items() if name != "source"}

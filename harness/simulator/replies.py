@@ -28,7 +28,6 @@ _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _UNSAFE = re.compile(r"answer|boxed|fbox|`|>>>|\"\"\"|'''|~~~", re.IGNORECASE)
 _WORDS_QUOTED = (4, 9)
 Schema = Mapping[str, Any]
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL)
 # Some schemas have no finite instance.
 _DEEPEST = 8
 _MOST_EXTRA_ITEMS = 2
@@ -86,7 +85,7 @@ class Writer:
     def __init__(self, world: World, length_scale: float) -> None:
         self._world = world
         self._length_scale = length_scale
-        self._parameters = world.settings.parameters
+        self._parameters = world.parameters
 
     def write(self, backbone: str, reading: Reading, key: str) -> str:
         """The reply of a backbone to a prompt; ``key`` is the identity of the request and fixes every draw."""
@@ -229,34 +228,6 @@ def keywords(text: str, stream: Stream) -> list[str]:
     longer = list(dict.fromkeys(word.strip(".,;:!?()$\"'") for word in vocabulary(text).words))
     longer = [word for word in longer if len(word) > 5 and word.isalpha()] or ["general knowledge"]
     return list(dict.fromkeys(longer[stream.below(len(longer))] for _ in range(3)))
-
-
-def find_schema(request: Mapping[str, Any]) -> Schema | None:
-    """The JSON schema of a request: in ``response_format``, else the last fenced one of its messages.
-
-    Raises:
-        ValueError: ``response_format`` asks for a schema and holds none.
-    """
-    wanted = request.get("response_format")
-    if isinstance(wanted, Mapping) and wanted.get("type") == "json_schema":
-        named = wanted.get("json_schema")
-        if not isinstance(named, Mapping) or not isinstance(named.get("schema"), Mapping):
-            raise ValueError("response_format.json_schema.schema must be a JSON Schema")
-        return named["schema"]
-    for message in reversed(request["messages"]):
-        for block in reversed(_FENCED.findall(message["content"])):
-            if (schema := _parsed(block)) is not None:
-                return schema
-    return None
-
-
-@functools.lru_cache(maxsize=256)
-def _parsed(block: str) -> Schema | None:
-    try:
-        value = json.loads(block)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) and isinstance(value.get("properties"), dict) else None
 
 
 def schema_reply(schema: Schema, topic: str, invalid_share: float, key: str) -> str:

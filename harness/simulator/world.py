@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import orjson
 
@@ -16,12 +14,11 @@ from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.prepare import Prepared
 from harness.errors import UserError
-from harness.files import write_atomically
+from harness.files import Declaration, Many, check
 from harness.simulator.calibration import Calibration
 from harness.simulator.contributions import POOL_SIZE, Answers, WrongProgram
-from harness.simulator.parameters import Settings, Style, settings_from
+from harness.simulator.parameters import EngineParameters, Parameters, Style
 
-FORMAT = 1
 # A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
 # stride, wherever in a prompt it begins.
 _BLOCK, _STRIDE = 24, 6
@@ -71,8 +68,7 @@ class QuestionIndex:
         return Occurrence(self._items[best], start, start + len(best)) if best else None
 
 
-@dataclass(frozen=True)
-class SimulatedBackbone:
+class SimulatedBackbone(Declaration):
     """What an endpoint needs to know of a backbone; requests may name it by ``key`` or ``model``."""
 
     key: str
@@ -81,31 +77,44 @@ class SimulatedBackbone:
     context_length: int
 
 
-@dataclass(frozen=True)
-class BenchmarkWorld:
+class BenchmarkWorld(Declaration):
     """What a world knows of one benchmark."""
 
     checksum: str  # of the questions the world was made for
     calibration: Calibration
     tokens: Mapping[Style, Mapping[str, float]]  # mean completion tokens of a solving turn, before scaling
-    floors: Sequence[int]  # order statistics of the tokens that an answer alone takes
+    floors: Many[int]  # order statistics of the tokens that an answer alone takes
     right: Mapping[str, str]  # by item id, reference programs as replies give them
-    wrong: Mapping[str, Sequence[WrongProgram]]  # by item id, programs known to fail
+    wrong: Mapping[str, Many[WrongProgram]]  # by item id, programs known to fail
+
+
+class WorldFile(Declaration):
+    """The content of a world's file."""
+
+    format: Literal[2] = 2
+    parameters: Parameters
+    engine: EngineParameters
+    backbones: Many[SimulatedBackbone]
+    benchmarks: Mapping[str, BenchmarkWorld]
 
 
 class World:
-    """Everything an endpoint answers from."""
+    """Everything an endpoint answers from.
 
-    def __init__(
-        self,
-        settings: Settings,
-        backbones: Sequence[SimulatedBackbone],
-        benchmarks: Mapping[str, BenchmarkWorld],
-        questions: Mapping[str, Sequence[Item]],
-    ) -> None:
-        self.settings = settings
-        self.backbones = tuple(backbones)
-        self.benchmarks = benchmarks
+    Args:
+        file: Fixes every reply, together with the questions.
+        questions: By benchmark.
+
+    Attributes:
+        content: The bytes of the file.
+        fingerprint: SHA-256 of them.
+    """
+
+    def __init__(self, file: WorldFile, questions: Mapping[str, Sequence[Item]]) -> None:
+        self.parameters, self.engine = file.parameters, file.engine
+        self.backbones, self.benchmarks = file.backbones, file.benchmarks
+        self.content = orjson.dumps(file.model_dump(), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+        self.fingerprint = hashlib.sha256(self.content).hexdigest()
         self.index = QuestionIndex(item for key in sorted(questions) for item in questions[key])
         self._answers: dict[tuple[str, str], Answers] = {}
 
@@ -116,25 +125,6 @@ class World:
             self._answers[key] = _answers(item, self.benchmarks[item.benchmark])
         return self._answers[key]
 
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 over the content of the world's file."""
-        return hashlib.sha256(self.to_json()).hexdigest()
-
-    def to_json(self) -> bytes:
-        """The content of the world's file."""
-        record = {
-            "format": FORMAT,
-            "settings": self.settings.document,
-            "backbones": self.backbones,
-            "benchmarks": self.benchmarks,
-        }
-        return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
-
-    def save(self, path: Path) -> None:
-        """Write the world's file, whole or not at all."""
-        write_atomically(path, self.to_json())
-
     @classmethod
     def load(cls, path: Path, pools: Mapping[str, Prepared]) -> World:
         """Read a world and bind it to the prepared questions of the benchmarks to be asked.
@@ -144,28 +134,25 @@ class World:
         """
         again = "delete it and calibrate again"
         try:
-            record = orjson.loads(path.read_bytes())
-            if record["format"] != FORMAT:
-                raise UserError(f"{path} is not a world of format {FORMAT}; {again}")
-            settings = settings_from(record["settings"], str(path))
-            backbones = [SimulatedBackbone(**entry) for entry in record["backbones"]]
-            benchmarks = {key: _benchmark_world(entry) for key, entry in record["benchmarks"].items()}
+            file: WorldFile = check(orjson.loads(path.read_bytes()), WorldFile, path)
         except OSError as error:
             raise UserError(
                 f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
             ) from error
-        except (ValueError, LookupError, TypeError) as error:
-            raise UserError(f"{path} is not a whole world ({error!r}); {again}") from error
+        except orjson.JSONDecodeError as error:
+            raise UserError(f"{path} is not JSON ({error}); {again}") from error
+        except UserError as error:
+            raise UserError(f"{error}; {again}") from error
         for key, pool in pools.items():
-            if key not in benchmarks:
-                raise UserError(f"{path} knows {', '.join(sorted(benchmarks))} but not {key}; {again}")
-            made, found = benchmarks[key].checksum, checksum(pool.pool)
+            if key not in file.benchmarks:
+                raise UserError(f"{path} knows {', '.join(sorted(file.benchmarks))} but not {key}; {again}")
+            made, found = file.benchmarks[key].checksum, checksum(pool.pool)
             if found != made:
                 raise UserError(
                     f"{path} was made for other questions of {key} (checksum {made[:12]}, these have {found[:12]}); "
                     f"{again}"
                 )
-        return cls(settings, backbones, benchmarks, {key: pool.pool for key, pool in pools.items()})
+        return cls(file, {key: pool.pool for key, pool in pools.items()})
 
 
 def _answers(item: Item, known: BenchmarkWorld) -> Answers:
@@ -176,8 +163,3 @@ def _answers(item: Item, known: BenchmarkWorld) -> Answers:
     programs = known.wrong[item.id]
     sources = [program.source for program in programs]
     return Answers(item, benchmark, known.right[item.id], sources, [program.passes_visible for program in programs])
-
-
-def _benchmark_world(entry: Mapping[str, Any]) -> BenchmarkWorld:
-    wrong = {key: [WrongProgram(**program) for program in pool] for key, pool in entry["wrong"].items()}
-    return BenchmarkWorld(**{**entry, "calibration": Calibration(**entry["calibration"]), "wrong": wrong})

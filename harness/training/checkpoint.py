@@ -26,14 +26,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state of a method after an epoch.
+    """The state of a method after an epoch."""
 
-    Attributes:
-        tensors: Arrays by name.
-        facts: What a reader needs to use them: method, configuration, setting, epoch; plain JSON values.
-    """
-
-    tensors: Mapping[str, NDArray[np.generic]]
+    tensors: Mapping[str, NDArray[np.generic]]  # arrays by name
+    # What a reader needs to use them: method, configuration, setting, epoch; plain JSON values.
     facts: Mapping[str, Any]
 
 

@@ -83,7 +83,7 @@ def worlds(stated: int, low: int, high: int) -> dict[str, int]:
 def test_the_plan_moves_every_parameter_to_both_ends_and_states_the_world_first():
     found = plan(EMBEDDED)
     assert (found[0].parameter, found[0].preset) == ("", "embedded")
-    ranges = load_settings().ranges()
+    ranges = {name: one.range for name, one in load_settings().assumed.items()}
     moved = {(world.parameter, world.value) for world in found[1:]}
     assert moved == {(name, end) for name in {world.parameter for world in found[1:]} for end in ranges[name]}
     assert len(found) == len({world.preset for world in found}) == 1 + len(moved)

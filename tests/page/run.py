@@ -8,7 +8,7 @@ from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.simulator.build import build_world_file
+from harness.runner.world import build_world_file
 from workflow import reports
 from workflow.commands import exports
 

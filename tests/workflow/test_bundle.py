@@ -27,7 +27,7 @@ from harness.runner import cell as cells
 from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.simulator.build import build_world_file
+from harness.runner.world import build_world_file
 from tests.fake_encoder import FakeEncoder
 from workflow import bundle, jobs, reports
 from workflow.bundle import pack, unpack

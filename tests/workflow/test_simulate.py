@@ -24,7 +24,7 @@ ENGINE = object()
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Calls of what would serve until interrupted."""
     calls: list[Any] = []
-    world = SimpleNamespace(settings=SimpleNamespace(engine=ENGINE))
+    world = SimpleNamespace(engine=ENGINE)
     endpoint = SimpleNamespace(models=lambda: {"data": []}, world=world)
     monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
     monkeypatch.setattr(server, "serve", lambda *given: calls.append(given[1:]))

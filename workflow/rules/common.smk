@@ -286,8 +286,8 @@ def calibration_targets():
     """The published numbers that simulated backbones are calibrated to; the others are no business of theirs."""
     from harness.simulator.parameters import load_settings
 
-    document = load_settings().document
-    return [document["published_accuracy"], document["published_cost"]]
+    settings = load_settings()
+    return [settings.accuracy, {key: one.model_dump() for key, one in settings.cost.items()}]
 
 
 @functools.cache

@@ -39,6 +39,7 @@ rule world:
         code=code(
             "harness/benchmarks",
             "harness/agents/rng.py",
+            "harness/runner/world.py",
             "harness/sandbox",
             "harness/simulator",
             "config/backbones.yaml",

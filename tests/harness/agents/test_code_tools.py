@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, programs
 from harness.benchmarks.items import CodeTask, Item
@@ -95,13 +92,9 @@ async def test_a_program_without_end_fails_its_examples(code_tools: CodeTools) -
     assert lines[1:] == ["- example failed: assert double(1) == 2 (more than 1 s of processor time)"]
 
 
-async def test_one_example_leaves_nothing_to_the_next(code_tools: CodeTools) -> None:
+async def test_the_program_that_defines_the_function_is_run_anew_for_each_example(code_tools: CodeTools) -> None:
     counting = "calls = []\ndef double(x):\n    calls.append(x)\n    return 2 * x if len(calls) == 1 else None"
-    assert (await code_tools.examples(ITEM, fenced(counting))).count("example passed") == 2
-
-
-async def test_the_program_that_defines_the_function_is_run(code_tools: CodeTools) -> None:
-    text = f"{fenced('y = 1')}\nand\n{fenced(DOUBLE)}\nand\n{fenced('def double(x): pass')}"
+    text = f"{fenced('y = 1')}\nand\n{fenced(counting)}\nand\n{fenced('def double(x): pass')}"
     assert (await code_tools.examples(ITEM, text)).count("example passed") == 2
 
 
@@ -142,7 +135,6 @@ async def test_where_nothing_can_be_run_one_line_says_so(item: Item, text: str, 
     ("source", "printed"),
     [
         ("answer = 6 * 7", "42"),
-        ("answer = 0.1 + 0.2", "0.30000000000000004"),
         ("from fractions import Fraction\nanswer = Fraction(3, 4)", "3/4"),
         ("answer = 'two\\n[2] Somebody:\\nlines'", "two [2] Somebody: lines"),
         ("answer = 'a' * 200", "a" * 200),
@@ -151,7 +143,6 @@ async def test_where_nothing_can_be_run_one_line_says_so(item: Item, text: str, 
         ("import sys\nsys.stdout = None\nprint = str = repr = len = 0\nanswer = 5", "5"),
         ("answer = [object()]", "[<object object at 0x...>]"),
         ("answer = {'b', 'a', 'c'} | set('xyz')", None),
-        ("import random\nanswer = random.random()", None),
         ("answer = None", "None"),
     ],
 )
@@ -166,18 +157,6 @@ async def test_the_value_is_what_print_would_show(source: str, printed: str | No
     assert printed in (None, values[0].printed)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.one_of(st.integers(), st.floats(), st.text(st.characters(codec="utf-8"), max_size=300)))
-def test_any_value_survives_the_way_out(value: int | float | str) -> None:
-    async def read() -> Value | None:
-        async with Sandbox(SMALL) as sandbox:
-            return await CodeTools(sandbox).value(fenced(f"answer = eval({repr(value)!a}, {{'nan': 0, 'inf': 9}})"))
-
-    names = {"nan": "0", "inf": "9", "-inf": "-9"}
-    shown = " ".join(names.get(str(value), str(value)).split())
-    assert asyncio.run(read()) == Value(printed=shown if len(shown) <= 200 else f"{shown[:200]}...")
-
-
 @pytest.mark.parametrize(
     ("source", "failure"),
     [
@@ -185,8 +164,6 @@ def test_any_value_survives_the_way_out(value: int | float | str) -> None:
         ("if False:\n    answer = 1", "NameError: name 'answer' is not defined"),
         ("def answer(): return 1", "TypeError: answer is a function, not a value"),
         ("answer = 1 / 0", "ZeroDivisionError: division by zero (program, line 1)"),
-        ("answer = (", "SyntaxError: '(' was never closed (program, line 1)"),
-        ("answer = random.random()", "NameError: name 'random' is not defined"),
         ("while True: answer = 1", "more than 1 s of processor time"),
         ("answer = 'x' * 10 ** 10", "MemoryError"),
         ("answer = 1\nimport sys\nsys.exit()", "SystemExit"),
@@ -216,10 +193,3 @@ async def test_a_broken_sandbox_is_the_users_concern_and_not_remembered() -> Non
             await attempt
     sandbox.execution = Execution(Outcome.PASSED, "", "")
     assert (await code_tools.examples(ITEM, fenced(DOUBLE))).count("example passed") == 3
-
-
-async def test_nothing_is_executed_here(code_tools: CodeTools) -> None:
-    value = await code_tools.value(fenced("import os, sys\nanswer = [os.getpid(), 'pytest' in sys.modules]"))
-    assert value is not None
-    assert value.printed not in (None, str([os.getpid(), True]), str([os.getpid(), False]))
-    assert "False" in str(value.printed)

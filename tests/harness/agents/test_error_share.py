@@ -57,17 +57,14 @@ def test_the_most_frequent_errors_are_named_with_their_number_and_their_place() 
     )
 
 
-def test_a_long_error_of_many_lines_stays_one_short_line() -> None:
+def test_long_errors_stay_one_short_line_and_identifiers_are_no_difference() -> None:
     message = stopped_by(ErrorShare(0.0), failed("<html>\n  <body>" + "x" * 10_000))
     assert "1 x '<html> <body>xxx" in message
     assert "xxx...' from small." in message
     assert len(message) < 400
     assert "\n" not in message
-
-
-def test_errors_that_differ_in_an_identifier_alone_are_of_one_kind() -> None:
-    share = ErrorShare(0.1)
-    message = stopped_by(share, failed("request 7f3a9b21-aa01 died"), failed("request 0c11d2e4-bb02 died"), failed("x"))
+    died = [failed("request 7f3a9b21-aa01 died"), failed("request 0c11d2e4-bb02 died"), failed("x")]
+    message = stopped_by(ErrorShare(0.1), *died)
     assert "2 x 'request 7f3a9b21-aa01 died' from small, 1 x 'x' from small." in message
 
 

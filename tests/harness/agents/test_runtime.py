@@ -7,28 +7,15 @@ from harness.agents.runtime import Runtime
 from harness.agents.trajectory import TEST, Context, Episode
 from harness.benchmarks.items import Item, Status
 from harness.errors import UserError
-from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply
 from tests.exact import Exact
-from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
 
 ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
 
 
-class Strict(Exact):
-    output_rules = "RULES"
-
-
-class Embeddings:
-    encoder = FakeEncoder()
-
-    async def embed(self, text: str) -> Encoded:
-        return FakeEncoder().encode(text)
-
-
 def runtime(*replies: str | Reply, seed: int = 0, limit: float = 0.05) -> Runtime:
-    parts: dict[str, Any] = {"benchmark": Strict(), "tools": None, "code_tools": "bench", "embeddings": Embeddings()}
+    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": None}
     client: Any = ScriptedClient(*replies)
     return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
 
@@ -43,12 +30,6 @@ async def test_an_attempt_is_solved_and_graded() -> None:
     assert (first.verdict.correct, second.verdict.correct) == (True, False)
     assert first.trajectory.answer == "right"
     assert len(first.trajectory.calls) == 1
-
-
-async def test_a_context_has_what_the_runtime_has() -> None:
-    context: Any = runtime("x").context(ITEM)
-    assert (context.item, context.rules, context.code_tools) == (ITEM, "RULES", "bench")
-    assert (await context.embed("this")).tolist() == FakeEncoder().encode("this").vector.tolist()
 
 
 async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:

@@ -119,15 +119,3 @@ async def test_texts_that_the_encoder_cuts_are_counted(tmp_path: Path) -> None:
             await context.embed(text)
     trajectory = context.close("")
     assert (trajectory.embedded, trajectory.truncated) == (3, 1)
-
-
-def test_chance_at_the_context_is_fixed_by_its_whole_key() -> None:
-    def numbers(**key: object) -> list[float]:
-        context = scripted.context(ITEM, ScriptedClient("x"), **key)
-        return [context.uniform(step, name, slot) for step in (1, 2) for name in ("role", "halt") for slot in (0, 1)]
-
-    base = numbers()
-    assert numbers() == base
-    assert len(set(base)) == len(base)
-    for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(0, 1)}):
-        assert not set(numbers(**other)) & set(base)

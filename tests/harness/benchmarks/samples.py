@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from harness.benchmarks import benchmark
+from harness.benchmarks.items import Item
+
 MATH = [
     {"problem": "What is $1+1$?", "level": "Level 1", "type": "Algebra", "solution": r"Add: $\boxed{2}$."},
     {
@@ -93,3 +96,8 @@ ALL: dict[str, list[dict[str, Any]]] = {
     "humaneval": HUMANEVAL,
     "mmlu_pro": MMLU_PRO,
 }
+
+
+def item_of(key: str, index: int = 0) -> Item:
+    """One of the questions in normalised form."""
+    return benchmark(key).normalise(ALL[key])[index]

@@ -1,38 +1,44 @@
+"""What is read out of a reply: boxes, answer lines, fenced blocks, and the answer of each benchmark.
+
+Many texts are slips of form that the outputs of real models show, each in words of our own.
+"""
+
+from __future__ import annotations
+
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import benchmark
+from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last, fenced_blocks, last_box
-from harness.benchmarks.items import Item
+from harness.benchmarks.items import Item, Status
+from harness.benchmarks.programs import LONGEST_SALVAGED, salvage
+from tests.harness.benchmarks.samples import item_of
 
 HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
+GOOD = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
+CUT = 'def other(n):\n    """Some text that never'
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (r"so \boxed{5}", "5"),
-        (r"\boxed{1} then \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-        (r"\boxed{\boxed{7}}", "7"),
-        (r"\boxed{1 \boxed{7} \fbox{8}}", "8"),
-        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
-        (r"\boxed{\left\{ x \right.} end", r"\left\{ x \right."),
-        (r"\boxed{3} and \boxed{4", "3"),
-        (r"stray } brace \boxed{3}", "3"),
-        (r"\fbox{9}", "9"),
-        (r"\boxed {8}", "8"),
-        ("\\boxed{\n6\n}", "6"),
-        ("no box, only {braces}", None),
-        (r"\boxed{", None),
-    ],
-)
-def test_last_balanced_box(text: str, expected: str | None) -> None:
+# fmt: off
+BOXES = [
+    (r"so \boxed{5}", "5"), (r"\boxed{1} then \boxed{\frac{1}{2}}", r"\frac{1}{2}"), (r"\boxed{\boxed{7}}", "7"),
+    (r"\boxed{1 \boxed{7} \fbox{8}}", "8"), (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+    (r"\boxed{\left\{ x \right.} end", r"\left\{ x \right."), (r"\boxed{3} and \boxed{4", "3"),
+    (r"stray } brace \boxed{3}", "3"), (r"\fbox{9}", "9"), (r"\boxed {8}", "8"), ("\\boxed{\n6\n}", "6"),
+    ("no box, only {braces}", None), (r"\boxed{", None),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "expected"), BOXES)
+def test_the_last_balanced_box(text: str, expected: str | None) -> None:
     assert last_box(text) == expected
 
 
 def test_boxes_from_last_to_first() -> None:
-    assert list(boxes_from_last(r"\boxed{a} \boxed{b} \boxed{c}")) == ["c", "b", "a"]
     assert list(boxes_from_last(r"\boxed{a} \boxed{b \boxed{c} \boxed{d {} } \fbox{e}")) == ["e", "d {}", "c", "a"]
     assert list(boxes_from_last(r"\boxed{a \boxed{b \boxed{c} d \boxed{e}} f} \boxed{g}")) == ["g", "e", "c"]
 
@@ -41,16 +47,17 @@ def test_boxes_from_last_to_first() -> None:
 def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
     # A trailing backslash would turn the box's own backslash into a line break.
     assert last_box(f"{before.rstrip(chr(92))}\\boxed{{{content}}}") == content.strip()
-
-
-def test_answer_lines_in_order_with_markup() -> None:
-    text = "The answer is 3.\nNo, the answer is the answer is 8\nNo: the **Answer is:** $4$\nFinal answer is\n5"
-    assert after_answer_is(text) == ["3.", "the", "8", "$4$", "5"]
+    after_answer_is(before)
+    fenced_blocks(before)
 
 
 @pytest.mark.parametrize(
     ("text", "stated"),
     [
+        (
+            "The answer is 3.\nNo, the answer is the answer is 8\nNo: the **Answer is:** $4$\nFinal answer is\n5",
+            ["3.", "the", "8", "$4$", "5"],
+        ),
         ("**Answer:** 5 m", ["5 m"]),
         ("Final answer: $x$\nAnswer: -2", ["$x$", "-2"]),
         ("Answer: The answer is 5", ["5"]),
@@ -59,22 +66,14 @@ def test_answer_lines_in_order_with_markup() -> None:
         ("The answer is $$5$$", ["$$5$$"]),
     ],
 )
-def test_answer_lines_with_a_colon_or_a_display(text: str, stated: list[str]) -> None:
+def test_answer_lines(text: str, stated: list[str]) -> None:
     assert after_answer_is(text) == stated
-
-
-def test_blocks_with_languages_and_prose_around() -> None:
-    text = "First:\n```python\nx = 1\n```\nthen\n~~~\ny\n~~~\n```output\n3\n```\n"
-    assert [(block.language, block.source) for block in fenced_blocks(text)] == [
-        ("python", "x = 1\n"),
-        ("", "y\n"),
-        ("output", "3\n"),
-    ]
 
 
 @pytest.mark.parametrize(
     ("text", "sources"),
     [
+        ("First:\n```python\nx = 1\n```\nthen\n~~~\ny\n~~~\n```output\n3\n```\n", ["x = 1\n", "y\n", "3\n"]),
         ("```python\nx = 1", ["x = 1\n"]),  # never closed
         ("Code: ```python\nx = 1\n```", ["x = 1\n"]),  # opened behind prose
         ("```python\nx = 1```", ["x = 1\n"]),  # closed behind code
@@ -87,19 +86,196 @@ def test_blocks_with_languages_and_prose_around() -> None:
         ("none", []),
     ],
 )
-def test_slips_of_fences(text: str, sources: list[str]) -> None:
+def test_fenced_blocks(text: str, sources: list[str]) -> None:
     assert [block.source for block in fenced_blocks(text)] == sources
 
 
-def read_all(text: str) -> None:
-    list(boxes_from_last(text))
-    after_answer_is(text)
-    fenced_blocks(text)
+def test_a_block_has_its_language() -> None:
+    assert [block.language for block in fenced_blocks("```Python\nx\n```\n~~~\ny\n~~~\n```output\n3\n```")] == [
+        "python",
+        "",
+        "output",
+    ]
 
 
-@given(HOSTILE)
-def test_any_text_is_accepted(text: str) -> None:
-    read_all(text)
+# fmt: off
+LETTERS = [
+    (r"\boxed{C}", "C"), (r"\boxed{(C)}", "C"), (r"\boxed{\text{C}}", "C"), (r"\boxed{C. seven}", "C"),
+    (r"\boxed{A} or \boxed{C}", "C"), (r"The answer is (A), so \boxed{C}", "C"),
+    (r"\boxed{7} so the answer is (C).", "C"), ("The answer is (C).", "C"), ("The answer is C", "C"),
+    ("the answer is: **C**", "C"), ("The answer is (C", "C"), ("The answer is (A). No, the answer is (B).", "B"),
+    ("The answer is A.", "A"), ("The answer is A", "A"), ("The answer is a matter of taste", None),
+    ("The answer is A matter of taste", None), ("The answer is I think B", None), ("The answer is Cat", None),
+    (r"\boxed{Cat}", None), (r"\boxed{K}", None), ("C", None), ("Option C looks right", None),
+    (r"\boxed{\text{(C)}}", "C"), (r"\boxed{\text{\textbf{C}}}", "C"), (r"\boxed{\mathbf C\ }", "C"),
+    (r"\boxed{**C**}", "C"), (r"\boxed{\text{Option C}}", "C"), ("The answer is: (C)", "C"),
+    ("The answer is **(C)**.", "C"), ("**The answer is C**", "C"), ("The answer is **C. seven**", "C"),
+    ('The answer is "C".', "C"), ("The answer is `C`", "C"), (r"The answer is \text{(C)}", "C"),
+    ("The answer is choice C", "C"), ("The answer is\r\n\r\n(C)\r\n", "C"), ("**Answer:** C", "C"),
+    ("**Answer**: (C)", "C"), ("The correct option is (C).", "C"), ("\ufeffThe answer is (C)\0", "C"),
+    # A word is no letter.
+    ("Answer: A matter of taste", None), ("Answer: I think so", None), ("The answer is not (C)", None),
+    ("The correct value is C", None), ("The answer is not listed, but the closest is (C)", None),
+    # Two options are no choice; what follows the letter may still name things.
+    (r"\boxed{A and C}", None), (r"\boxed{A, C}", None), ("The answer is (A) and (C).", None),
+    ("The answer is (A), (B), and (C).", None), ("The answer is B or D", None),
+    ("The answer is (A) and (C). If one must do, the answer is (C).", "C"),
+    ("The answer is (C), because A is even", "C"), ("The answer is C, I believe", "C"),
+    (r"\boxed{C. vitamin A and B}", "C"),
+    # A reply that goes on to another question; before any answer, a question is the one that was asked.
+    ("The answer is (C).\n\nQuestion: Which is even?\nOptions:\nA. one\nB. two\nAnswer: The answer is (B).", "C"),
+    ("\\boxed{C}\n\n**Question 2:** Which?\n\nThe answer is \\boxed{A}", "C"),
+    ("The answer is (C).\n\n### Question 2\n\nThe answer is (B).", "C"),
+    ("The answer is (C).\nQ: Which?\nA: The answer is (B).", "C"),
+    ("The answer is (C).\n<|im_start|>user\nWhich?<|im_end|>\nThe answer is (B).", "C"),
+    ("The answer is (C).\n\nThe following are multiple choice questions.\nThe answer is (B).", "C"),
+    ("**Question 1:** Acid? The answer is (B).\n\n**Question 2:** Base? So the answer is \\boxed{D}", "D"),
+    ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
+    ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
+    ("One says the answer is (A).\n\nNow, combining all the answers:\nThe answer is (C).", "C"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "letter"), LETTERS)
+def test_letters(text: str, letter: str | None) -> None:
+    assert benchmark("mmlu_pro").extract(item_of("mmlu_pro"), text) == letter
+
+
+# fmt: off
+VALUES = [
+    ("The answer is 5.", 5), ("The answer is -5", -5), ("The answer is −5", -5),
+    ("The answer is 3.5 apples", 3.5), ("The answer is 1,234,567.5.", 1234567.5),
+    ("The answer is $1,234, as asked", 1234), ("The answer is -$12", -12), ("The answer is $-12", -12),
+    (r"The answer is \$12", 12), ("The answer is **12**", 12), (r"The answer is $\boxed{12}$", 12),
+    ("The answer is 1{,}234", 1234), ("The answer is 9.3e12", 9.3e12),
+    (r"The answer is 9.3 \times 10^{12}", 9.3e12), ("The answer is .5", 0.5), ("The answer is 12 + 3 = 15", 15),
+    ("The answer is 7\nThe answer is 8", 8), ("The answer is 7\nThe answer is unclear", 7),
+    ("There are 3 and then 4 left over.", 4), ("between 10-15 people", 15), ("10 - 5 leaves 5", 5),
+    ("it is 5 -3", -3), ("**Answer: 5**", 5), ("**Answer:** 5 miles in 3 days", 5),
+    ("Answer: let me see. There are 3 here and 5 there", 5), ("The answer is 520 - 480 = 40.", 40),
+    ("The answer is 10 cents.", 10), ("The answer is: **$1,234.50**", 1234.5),
+    ("The answer is 1\u202f234\u00a0567.", 1234567), ("The answer is 25%", 25),
+    ("The final answer is:\n\n$$\n5\n$$\nfor 3 people", 5),
+    # What follows a box is no answer.
+    (r"They need $\boxed{310}$ ounces for 8 batches.", 310),
+    (r"First \boxed{7}, then \boxed{12 + 3 = 15} in 2 weeks", 15), (r"\boxed{\$5.50} for 3", 5.5),
+    (r"\boxed{\text{five}} and then 6", 6), (r"\boxed{7} but the answer is 8 for 9 people", 8),
+    # An ordinary blank divides numbers.
+    ("The answer is 12 100-dollar notes", 12),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "value"), VALUES)
+def test_numbers(text: str, value: float) -> None:
+    answer = benchmark("gsm_hard").extract(item_of("gsm_hard"), text)
+    assert answer is not None
+    assert float(answer) == value
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_any_number_comes_back_from_plain_digits(value: float) -> None:
+    subject, item = benchmark("gsm_hard"), item_of("gsm_hard")
+    text = subject.present(item, repr(value))
+    assert re.fullmatch(r"The answer is -?\d+(\.\d+)?", text)
+    assert float(str(subject.extract(item, text))) == value
+
+
+# fmt: off
+FORMULAS = [
+    (r"so \boxed{ 2 }", "2"), ("The answer is 2.", "2"),
+    ("The answer is $\\frac{1}{2}$. I hope so.", r"\frac{1}{2}"), (r"The final answer is: \(x+1\).", "x+1"),
+    ("The answer is 3.\nNo, the answer is 2.", "2"), ("The answer is 3.5", "3.5"),
+    (r"The answer is 3 but \boxed{4}", "4"), (r"empty \boxed{}", None), ("The answer is", None), ("two", None),
+    ("**Answer: 5**", "5"), (r"Answer: \frac{1}{2}.", r"\frac{1}{2}"), ("Answer: let me think", None),
+    ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"), ("The answer is\n\\[\n5\n\\]", "5"),
+    (r"The answer is \[ x+1 \] for all x.", "x+1"), ("The answer is $5$. I hope it is right.", "5"),
+    # What an option says, an ordinal counts or a clause argues is no part of the answer.
+    (r"\boxed{(C) Plane}", "(C)"), (r"\boxed{\text{(C) Half plane}}", r"\text{(C)}"),
+    (r"\boxed{\text{(C)} \text{ Plane}}", r"\text{(C)}"), ("\\boxed{12^{th} grade}", "12"),
+    (r"\boxed{12^{\text{th}} \text{ grade}}", "12"), ("The answer is 23, we will see why.", "23"),
+    (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
+    # Here it is.
+    (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{(A)x}", "(A)x"), (r"\boxed{2^{nd}}", "2^{nd}"),
+    (r"\boxed{1, 2, \text{ and } 3}", r"1, 2, \text{ and } 3"),
+    (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
+    (r"\boxed{5 \text{ inches}}", r"5 \text{ inches}"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "answer"), FORMULAS)
+def test_formulas(text: str, answer: str | None) -> None:
+    assert benchmark("math").extract(item_of("math"), text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        (f"```python\n{GOOD}```", GOOD),
+        (f"```\n{GOOD}```", GOOD),
+        (f"```python\nx = 1\n```\n```python\n{GOOD}```", GOOD),  # the first that defines the function
+        (f"```python\n{GOOD}```\n```python\nprint(norm(1, 2))\n```", GOOD),
+        ("```python\nx = 1\n```\n```python\ny = 2\n```", "y = 2\n"),  # none defines it: the last that parses
+        ("```python\nx = 1\n```\n```python\ny = = 2\n```", "x = 1\n"),
+        (f"```bash\npip install x\n```\n```py\n{GOOD}```", GOOD),
+        (f"```output\n5\n```\n```Python3\n{GOOD}```", GOOD),
+        (f"```python\n{GOOD}", GOOD),
+        (GOOD, GOOD),  # no fence at all
+        ("```python\nnorm = lambda a, b: 5.0\n```", "norm = lambda a, b: 5.0\n"),
+        ("```python\ndef norm(a, b)\n    return 1\n```", None),
+        ("x = (" * 5000, None),
+        ("a\0b", None),
+        (f"{GOOD}\n\n{CUT}", GOOD),  # cut off behind the function
+        (f"```python\n{GOOD}\n\n{CUT}", GOOD),  # the same inside a fence that is never closed
+        (f"{GOOD}\nThis is Pythagoras' theorem.\n", GOOD),  # prose behind, no fences
+        (f"Here it is:\n\n{GOOD}", GOOD),
+        (f"{GOOD}```\n", GOOD),  # a fence that is closed but never opened
+        (f"Try this.\n\nimport math\n\nThen:\n\n{GOOD}", f"import math\n\n{GOOD}"),
+        (f"1. Code:\n\n   ```python\n   {GOOD.replace(chr(10), chr(10) + '   ').rstrip()}\n   ```\n", GOOD),
+        (f"\ufeff{GOOD}", GOOD),
+        (GOOD.replace("\n", "\r\n"), GOOD),
+        (f"```python\n{GOOD}```\n\n```python\n{CUT}", GOOD),
+        (f"```python\nx = 1\n```\n\n{GOOD}\nDone.", GOOD),
+        # Nothing to salvage: the function itself is cut off, or is not there.
+        ("def norm(a, b):\n    return (a * a +", None),
+        (f"Some prose.\n\n{CUT}", None),
+        ("    return 5\n\ndef other():\n    return 1\n", None),
+    ],
+)
+def test_programs(text: str, program: str | None) -> None:
+    found = benchmark("humaneval").extract(item_of("humaneval"), text)
+    assert (found and [line for line in found.splitlines() if line]) == (
+        program and [line for line in program.splitlines() if line]
+    )
+
+
+@given(st.text(alphabet="ab`\n ", max_size=40))
+def test_presented_programs_survive_backticks(noise: str) -> None:
+    subject, item = benchmark("mbpp"), item_of("mbpp")
+    program = f"def twice(n):\n    return {noise!r}\n"
+    assert subject.extract(item, subject.present(item, program)) == program
+
+
+async def test_a_program_that_is_cut_off_is_graded_by_its_complete_part(tools: Tools) -> None:
+    text = f"```python\nimport math\n\ndef norm(a, b):\n    return math.hypot(a, b)\n\n{CUT}"
+    verdict = await benchmark("humaneval").grade(item_of("humaneval"), text, tools)
+    assert (verdict.correct, verdict.status) == (True, Status.GRADED)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "x = (1,\n\ndef f():\n    return 2\n\nand so on\n\n@cached\nclass C:\n    y = 3\n\nimport is a word\n",
+            ["def f():", "    return 2", "@cached", "class C:", "    y = 3"],
+        ),
+        *((text, []) for text in ("", "prose only", "(" * 60, "\0", f"{GOOD}\n{'#' * LONGEST_SALVAGED}\n((")),
+    ],
+)
+def test_salvage(text: str, lines: list[str]) -> None:
+    assert [line for line in salvage(text).split("\n") if line] == lines
 
 
 @pytest.mark.parametrize(
@@ -120,7 +296,9 @@ def test_any_text_is_accepted(text: str) -> None:
 def test_long_texts_end(unit: str, end: str) -> None:
     """In quadratic time this would go on for a good part of an hour."""
     text = unit * 50_000 + end * 50_000
-    read_all(text)
+    assert after_answer_is(text) is not None
+    assert fenced_blocks(text) is not None
     for key in ("math", "gsm_hard", "mmlu_pro"):
         benchmark(key).extract(Item("1", key, "", ""), text)
         benchmark(key).extract(Item("1", key, "", ""), f"\\boxed{{{text}}}")
+    assert "def f" not in salvage("def f(:\n" * 6000)

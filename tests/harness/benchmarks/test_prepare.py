@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from harness.benchmarks import benchmark, keys, loading, registry, sources
@@ -91,69 +90,46 @@ def test_targets_that_look_whole_at_first_are_read_as_floats(folder: Path, pin: 
     assert [row["target"] for row in rows] == [200.0, -2.5]
 
 
-def test_a_missing_file(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"math/test\.jsonl\.gz does not exist.*GMR_DATA_DIR"):
-        loading.load_items("math", "real")
-
-
 @pytest.mark.parametrize("key", ["math", "mbpp", "mmlu_pro"])
-def test_a_file_cut_off_in_the_middle(key: str, folder: Path) -> None:
+def test_a_file_that_is_missing_or_cut_off(key: str, folder: Path) -> None:
+    with pytest.raises(UserError, match=rf"{registry.entry(key).mirror} does not exist.*GMR_DATA_DIR"):
+        loading.load_items(key, "real")
     path = write_mirror(folder, key, ALL[key] * 50)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(UserError, match=f"{path.name} cannot be read as .*fetch upstream's file again"):
         loading.load_items(key, "real")
 
 
-def test_an_empty_file(folder: Path) -> None:
-    path = write_mirror(folder, "mbpp", [])
-    with pytest.raises(UserError, match=path.name):
-        loading.load_items("mbpp", "real")
+FEWER = r"test\.jsonl\.gz gives 2 MATH questions; expected 3.*use upstream's unchanged"
 
 
-def test_records_that_are_missing(folder: Path, pin: Pin) -> None:
-    write_mirror(folder, "math", ALL["math"][:-1])
-    pin("math")
-    with pytest.raises(
-        UserError, match=r"test\.jsonl\.gz gives 2 MATH questions; expected 3.*use upstream's unchanged"
-    ):
-        loading.load_items("math", "real")
+@pytest.mark.parametrize(
+    ("key", "records", "message"),
+    [
+        ("mbpp", [], "mbpp.jsonl"),
+        ("math", ALL["math"][:-1], FEWER),
+        ("math", [{**ALL["math"][0], "solution": r"$\boxed{3}$"}, *ALL["math"][1:]], "with checksum .* altered"),
+        ("math", [{"question": "1+1?", "type": "Algebra"}], r"\.gz: a record lacks the field 'problem'"),
+        ("mmlu_pro", [{**ALL["mmlu_pro"][0], "answer": "Z"}], "parquet: question 70 has 4 options and the answer 'Z'"),
+        ("mmlu_pro", [ALL["mmlu_pro"][0]] * 2, "1 ids repeat"),
+    ],
+    ids=["empty", "fewer", "altered", "another schema", "an impossible value", "repeated"],
+)
+def test_records_that_are_not_upstream_s(
+    key: str, records: list[dict[str, Any]], message: str, folder: Path, pin: Pin
+) -> None:
+    write_mirror(folder, key, records)
+    pin(key)
+    with pytest.raises(UserError, match=message):
+        loading.load_items(key, "real")
 
 
-def test_a_record_that_is_altered(folder: Path, pin: Pin) -> None:
-    altered = [{**ALL["math"][0], "solution": r"$\boxed{3}$"}, *ALL["math"][1:]]
-    write_mirror(folder, "math", altered)
-    pin("math")
-    with pytest.raises(UserError, match=r"test\.jsonl\.gz gives MATH questions with checksum .* altered"):
-        loading.load_items("math", "real")
-
-
-def test_another_schema(folder: Path) -> None:
-    write_mirror(folder, "math", [{"question": "1+1?", "solution": r"\boxed{2}", "type": "Algebra"}])
-    with pytest.raises(UserError, match=r"test\.jsonl\.gz: a record lacks the field 'problem'"):
-        loading.load_items("math", "real")
-
-
-def test_a_value_no_record_can_have(folder: Path) -> None:
-    write_mirror(folder, "mmlu_pro", [{**ALL["mmlu_pro"][0], "answer": "Z"}])
-    with pytest.raises(UserError, match=r"parquet: question 70 has 4 options and the answer 'Z'"):
-        loading.load_items("mmlu_pro", "real")
-
-
-def test_ids_that_repeat(folder: Path) -> None:
-    write_mirror(folder, "mmlu_pro", [ALL["mmlu_pro"][0]] * 2)
-    with pytest.raises(UserError, match="1 ids repeat"):
-        loading.load_items("mmlu_pro", "real")
-
-
-def test_a_split_that_came_out_otherwise(folder: Path, tmp_path: Path, pin: Pin) -> None:
+def test_a_split_that_came_out_otherwise_and_unknown_data(folder: Path, tmp_path: Path, pin: Pin) -> None:
     write_mirror(folder, "math", ALL["math"])
     pin("math")
     with pytest.raises(UserError, match=r"MATH: the published split has checksum .* expects None"):
         prepared("math", tmp_path, splits="published")
     assert not (tmp_path / "manifest.json").exists()
-
-
-def test_unknown_data() -> None:
     with pytest.raises(UserError, match="choose 'embedded' or 'real'"):
         loading.load_items("math", "synthetic")
 
@@ -202,48 +178,27 @@ def test_no_network_is_one_line_that_names_the_way_out(tmp_path: Path) -> None:
     assert "set GMR_DATA_DIR to a folder that holds gsm_hard/gsmhardv2.jsonl" in run.stdout
 
 
-@pytest.fixture
-def files(folder: Path, tmp_path: Path, pin: Pin) -> tuple[Path, Path]:
-    write_mirror(folder, "gsm_hard", ALL["gsm_hard"])
-    pin("gsm_hard")
-    prepared("gsm_hard", tmp_path)
-    return tmp_path / "manifest.json", tmp_path / "items.jsonl"
-
-
-def test_items_of_another_preparation(files: tuple[Path, Path]) -> None:
-    manifest, items = files
-    lines = items.read_bytes().splitlines(keepends=True)
-    items.write_bytes(b"".join(lines[:-1]))
-    with pytest.raises(UserError, match=r"items\.jsonl does not hold the questions.*prepare again"):
-        read(manifest, items)
-
-
-def test_a_manifest_that_lists_a_stranger(files: tuple[Path, Path]) -> None:
-    manifest, items = files
-    fields = orjson.loads(manifest.read_bytes())
-    manifest.write_bytes(orjson.dumps({**fields, "test": ["stranger"]}))
-    with pytest.raises(UserError, match="'stranger'"):
-        read(manifest, items)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}"])
-def test_a_damaged_manifest(files: tuple[Path, Path], content: bytes) -> None:
-    manifest, items = files
-    manifest.write_bytes(content)
-    with pytest.raises(UserError, match=r"manifest\.json .*prepare again"):
-        read(manifest, items)
-
-
-@pytest.mark.parametrize("content", [b"{", b"{}\n", b'{"id": "1", "options": [], "code": null}\n'])
-def test_damaged_items(files: tuple[Path, Path], content: bytes) -> None:
-    manifest, items = files
-    items.write_bytes(content)
-    with pytest.raises(UserError, match=r"items\.jsonl .*prepare again"):
-        read(manifest, items)
-
-
-def test_files_that_do_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"make it with `snakemake --cores all"):
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("items.jsonl", lambda text: text[: text.rindex(b"{")], r"items\.jsonl does not hold the questions.*again"),
+        ("items.jsonl", lambda text: b"{", r"items\.jsonl .*prepare again"),
+        ("items.jsonl", lambda text: b"{}\n", r"items\.jsonl .*prepare again"),
+        ("items.jsonl", lambda text: b'{"id": "1", "options": [], "code": null}\n', r"items\.jsonl .*prepare again"),
+        ("manifest.json", lambda text: text.replace(b'"test": [', b'"test": ["stranger",'), "'stranger'"),
+        ("manifest.json", lambda text: b"", r"manifest\.json .*prepare again"),
+        ("manifest.json", lambda text: b"[]", r"manifest\.json .*prepare again"),
+        ("manifest.json", lambda text: b"{}", r"manifest\.json .*prepare again"),
+        ("manifest.json", lambda text: None, "make it with `snakemake --cores all"),
+    ],
+)
+def test_files_that_are_damaged_or_do_not_belong_together(
+    name: str, change: Callable[[bytes], bytes | None], message: str, tmp_path: Path
+) -> None:
+    prepared("gsm_hard", tmp_path, data="embedded")
+    content = change((tmp_path / name).read_bytes())
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
         read(tmp_path / "manifest.json", tmp_path / "items.jsonl")
 
 

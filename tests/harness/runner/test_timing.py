@@ -18,7 +18,6 @@ from harness.agents.error_share import ErrorShare
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
@@ -26,48 +25,25 @@ from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
 from harness.llm.endpoints import load as load_endpoints
 from harness.llm.endpoints import simulated
 from harness.llm.request import Message, Reply, Request
-from harness.runner import cell, config, layout, timing
+from harness.runner import layout, timing
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.runner.timing import AskingAlways
-from harness.simulator.build import build_world_file
 from harness.simulator.parameters import EngineParameters
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
+from tests.small_run import GMR, SINGLE, smoke
 from tests.workflow.trained import Backbones
 
-ANSWERED = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
-LEARNED = Cell("gmr", "gsm_hard", "pool", 0)
 # A hundred times as fast as the modelled servers are, so that tests need not wait for them.
 FAST = EngineParameters(concurrent_sequences=64, prefill_tokens_per_s_1b=6e6, decode_tokens_per_s_1b=6e4)
 
 
-def smoke(**changes: Any) -> Preset:
-    return config.preset(
-        "smoke", {"benchmarks": ["gsm_hard"], "limit": {"train": 1, "test": 6, "epochs": 1}, **changes}
-    )
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two finished cells, one of a method that learns."""
-    folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
-        paths = layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard")
-        prepare("gsm_hard", "embedded", "official", *paths)
-        asyncio.run(build_world_file(smoke()))
-        for one in (ANSWERED, LEARNED):
-            asyncio.run(cell.run(plan(smoke(), one)))
-    return folder
-
-
 @pytest.fixture
-def place(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same cells in the working folder, behind fast servers; temporary files go to ``throw_away``."""
-    shutil.copytree(finished, tmp_path / "run")
+    shutil.copytree(finished_run, tmp_path / "run")
     (tmp_path / "throw_away").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "throw_away"))
     monkeypatch.chdir(tmp_path / "run")
@@ -76,7 +52,7 @@ def place(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
     def fast(preset: Preset) -> Any:
         endpoint = real(preset)
-        endpoint.world.settings = dataclasses.replace(endpoint.world.settings, engine=FAST)
+        endpoint.world.engine = FAST
         return endpoint
 
     monkeypatch.setattr("harness.runner.timing.simulated_endpoint", fast)
@@ -92,66 +68,52 @@ def document(of: Cell) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("of", [ANSWERED, LEARNED])
-def test_a_pass_makes_the_calls_of_the_cell_again_and_leaves_all_else_alone(place: Path, of: Cell) -> None:
+def test_a_pass_makes_the_calls_of_the_cell_again_and_says_whose_time_it_is(place: Path) -> None:
     before = everything(place)
-    asyncio.run(timing.run(plan(smoke(), of)))
+    found = asyncio.run(timing.run(plan(smoke(), GMR)))
     after = everything(place)
-    written = Path.cwd() / layout.timing("smoke", of) / timing.FILE
+    written = Path.cwd() / layout.timing("smoke", GMR) / timing.FILE
     assert {path for path in after if before.get(path) != after[path]} == {written}
     assert set(before) <= set(after)
-    calls = pq.read_table(layout.cell("smoke", of) / "calls.parquet").to_pandas()
-    found = document(of)
+    calls = pq.read_table(layout.cell("smoke", GMR) / "calls.parquet").to_pandas()
+    assert found == document(GMR)
     assert (found["n"], found["calls"], found["failed_calls"]) == (6, len(calls), 0)
     assert found["prompt_tokens"] == calls["prompt_tokens"].sum()
     assert found["completion_tokens"] == calls["completion_tokens"].sum()
     assert found["seconds_per_query"] == pytest.approx(found["seconds"] / 6)
+    run = orjson.loads((layout.cell("smoke", GMR) / "run.json").read_bytes())
+    assert found["cell"] == {name: run[name] for name in ("run_id", "config_hash", "code", "checkpoint")}
+    assert {name: found[name] for name in dataclasses.asdict(GMR)} == dataclasses.asdict(GMR)
+    assert (found["preset"], found["simulated"], found["engine"]) == ("smoke", True, FAST.model_dump())
+    assert found["concurrency"] == timing.CONCURRENCY
+    revisions = [{key: one["revision"] for key, one in of["backbones"].items()} for of in (found, run)]
+    assert revisions[0] == revisions[1]
 
 
 def test_the_modelled_servers_take_their_time(place: Path) -> None:
     """All six questions run at once, each one call of a model of three billion parameters."""
-    asyncio.run(timing.run(plan(smoke(), ANSWERED)))
-    calls = pq.read_table(layout.cell("smoke", ANSWERED) / "calls.parquet").to_pylist()
+    asyncio.run(timing.run(plan(smoke(), SINGLE)))
+    calls = pq.read_table(layout.cell("smoke", SINGLE) / "calls.parquet").to_pylist()
     each = [3 * (call["prompt_tokens"] / 6e6 + call["completion_tokens"] / 6e4) for call in calls]
-    together = document(ANSWERED)["seconds"]
-    assert together > max(each)
-    one_by_one = asyncio.run(timing.run(plan(smoke(in_flight=1), ANSWERED)))
+    assert document(SINGLE)["seconds"] > max(each)
+    one_by_one = asyncio.run(timing.run(plan(smoke(in_flight=1), SINGLE)))
     assert one_by_one["seconds"] > sum(each)
-    assert (document(ANSWERED)["concurrency"], timing.CONCURRENCY) == (1, 32)
+    assert document(SINGLE)["concurrency"] == 1
 
 
-def test_the_file_says_whose_time_it_is(place: Path) -> None:
-    found = asyncio.run(timing.run(plan(smoke(), LEARNED)))
-    run = orjson.loads((layout.cell("smoke", LEARNED) / "run.json").read_bytes())
-    assert found["cell"] == {name: run[name] for name in ("run_id", "config_hash", "code", "checkpoint")}
-    assert found["preset"] == "smoke"
-    assert {name: found[name] for name in dataclasses.asdict(LEARNED)} == dataclasses.asdict(LEARNED)
-    assert found["simulated"] is True
-    assert found["engine"] == FAST.model_dump()
-    assert found["concurrency"] == timing.CONCURRENCY
-    assert {key: one["revision"] for key, one in found["backbones"].items()} == {
-        key: one["revision"] for key, one in run["backbones"].items()
-    }
-
-
-@pytest.mark.parametrize("finished_calls", [0, 2])
-def test_an_interrupted_pass_leaves_nothing_and_starts_over(
-    place: Path, finished_calls: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_pass_leaves_nothing_and_starts_over(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = everything(place)
     monkeypatch.setattr("harness.runner.timing.CONCURRENCY", 1)
 
-    def finished(log: Path) -> int:
-        with CallLogReader(log) as reader:
-            return len(reader)
-
-    def has_come_so_far() -> bool:
-        logs = list((place / "throw_away").rglob(layout.CALL_LOG))
-        return bool(logs) and finished(logs[0]) >= finished_calls
+    def two_calls_are_finished() -> bool:
+        for log in (place / "throw_away").rglob(layout.CALL_LOG):
+            with CallLogReader(log) as reader:
+                return len(reader) >= 2
+        return False
 
     async def interrupted() -> None:
-        task = asyncio.create_task(timing.run(plan(smoke(), ANSWERED)))
-        while not (task.done() or has_come_so_far()):
+        task = asyncio.create_task(timing.run(plan(smoke(), SINGLE)))
+        while not (task.done() or two_calls_are_finished()):
             await asyncio.sleep(0)
         task.cancel()
         await task
@@ -160,7 +122,7 @@ def test_an_interrupted_pass_leaves_nothing_and_starts_over(
         asyncio.run(interrupted())
     assert everything(place) == before
     assert not list((place / "throw_away").iterdir())
-    assert asyncio.run(timing.run(plan(smoke(), ANSWERED)))["calls"] == 6
+    assert asyncio.run(timing.run(plan(smoke(), SINGLE)))["calls"] == 6
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -184,18 +146,15 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
     place: Path, change: Callable[[dict[str, Any]], Any], message: str
 ) -> None:
-    rewrite(layout.cell("smoke", LEARNED) / "run.json", change)
-    with pytest.raises(UserError, match=message) as caught:
-        asyncio.run(timing.run(plan(smoke(), LEARNED)))
-    assert "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json" in str(caught.value)
-    assert not layout.timing("smoke", LEARNED).exists()
-    assert not list((place / "throw_away").iterdir())
-
-
-def test_a_cell_that_is_not_finished_is_refused(place: Path) -> None:
-    other = dataclasses.replace(ANSWERED, backbone="llama-3.1-8B")
+    rewrite(layout.cell("smoke", GMR) / "run.json", change)
+    other = dataclasses.replace(SINGLE, backbone="llama-3.1-8B")
     with pytest.raises(UserError, match=r"single gsm_hard llama-3\.1-8B seed 0 of smoke is not finished; make"):
         asyncio.run(timing.run(plan(smoke(), other)))
+    with pytest.raises(UserError, match=message) as caught:
+        asyncio.run(timing.run(plan(smoke(), GMR)))
+    assert "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json" in str(caught.value)
+    assert not layout.timing("smoke", GMR).exists()
+    assert not list((place / "throw_away").iterdir())
 
 
 async def test_the_same_call_is_made_as_often_as_it_is_asked(tmp_path: Path) -> None:
@@ -212,7 +171,7 @@ async def test_the_same_call_is_made_as_often_as_it_is_asked(tmp_path: Path) -> 
 
 
 async def test_real_servers_are_asked_where_they_are(place: Path) -> None:
-    async with timing.servers_of(plan(smoke(endpoints="served"), ANSWERED)) as servers:
+    async with timing.servers_of(plan(smoke(endpoints="served"), SINGLE)) as servers:
         assert servers == (load_endpoints(ROOT / "config" / "endpoints.yaml", ["llama-3.2-3B"]), None)
 
 
@@ -240,12 +199,12 @@ class Counting:
         return reply.text
 
 
-@pytest.mark.parametrize("in_flight", [1, 7, 100])
-async def test_a_stated_number_of_questions_is_worked_on_at_a_time(in_flight: int) -> None:
-    method = Counting()
-    trajectories = await timing.answer_all(method, ITEMS, runtime("yes"), in_flight)
-    assert [one.item.id for one in trajectories] == [item.id for item in ITEMS]
-    assert method.most == min(in_flight, len(ITEMS))
+async def test_a_stated_number_of_questions_is_worked_on_at_a_time() -> None:
+    for in_flight in (1, 7, 100):
+        method = Counting()
+        trajectories = await timing.answer_all(method, ITEMS, runtime("yes"), in_flight)
+        assert [one.item.id for one in trajectories] == [item.id for item in ITEMS]
+        assert method.most == min(in_flight, len(ITEMS))
 
 
 async def test_a_pass_with_too_many_failed_questions_is_none() -> None:
@@ -259,17 +218,10 @@ def test_there_is_a_job(place: Path) -> None:
 
     from workflow.scripts import scripts
 
-    words = [
-        "timing",
-        "--preset",
-        "smoke",
-        "--method",
-        "single",
-        "--benchmark",
-        "gsm_hard",
-        "--backbone",
-        "llama-3.2-3B",
-    ]
+    cell = ["--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
     limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
-    assert CliRunner().invoke(scripts, [*words, *limits], catch_exceptions=False).exit_code == 0
-    assert document(ANSWERED)["n"] == 6
+    assert (
+        CliRunner().invoke(scripts, ["timing", "--preset", "smoke", *cell, *limits], catch_exceptions=False).exit_code
+        == 0
+    )
+    assert document(SINGLE)["n"] == 6

@@ -40,17 +40,19 @@ def pools() -> dict[str, Questions]:
 
 
 @pytest.fixture(scope="session")
-def world_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("world") / "world.json"
+def world(pools: dict[str, Questions], settings: Settings, backbones: dict[str, Backbone]) -> World:
+    async def build() -> World:
+        async with Sandbox(Limits(cpu_s=5)) as sandbox:
+            return await build_world(pools, settings, backbones, sandbox)  # type: ignore[arg-type]
+
+    return asyncio.run(build())
 
 
 @pytest.fixture(scope="session")
-def world(world_path: Path, pools: dict[str, Questions], settings: Settings, backbones: dict[str, Backbone]) -> World:
-    async def build() -> World:
-        async with Sandbox(Limits(cpu_s=5)) as sandbox:
-            return await build_world(world_path, pools, settings, backbones, sandbox)
-
-    return asyncio.run(build())
+def world_path(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("world") / "world.json"
+    path.write_bytes(world.content)
+    return path
 
 
 @pytest.fixture(scope="session")

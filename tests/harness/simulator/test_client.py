@@ -1,9 +1,11 @@
-"""What the client of a cell gets from simulated backbones, in process and over HTTP."""
+"""What a cell gets from simulated backbones: the same bytes in process and over HTTP, whatever the server's manners."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -11,27 +13,46 @@ import openai._base_client
 import pytest
 from aiohttp.test_utils import TestServer
 
+from harness.errors import UserError
+from harness.files import ROOT
 from harness.llm import asking
 from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
-from harness.llm.endpoints import Endpoint
+from harness.llm.endpoints import SIMULATED_URL, Endpoint
 from harness.llm.request import Message, Request
+from harness.runner import cell, layout
+from harness.runner.plan import plan
+from harness.runner.setup import endpoints_of, simulated_endpoint
 from harness.simulator import SimulatedEndpoint
-from harness.simulator.faults import Faults, Kind
+from harness.simulator.faults import Faults, Kind, load_faults
 from harness.simulator.server import Manners, application
+from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.serving import Kept
+from tests.small_run import GMR, smoke
 
 from .samples import Questions
 
+CLOCKS = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
 
-async def test_a_client_gets_the_replies_of_a_server_without_faults(
-    endpoint: SimulatedEndpoint, pools: dict[str, Questions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every kind of fault, at nine of ten attempts; and over HTTP what the process itself would have answered."""
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.0)
     monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
+
+
+@asynccontextmanager
+async def serving(endpoint: SimulatedEndpoint, manners: Manners) -> AsyncIterator[str]:
+    async with TestServer(application(endpoint, manners)) as server:
+        yield str(server.make_url("/v1"))
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_client_gets_the_replies_of_a_server_without_faults(
+    endpoint: SimulatedEndpoint, pools: dict[str, Questions], tmp_path: Path
+) -> None:
+    """Every kind of fault, at nine of ten attempts; and over HTTP what the process itself would have answered."""
     shares = dict.fromkeys(get_args(Kind), 0.9 / len(get_args(Kind)))
-    server = TestServer(application(endpoint, Manners(faults=Faults(shares=shares, hang_s=0.05, retry_after_s=0))))
     models = [one.model for one in endpoint.world.backbones]
     requests = [
         Request(model, endpoint.revision, (Message("user", item.question),), max_tokens=limit)
@@ -41,13 +62,57 @@ async def test_a_client_gets_the_replies_of_a_server_without_faults(
     ]
     requests.append(dataclasses.replace(requests[0], messages=(Message("user", "too long " * 200_000),)))
     kept, attempts = Kept(), AttemptLog(tmp_path / "attempts.jsonl")
-    await server.start_server()
-    async with ChatClient({"m": Endpoint(url=f"{server.make_url('/v1')}")}, kept, attempts) as client:  # type: ignore[arg-type]
+    faults = Faults(shares=shares, hang_s=0.05, retry_after_s=0)
+    async with (
+        serving(endpoint, Manners(faults=faults)) as url,
+        ChatClient({"m": Endpoint(url=url)}, kept, attempts) as client,  # type: ignore[arg-type]
+    ):
         assert await client.served("m", models[0]) == endpoint.served(models[0])
         replies = await asyncio.gather(*(client.complete("m", request) for request in requests))
-    await server.close()
     attempts.close()
     assert replies == [endpoint.complete(request) for request in requests]
     assert {reply.finish_reason for reply in replies} == {"stop", "length", "error"}
     assert "maximum context length" in str(replies[-1].error)
     assert attempts.failed > len(requests)
+
+
+@pytest.fixture
+def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Questions and world of the finished run, nothing else."""
+    (tmp_path / "results" / "smoke").mkdir(parents=True)
+    for name in ("data", "world.json"):
+        (tmp_path / "results" / "smoke" / name).symlink_to(finished_run / "results" / "smoke" / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    return tmp_path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    of = folder / layout.cell("smoke", GMR)
+    paths = (path for path in of.rglob("*") if path.is_file() and path.name not in CLOCKS)
+    return {str(path.relative_to(of)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
+    place: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = load_faults(ROOT / "config" / "faults.yaml").model_copy(update={"hang_s": 0.2, "retry_after_s": 0})
+    async with serving(simulated_endpoint(smoke()), Manners(faults=faults, latency_s=0.01)) as url:
+        monkeypatch.setenv(SIMULATED_URL, url)
+        await cell.run(plan(smoke(), GMR))
+    assert content(place) == content(finished_run)
+    assert "run.json" in content(place)
+    attempts = (place / layout.cell("smoke", GMR) / "attempts.jsonl").read_text()
+    assert "MalformedReplyError: " in attempts
+
+
+@pytest.mark.usefixtures("place")
+async def test_another_world_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(simulated_endpoint(smoke(length_scale=0.5)), Manners()) as url:
+        monkeypatch.setenv(SIMULATED_URL, url)
+        with pytest.raises(UserError, match=rf"{url}, named by GMR_SIMULATED_URL, does not serve .*gmr simulate"):
+            await cell.run(plan(smoke(), GMR))
+    monkeypatch.setenv(SIMULATED_URL, "localhost:8000")
+    with pytest.raises(UserError, match="GMR_SIMULATED_URL is 'localhost:8000'; expected the URL"):
+        endpoints_of(plan(smoke(), GMR))

@@ -67,6 +67,14 @@ def test_evidence_pulls_towards_what_it_says(weight: float, more: float) -> None
     assert overload(Evidence(tokens=2000), PARAMETERS) == pytest.approx(2 * PARAMETERS.overload_per_1000_tokens)
 
 
+def test_the_pull_is_the_stated_equation() -> None:
+    """Three right voices against two that contradict each other, for a backbone that is right half the time."""
+    values = PARAMETERS
+    gain = values.discernment_base + values.discernment_per_accuracy * 0.5
+    balance = (1 + gain) * 3 - (1 - gain) * 2**0.5
+    assert pulled(3, [1, 1]) == pytest.approx(values.evidence_strength * balance / 6**0.5)
+
+
 @relaxed
 @given(st.floats(-1e4, 1e4))
 def test_sigmoid_is_safe_and_symmetric(logit: float) -> None:

@@ -1,0 +1,217 @@
+"""The five benchmarks: how records become questions, and how answers are graded, presented and made wrong."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from harness.benchmarks import Tools, benchmark, keys, registry
+from harness.benchmarks.items import Item, Status
+from harness.benchmarks.math import Math
+from harness.benchmarks.mbpp import _entry_point
+from harness.benchmarks.mutants import MOST_MUTANTS, mutants
+from harness.benchmarks.programs import canonical
+from harness.errors import UserError
+from harness.sandbox.model import Outcome
+from tests.harness.benchmarks.conftest import PlainRunner
+from tests.harness.benchmarks.samples import ALL, item_of
+
+EVERY_ITEM = [(key, item) for key in keys() for item in benchmark(key).normalise(ALL[key])]
+BY_ID = {"ids": lambda value: getattr(value, "id", value)}
+
+
+def test_the_five_in_the_order_of_the_tables() -> None:
+    assert [benchmark(key).title for key in keys()] == ["MATH", "GSM-Hard", "MBPP", "HumanEval", "MMLU-Pro"]
+
+
+def test_what_is_not_declared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="did you mean 'math'"):
+        benchmark("maths")
+    with pytest.raises(UserError, match="'published' or 'official'"):
+        benchmark("math").split([], "random")
+    missing = registry.entry("math").model_copy(update={"key": "lost", "module": "harness.benchmarks.lost"})
+    monkeypatch.setattr(registry, "_entries", lambda path: {"lost": missing})
+    with pytest.raises(UserError, match=r"harness\.benchmarks\.lost"):
+        benchmark("lost")
+
+
+@pytest.mark.parametrize(("key", "item"), EVERY_ITEM, **BY_ID)
+async def test_gold_is_right_and_wrong_answers_are_wrong(key: str, item: Item, tools: Tools) -> None:
+    subject = benchmark(key)
+    gold = await subject.grade(item, subject.present(item, item.gold), tools)
+    assert (gold.correct, gold.status) == (True, Status.GRADED)
+    assert subject.same(item, str(gold.answer), item.gold)
+    for wrong in subject.wrong_answers(item)[:3]:
+        verdict = await subject.grade(item, subject.present(item, wrong), tools)
+        assert (verdict.correct, verdict.status) == (False, Status.GRADED)
+
+
+@pytest.mark.parametrize(("key", "item"), EVERY_ITEM, **BY_ID)
+def test_answers_are_distinct_and_what_is_presented_is_extracted(key: str, item: Item) -> None:
+    subject = benchmark(key)
+    answers = [item.gold, *subject.wrong_answers(item)]
+    assert len(answers) >= 3
+    for place, answer in enumerate(answers):
+        assert not any(subject.same(item, answer, other) for other in answers[:place])
+        extracted = subject.extract(item, f"Let me think.\n\n{subject.present(item, answer)}\n")
+        assert extracted is not None
+        assert subject.same(item, extracted, answer)
+    assert Item.from_json(item.to_json()) == item
+
+
+@pytest.mark.parametrize("key", keys())
+async def test_blank_text_is_empty_and_prose_unparsable(key: str, tools: Tools) -> None:
+    texts = {"": Status.EMPTY, "  \n\t ": Status.EMPTY, "I would rather not say anything.": Status.UNPARSABLE}
+    for text, status in texts.items():
+        verdict = await benchmark(key).grade(item_of(key), text, tools)
+        assert (verdict.correct, verdict.answer, verdict.status) == (False, None, status)
+
+
+def test_math_ids_depend_on_the_problem_alone_and_duplicates_on_their_solutions() -> None:
+    subject = benchmark("math")
+    forward, backward = ({one.question: one.id for one in subject.normalise(ALL["math"][::by])} for by in (1, -1))
+    assert forward == backward
+    subjects = sorted(id_.split("/")[0] for id_ in forward.values() if re.fullmatch(r"[a-z_]+/[0-9a-f]{12}", id_))
+    assert subjects == ["algebra", "counting_and_probability", "intermediate_algebra"]
+    first, second = ({**ALL["math"][0], "solution": rf"\boxed{{{n}}}"} for n in (5, 6))
+    for records in ([first, second], [second, first]):
+        ids = {item.gold: item.id for item in subject.normalise(records)}
+        assert ids["6"] == f"{ids['5']}-2"
+
+
+async def test_math_gold_stratum_and_second_column(tools: Tools) -> None:
+    item = item_of("math", 2)
+    assert (item.gold, item.stratum) == ("-2", "Intermediate Algebra/Level 3"), "the last box"
+    verdict = await benchmark("math").grade(item_of("math", 1), r"\boxed{\frac{2}{4}}", tools)
+    assert (verdict.correct, verdict.also) == (False, {"math_verify": True})
+    with pytest.raises(ValueError, match=r"no \\boxed answer"):
+        benchmark("math").normalise([{**ALL["math"][0], "solution": "two"}])
+
+
+def test_math_wrong_answers_leave_bases_for_last_and_know_that_zero_has_no_sign() -> None:
+    found = {gold: Math("math", "MATH").wrong_answers(Item("x", "math", "", gold)) for gold in ("40_{9}", "0", "4")}
+    assert found["40_{9}"][0] == "41_{9}"
+    assert "-0" not in found["0"]
+    assert "-4" in found["4"]
+
+
+async def test_gsm_hard_gold_and_tolerance(tools: Tools) -> None:
+    assert [item_of("gsm_hard", n).gold for n in range(3)] == ["200.0", "-2.5", "9300000000000.5"]
+    for answer, correct in (("200.0009", True), ("199.9991", True), ("200.002", False)):
+        assert (await benchmark("gsm_hard").grade(item_of("gsm_hard"), answer, tools)).correct is correct
+
+
+def test_mmlu_pro_shows_lettered_options_and_trusts_the_letter() -> None:
+    item = item_of("mmlu_pro")
+    assert item.question.splitlines()[1:] == ["A. four", "B. six", "C. seven", "D. nine"]
+    assert (item.id, item.stratum, item_of("mmlu_pro", 1).gold) == ("70", "math", "B")
+    with pytest.raises(ValueError, match="4 options and the answer 'J'"):
+        benchmark("mmlu_pro").normalise([{**ALL["mmlu_pro"][0], "answer": "J"}])
+    many = [{**ALL["mmlu_pro"][0], "options": list("abcdefghij"), "question_id": number} for number in range(400)]
+    firsts = [benchmark("mmlu_pro").wrong_answers(item)[0] for item in benchmark("mmlu_pro").normalise(many)]
+    assert all(firsts.count(letter) > 20 for letter in "ABDEFGHIJ"), "not biased to the front"
+
+
+async def test_humaneval_runs_the_prompt_s_helpers_and_calls_check(tools: Tools) -> None:
+    item = item_of("humaneval")
+    assert item.code is not None
+    assert item.code.visible == ("assert norm(3.0, 4.0) == 5.0", "assert norm(0.0, 0.0) == 0.0")
+    assert item.gold.startswith("import math")
+    grade = benchmark("humaneval").grade
+    with_helper = "```python\ndef norm(a, b):\n    return math.sqrt(helper(a) + helper(b))\n```"
+    assert (await grade(item, with_helper, tools)).correct
+    wrong = await grade(item, "```python\ndef norm(a, b):\n    return 0\n```", tools)
+    assert (wrong.correct, wrong.status) == (False, Status.GRADED)
+    assert wrong.detail.startswith("wrong_answer")
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+async def test_only_a_pass_is_right_and_only_our_own_failure_is_no_verdict(
+    tools: Tools, runner: PlainRunner, outcome: Outcome
+) -> None:
+    runner.forced = outcome
+    verdict = await benchmark("humaneval").grade(item_of("humaneval"), "def norm(a, b): return 5", tools)
+    assert verdict.correct is (outcome is Outcome.PASSED)
+    assert (verdict.status is Status.SANDBOX_ERROR) is (outcome is Outcome.SANDBOX_ERROR)
+
+
+async def test_mbpp_shows_one_assert_checks_all_and_splits_by_id(tools: Tools) -> None:
+    subject, items = benchmark("mbpp"), benchmark("mbpp").normalise(ALL["mbpp"])
+    plain, with_setup = items
+    assert plain.code is not None
+    assert "twice(2)" in plain.question
+    assert "twice(0)" not in plain.question
+    assert (plain.code.visible, plain.code.checks.count("assert")) == (("assert twice(2) == 4",), 3)
+    assert "\r" not in plain.gold
+    assert with_setup.code is not None
+    assert with_setup.code.visible == (), "its setup has to run after the program, so the example cannot run alone"
+    assert (await subject.grade(with_setup, f"```python\n{with_setup.gold}\n```", tools)).correct
+    split = subject.split(items, "official")
+    assert (split.train, split.test) == (("601",), ("11",))
+    assert split == subject.split(items, "published")
+
+
+@pytest.mark.parametrize(
+    ("example", "gold", "name"),
+    [
+        ("assert f(1) == 2", "def f(x): return 2", "f"),
+        ("assert set(f(1)) == {1}", "def f(x): return [1]", "f"),
+        ("assert not f(1)", "def f(x): return 0", "f"),
+        ("assert math.isclose(f(1), 2.0, rel_tol=1e-3)", "def f(x): return 2.0", "f"),
+        ("assert (f(Node(1))) == 1", "class Node: pass\ndef f(x): return 1", "f"),
+        ("assert sum(f(1)) == 1", "def f(x): return [1]\ndef other(): pass", "f"),
+        ("assert g(1) == 1", "from lib import g", "g"),
+        ("assert sum([1]) == 1", "def sum(x): return 1", "sum"),
+    ],
+)
+def test_mbpp_entry_point(example: str, gold: str, name: str) -> None:
+    assert _entry_point(example, gold) == name
+    with pytest.raises(ValueError, match="calls no function"):
+        _entry_point("assert 1 == 1", gold)
+
+
+def test_same_ignores_layout_comments_and_docstrings() -> None:
+    subject, item = benchmark("mbpp"), item_of("mbpp")
+    assert subject.same(item, "def f(x):\n    '''Doc.'''\n    # why\n    return  x+1", "def f(x): return (x + 1)")
+    assert not subject.same(item, "def f(x): return x + 1", "def f(x): return x + 2")
+    assert subject.same(item, "not a program", " not a program\n")
+    assert canonical("def f():\n    'doc'") == canonical("def f(): pass")
+
+
+LOOP = """
+def collatz(n):
+    steps = 0
+    while n != 1 and steps < 1000:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+"""
+BRANCH = "def f(x):\n    if x > 3:\n        return x + 1\n    return x - 1\n"
+
+
+def test_mutants_parse_are_distinct_bounded_and_grow_nothing_without_bound() -> None:
+    programs = {"f": "def f():\n    pass", "collatz": LOOP, "g": "def g(x):\n    return x * x - x % 7 + (x >> 2)\n"}
+    for name, source in programs.items():
+        found = mutants(source, name)
+        assert 2 <= len(found) <= MOST_MUTANTS
+        assert len({ast.dump(ast.parse(mutant)) for mutant in (*found, source)}) == len(found) + 1
+        assert not any("<<" in mutant or "**" in mutant.replace("**kwargs", "") for mutant in found)
+
+
+def test_kinds_of_mutants_take_turns_and_those_of_loops_come_last() -> None:
+    lines = BRANCH.splitlines()
+    first = [next(line for line in one.splitlines() if line not in lines) for one in mutants(BRANCH, "f")[:5]]
+    assert [line.strip() for line in first] == [
+        "if not x > 3:",
+        "return x - 1",
+        "if x > 4:",
+        "if x >= 3:",
+        "return None",
+    ]
+    assert mutants("def m(a, b, c):\n    return max(a, max(b, c))\n", "m")[0].endswith("min(a, max(b, c))")
+    found = mutants(LOOP, "collatz")
+    in_loop = [place for place, one in enumerate(found) if "steps = 0" in one and "return steps" in one]
+    elsewhere = [place for place, one in enumerate(found) if "return None" in one and "*args" not in one]
+    assert max(elsewhere) < min(in_loop)
