@@ -23,11 +23,10 @@ from analysis.results import Cell, short
 from analysis.sections import by_section, title
 from analysis.table import environment
 from harness.errors import UserError
-from harness.files import ROOT, write_atomically
+from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.ledger import ledger
-from harness.yaml_files import parse
 
 DEVIATIONS = ROOT / "docs" / "deviations.md"
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
@@ -238,7 +237,7 @@ def _spent(cells: Sequence[Cell]) -> str:
 
 def _licensed(cells: Sequence[Cell]) -> dict[str, str]:
     """Who answered and what was asked, and under which licence weights and questions are published."""
-    known = parse(ROOT / "config" / "licences.yaml")
+    known = read_yaml(ROOT / "config" / "licences.yaml")
     answered = sorted({(key, served(one)) for cell in cells for key, one in cell.run.backbones.items()})
     asked = {cell.run.benchmark: cell.run for cell in cells}
     rows = {

@@ -12,8 +12,7 @@ from typing import Annotated, NamedTuple, Self
 from annotated_types import MinLen
 from pydantic import AfterValidator, Field, PlainValidator, PositiveFloat, Strict, model_validator
 
-from harness.declarations import Declaration, Many, Percentage, Text, read
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Many, Percentage, Text, read
 
 PATH = ROOT / "config" / "published.yaml"
 

@@ -14,9 +14,8 @@ from pydantic import Field, NonNegativeInt
 from analysis.code import code_of_report
 from analysis.sensitivity import plan
 from analysis.source import Source
-from harness.declarations import Declaration, Distinct, Many, read_entries
 from harness.errors import UserError, unknown
-from harness.files import source_of
+from harness.files import Declaration, Distinct, Many, read_entries, source_of
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 

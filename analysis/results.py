@@ -14,8 +14,8 @@ from pydantic import ConfigDict, PositiveInt
 from typing_extensions import TypedDict
 
 from harness.benchmarks.items import Status
-from harness.declarations import Declaration, Many, Text, check
 from harness.errors import UserError
+from harness.files import Declaration, Many, Text, check
 from harness.runner.config import methods
 
 if TYPE_CHECKING:

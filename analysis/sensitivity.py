@@ -10,9 +10,8 @@ from typing import Literal
 
 from analysis.frames import Key
 from harness.benchmarks import keys
-from harness.declarations import Declaration, Distinct, Text, read
 from harness.errors import unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Distinct, Text, read
 from harness.llm.backbones import load as load_backbones
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset

@@ -11,8 +11,8 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from analysis.frames import Key
 from analysis.results import Cell, short
-from harness.declarations import AsWritten, Declaration, Text, check
 from harness.errors import UserError
+from harness.files import AsWritten, Declaration, Text, check
 
 SCHEMA = 1
 FILE = "timing.json"

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from harness import results
+from harness.agents import results
+from harness.agents.results import Answered, rows_of
 from harness.agents.trajectory import Call, Decision, Trajectory
 from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
-from harness.results import Answered
 from harness.runner import config, layout
 from harness.runner.config import Cell
-from harness.tables import rows_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Literal
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.declarations import Declaration
+from harness.files import Declaration
 from harness.runner.method import Setting
 
 Style = Literal["step_by_step", "complex"]

@@ -20,8 +20,8 @@ from harness.agents.prompts import Record, team_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.declarations import Declaration
 from harness.errors import unknown
+from harness.files import Declaration
 from harness.llm.request import Kind, Message
 from harness.runner.method import Setting
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.declarations import Declaration
+from harness.files import Declaration
 from harness.runner.method import Setting
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 from annotated_types import MinLen
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from harness import rng
+from harness.agents import rng
 from harness.agents.roles import Role, by_domain, catalogue
-from harness.declarations import Declaration
 from harness.errors import UserError
+from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.runner.method import ByBenchmark, Setting
 

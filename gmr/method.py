@@ -14,9 +14,9 @@ from gmr.config import Config, Pool, pool_of
 from gmr.rollout import Rollout, Trace
 from gmr.router import Router, Snapshot, Vector
 from gmr.training import learn, new_router, restored, utility
+from harness.agents.results import Answered
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.results import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, train

@@ -12,7 +12,7 @@ from gmr.config import Config, Pool
 from gmr.padded import Evaluation, evaluate
 from gmr.rollout import Trace
 from gmr.router import Router
-from harness.results import Answered
+from harness.agents.results import Answered
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seed_of, seeded
 

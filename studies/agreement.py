@@ -29,7 +29,7 @@ from typing import Annotated, Any
 import typer
 from tqdm import tqdm
 
-from harness import yaml_files
+from harness import files
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.extraction import last_box
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
@@ -334,7 +334,7 @@ _RULES = {
 }
 _RIGHT = {"ours": Class.OURS, "upstream": Class.UPSTREAM, "neither": Class.AMBIGUOUS}
 # By file, our rule and record: who is right, and why, as read by a person.
-_REVIEWED: Any = yaml_files.parse(Path(__file__).with_name("agreement_reviewed.yaml"))
+_REVIEWED: Any = files.read_yaml(Path(__file__).with_name("agreement_reviewed.yaml"))
 
 
 @dataclass(frozen=True, slots=True)

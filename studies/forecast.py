@@ -17,11 +17,10 @@ from annotated_types import Len
 from pydantic import PositiveFloat
 
 from analysis import registry
-from harness import declarations
+from harness import files
 from harness.benchmarks.prepare import Prepared, read
-from harness.declarations import Declaration, Many
 from harness.errors import UserError, unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Many
 from harness.llm.backbones import load
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
@@ -82,7 +81,7 @@ def hours(
     Raises:
         UserError: The table has a slip, or no such GPU or backbone.
     """
-    table: dict[str, dict[str, Rates]] = declarations.read(path, dict[str, dict[str, Rates]])
+    table: dict[str, dict[str, Rates]] = files.read(path, dict[str, dict[str, Rates]])
     gpu = gpu or next(iter(table))
     if gpu not in table:
         raise unknown("GPU", gpu, table, str(path))

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 def default_preset() -> str:
     """Return the preset whose artefacts Snakemake makes unless told otherwise."""
-    from harness import yaml_files
-    from harness.files import ROOT
+    from harness.files import ROOT, read_yaml
 
     own = Path("config/config.yaml")
-    return str(yaml_files.parse(own if own.exists() else ROOT / own)["preset"])
+    return str(read_yaml(own if own.exists() else ROOT / own)["preset"])
 
 
 PresetName = Annotated[
@@ -123,14 +122,14 @@ def preset_of(name: str, overrides: list[str] | None) -> Preset:
 
 
 def _override(text: str) -> dict[str, Any]:
-    from harness import yaml_files
+    from harness import files
 
     if text.startswith("@"):
-        given = yaml_files.parse(Path(text[1:]))
+        given = files.read_yaml(Path(text[1:]))
         if not isinstance(given, dict):
             raise UserError(f"{text[1:]} holds no keys of a preset; name the config.yaml of a run")
         return given
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--set {text!r} is neither KEY=YAML, such as --set 'limit={{test: 32}}', nor @FILE")
-    return {key: yaml_files.from_text(value)}
+    return {key: files.yaml_value(value)}

@@ -21,17 +21,16 @@ import yaml
 import zstandard
 
 from analysis import registry
+from harness.agents.results import TABLES
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
-from harness.files import ROOT, fingerprint, whole_file, writing
+from harness.files import ROOT, fingerprint, read_yaml, whole_file, writing
 from harness.llm import call_log, recorded
-from harness.results import TABLES
 from harness.runner import config, finished, layout
 from harness.runner.config import Preset
 from harness.runner.plan import plan
 from harness.training.loop import CHECKPOINT
 from harness.training.loop import TABLES as TRAINING_TABLES
-from harness.yaml_files import parse
 from workflow.reports import artefacts_of
 
 _MANIFEST = "manifest.json"
@@ -58,7 +57,7 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
     Raises:
         UserError: Nothing is finished, the folder was itself unpacked, a file changed meanwhile, or the disk is full.
     """
-    preset = config.preset(name, parse(layout.settings(name)))
+    preset = config.preset(name, read_yaml(layout.settings(name)))
     if preset.recorded:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
@@ -222,7 +221,7 @@ def _commit() -> str | None:
 
 def _licences(preset: Preset) -> dict[str, Any]:
     """The terms of the suite, and of the questions and the models whose replies are others' work."""
-    known = parse(ROOT / "config" / "licences.yaml")
+    known = read_yaml(ROOT / "config" / "licences.yaml")
     used: dict[str, Any] = {"questions": preset.benchmarks if preset.data == "real" else ()}
     if preset.weights in known["weights"]:
         used["weights"] = [preset.weights]

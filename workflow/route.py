@@ -12,6 +12,7 @@ from typing import Any
 from analysis.trajectories import CallTexts, Record, record_of
 from gmr.method import Option, Outlook, outlook
 from harness.agents.grading import grade
+from harness.agents.results import Answered
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
@@ -19,7 +20,6 @@ from harness.errors import UserError
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.encoder import SentenceEncoder
-from harness.results import Answered
 from harness.runner import layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.plan import Plan
@@ -117,10 +117,8 @@ def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
         lines += ["Question", *page.indented(about["question"], "  "), "", *_outlook_lines(found)]
         return "\n".join(lines)
     if found.simulated:
-        unknown = (
-            [] if about["item"] else ["They know the prepared questions (--item) alone, and nothing of any other text."]
-        )
-        lines = [MADE_UP, *unknown, "", *lines]
+        unknown = "They know the prepared questions alone (--item), nothing of any other text."
+        lines = [MADE_UP, *([] if about["item"] else [unknown]), "", *lines]
     asked = "simulated backbones" if found.simulated else "models"
     lines += [f"Run with the {asked} of preset {found.preset}, decoding by {found.decode}.", ""]
     return "\n".join([*lines, *record_lines(found.record, page)])

@@ -9,9 +9,8 @@ from typing import Annotated
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from analysis.learning.measures import MEASURES
-from harness.declarations import Declaration, Distinct, Many, Text, read
 from harness.errors import UserError, unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Distinct, Many, Text, read
 from harness.runner import config
 
 FOLDER = ROOT / "config" / "studies"

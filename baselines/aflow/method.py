@@ -13,14 +13,14 @@ from baselines.aflow.operators import Interpreter
 from baselines.aflow.optimizer import Optimizer, Proposal, Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, check, start, workflow_of
-from harness import rng
+from harness.agents import rng
+from harness.agents.results import Answered
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.declarations import Declaration, Share
 from harness.errors import UserError
-from harness.results import Answered
+from harness.files import Declaration, Share
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Attempt, Training, TrainingStep

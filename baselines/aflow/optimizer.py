@@ -12,7 +12,7 @@ import orjson
 from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, InvalidWorkflowError, Workflow, offered
-from harness import rng
+from harness.agents import rng
 from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item

@@ -16,14 +16,14 @@ from torch.nn import functional as F  # noqa: N812
 
 from baselines.masrouter.router import Choices, Choose, Decided, Embeddings, Router, Texts, Trace, draw_noise
 from baselines.masrouter.team import MODES, Agent, Mode, Team, final_prompt, profile, profiles, with_all_tests, work
+from harness.agents.results import Answered, Utility
 from harness.agents.roles import Role, by_domain
 from harness.agents.sampling import most_frequent
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
-from harness.declarations import Declaration
 from harness.errors import UserError
+from harness.files import Declaration
 from harness.llm.backbones import Backbone
-from harness.results import Answered, Utility
 from harness.runner.method import ByBenchmark, Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded, train

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from baselines.puppeteer.agents import KEYS, to_facts
 from baselines.puppeteer.policy import Config, Evaluation, Policy, Rollout, Snapshot, Trace
+from harness.agents.results import Answered
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.results import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, check_on_policy, refuse_other_choices, seeded, train

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, fenced, final, posed
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
-from harness.declarations import Declaration
+from harness.files import Declaration
 from harness.runner.method import ByBenchmark
 
 UpdateMode = Literal["batched", "per_question"]

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.declarations import Declaration, Line, read_entries
 from harness.errors import unknown
+from harness.files import Declaration, Line, read_entries
 
 CATALOGUE = Path(__file__).with_name("roles.yaml")
 

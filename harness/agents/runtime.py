@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from harness.agents.code_tools import CodeTools
 from harness.agents.error_share import ErrorShare
 from harness.agents.grading import grade
+from harness.agents.results import Answered
 from harness.agents.trajectory import TEST, Context, Episode
 from harness.benchmarks import Benchmark, Tools
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
-from harness.results import Answered
 
 if TYPE_CHECKING:
     from harness.llm.embeddings import Embeddings

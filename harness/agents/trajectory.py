@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness import rng
+from harness.agents import rng
 from harness.agents.sampling import sample
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone

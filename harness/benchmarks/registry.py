@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 from annotated_types import MinLen
 
 from harness.benchmarks.base import Benchmark
-from harness.declarations import Declaration, Many, Sha256, read_entries
 from harness.errors import UserError, unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Many, Sha256, read_entries
 
 CONFIG = ROOT / "config" / "benchmarks.yaml"
 

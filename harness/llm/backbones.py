@@ -14,8 +14,8 @@ from typing import Annotated
 from annotated_types import MinLen
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
-from harness.declarations import AsWritten, Declaration, Line, Word, read_entries
 from harness.errors import UserError, unknown
+from harness.files import AsWritten, Declaration, Line, Word, read_entries
 from harness.llm.request import Sampling
 
 PRICE_IN_PER_B = 0.003

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pydantic import PositiveFloat, PositiveInt
 
-from harness.declarations import Declaration
 from harness.errors import UserError
+from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Reply, Request

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, Self
 
 import orjson
 
-from harness.database import connect, one_line
 from harness.errors import UserError
 from harness.files import writing
+from harness.llm.database import connect, one_line
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"

@@ -11,8 +11,8 @@ from types import TracebackType
 
 import numpy as np
 
-from harness.cache import Cache
 from harness.concurrency import InFlight
+from harness.llm.database import Cache
 from harness.llm.encoder import Encoded, Encoder
 
 _TOKENS = struct.Struct("<I")

@@ -5,16 +5,15 @@ The model reads the head of a long text only (D-GEN-3); how long the whole text 
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import importlib
-import importlib.metadata
-import logging
 import os
+import subprocess
+import sys
 import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
@@ -22,15 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from harness.declarations import Declaration, Sha256, read
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Sha256, fingerprint, read, write_atomically, writing
+from harness.llm.database import machine_folder
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
 
 DECLARATION = ROOT / "config" / "encoder.yaml"
 CPU_INFO = Path("/proc/cpuinfo")
+EXPORTER = ROOT / "harness" / "llm" / "encoder_graph.py"
 # What torch takes from ATEN_CPU_CAPABILITY; anything else it ignores.
 CAPABILITIES = ("default", "avx2", "avx512")
 _WEIGHTS = "model.safetensors"
@@ -92,9 +93,9 @@ class Encoder(Protocol):
 class SentenceEncoder:
     """The encoder that ``config/encoder.yaml`` declares, on the CPU and in single precision.
 
-    The model is loaded for the first text that has to be encoded: importing its library takes seconds, and a process
-    that finds every text in a cache never pays them. A text is encoded by one thread (``harness.concurrency``); use
-    several callers instead.
+    It is run by ONNX Runtime, from a graph that sentence-transformers makes once a machine (D-GEN-8). Graph and
+    tokenizer are loaded for the first text that has to be encoded. A text is encoded by one thread; use several callers
+    instead.
 
     Args:
         declaration: The file that declares it.
@@ -112,62 +113,93 @@ class SentenceEncoder:
         self._source = entry.source
         self._sha256 = entry.sha256
         self._loading = threading.Lock()
-        self._tokenising = threading.Lock()
-        self._model: SentenceTransformer | None = None
+        self._model: tuple[Tokenizer, InferenceSession] | None = None
 
     @functools.cached_property
     def identity(self) -> str:
-        """Model, weights, precision, version of torch and vector instructions: equal ones make equal bytes."""
-        torch = importlib.metadata.version("torch")
-        return f"{self.name}-{self._sha256[:16]}-fp32-torch{torch}-{cpu_capability()}"
+        """The graph, what runs it, and the vector instructions: equal ones make equal bytes."""
+        return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{cpu_capability()}"
 
     def encode(self, text: str) -> Encoded:
         """The vector and the length of a text; may be called from several threads at once.
 
-        Each text has a forward pass of its own without padding, so its neighbours cannot change its last digits.
+        Each text has a pass of its own without padding, so its neighbours cannot change its last digits.
 
         Raises:
             UserError: The files of the model are missing, broken, or not those declared.
         """
-        import torch
-
-        model = self._loaded()
-        with self._tokenising:  # one fast tokenizer cannot serve two threads at once
-            pieces = model.tokenizer(text, truncation=False, verbose=False)["input_ids"]
+        tokenizer, session = self._loaded()
+        pieces = tokenizer.encode(text).ids
         read = pieces if len(pieces) <= self.max_tokens else [*pieces[: self.max_tokens - 1], pieces[-1]]
-        with torch.inference_mode():
-            row = torch.tensor([read])
-            vectors = model({"input_ids": row, "attention_mask": torch.ones_like(row)})["sentence_embedding"]
-        return Encoded(vectors[0].numpy(), len(pieces))
+        (vectors,) = session.run(None, {"pieces": np.array([read], dtype=np.int64)})
+        return Encoded(vectors[0], len(pieces))
 
-    def _loaded(self) -> SentenceTransformer:
+    @functools.cached_property
+    def _graph_name(self) -> str:
+        makers = "-".join(f"{maker}{version(maker)}" for maker in ("sentence-transformers", "transformers", "torch"))
+        return f"{self.name}-{self._sha256[:16]}-fp32-{fingerprint([EXPORTER])[:8]}-{makers}"
+
+    def _loaded(self) -> tuple[Tokenizer, InferenceSession]:
         with self._loading:
             if self._model is None:
-                self._model = self._load()
+                folder = _folder(self._source, self.name, self._declaration)
+                self._model = load_tokenizer(folder / _TOKENIZER), _session(self._graph(folder))
             return self._model
 
-    def _load(self) -> SentenceTransformer:
-        folder = self._verified_folder()
-        with _quietly_offline():
-            from sentence_transformers import SentenceTransformer
+    def _graph(self, folder: Path) -> Path:
+        """The graph of this machine, made unless it is there; cells that begin together make it once."""
+        graph = machine_folder() / f"{self._graph_name}.onnx"
+        if graph.exists():
+            return graph
+        with writing(graph):
+            graph.parent.mkdir(parents=True, exist_ok=True)
+            lock = graph.with_suffix(".lock").open("ab")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not graph.exists():
+                self._verify(folder / _WEIGHTS)
+                self._export(folder, graph)
+        return graph
 
-            try:
-                model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-            except (OSError, ValueError) as error:
-                reason = " ".join(str(error).split())
-                raise UserError(f"{folder} cannot be loaded ({reason}); restore the files of {self.name}") from error
-        return model.float().eval()
-
-    def _verified_folder(self) -> Path:
-        folder = _folder(self._source, self.name, self._declaration)
-        with (folder / _WEIGHTS).open("rb") as file:
+    def _verify(self, weights: Path) -> None:
+        with weights.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != self._sha256:
             raise UserError(
-                f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._sha256[:16]}...; these are other "
-                f"weights: restore those of {self.name}, or correct `source` in {self._declaration}"
+                f"{weights} has sha256 {found[:16]}..., expected {self._sha256[:16]}...; these are other weights: "
+                f"restore those of {self.name}, or correct `source` in {self._declaration}"
             )
-        return folder
+
+    def _export(self, folder: Path, graph: Path) -> None:
+        command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve())]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True)  # noqa: S603  our own module
+        if done.returncode:
+            reason = (done.stderr.decode().splitlines() or [f"status {done.returncode}"])[-1]
+            raise UserError(f"{folder} cannot be loaded ({reason}); restore the files of {self.name}")
+        write_atomically(graph, done.stdout)
+
+
+def load_tokenizer(file: Path) -> Tokenizer:
+    """Return the tokenizer of a file, with truncation and padding off; several threads may use it."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _session(graph: Path) -> InferenceSession:
+    from onnxruntime import InferenceSession, SessionOptions
+
+    options = SessionOptions()
+    # How a sum is divided among threads shows in its last digits.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    try:
+        return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its exceptions have no common ancestor
+        reason = " ".join(str(error).split())
+        raise UserError(f"{graph} is damaged ({reason}); delete it, and it is made again") from error
 
 
 def tokenizer_file(declaration: Path = DECLARATION) -> Path:
@@ -203,22 +235,22 @@ def _package(source: str, declaration: Path) -> Path:
 
 
 def cpu_capability() -> str:
-    """The widest vector instructions torch uses here, such as ``avx2``; they decide the last digits of a vector.
+    """The widest vector instructions of the processor, such as ``avx2``; they decide the last digits of a vector.
 
-    On Linux the rule of torch is applied to its environment variable and the processor's flags: importing torch takes
-    seconds, and cells that embed nothing need this name too.
+    Torch, whose digits decide what is learned, can be told to use narrower ones; then both are named. Importing torch
+    takes seconds and cells that learn nothing need this name too, so on x86 Linux its rule is applied to the flags.
     """
-    chosen = os.environ.get("ATEN_CPU_CAPABILITY")
-    if chosen in CAPABILITIES:
-        return chosen
-    flags = _cpu_flags()
+    flags, chosen = _cpu_flags(), os.environ.get("ATEN_CPU_CAPABILITY")
     if flags is None:
         import torch
 
         return "-".join(torch.backends.cpu.get_cpu_capability().lower().split())
+    own = "default"
     if {"avx512vl", "avx512bw", "avx512dq", "fma"} <= flags:
-        return "avx512"
-    return "avx2" if {"avx2", "fma"} <= flags else "default"
+        own = "avx512"
+    elif {"avx2", "fma"} <= flags:
+        own = "avx2"
+    return f"{own}-torch-{chosen}" if chosen in CAPABILITIES and chosen != own else own
 
 
 def _cpu_flags() -> set[str] | None:
@@ -227,44 +259,3 @@ def _cpu_flags() -> set[str] | None:
         return None
     lines = (line.partition(":") for line in CPU_INFO.read_text(errors="replace").splitlines())
     return next((set(flags.split()) for key, _, flags in lines if key.strip() == "flags"), None)
-
-
-@contextmanager
-def _quietly_offline() -> Iterator[None]:
-    """No request to the hub, no progress bar and no advice while the model is loaded."""
-    before = os.environ.get("HF_HUB_OFFLINE")
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with _silent("transformers"), _silent("sentence_transformers"), _no_progress_bar():
-                yield
-    finally:
-        if before is None:
-            del os.environ["HF_HUB_OFFLINE"]
-        else:
-            os.environ["HF_HUB_OFFLINE"] = before
-
-
-@contextmanager
-def _silent(name: str) -> Iterator[None]:
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    from transformers.utils import logging as progress
-
-    shown = progress.is_progress_bar_enabled()
-    progress.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            progress.enable_progress_bar()

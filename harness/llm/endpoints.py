@@ -11,9 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from harness.declarations import Declaration, Distinct, Word, read
 from harness.errors import UserError, unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Distinct, Word, read
 
 IN_PROCESS = "in-process"
 SIMULATED_URL = "GMR_SIMULATED_URL"

@@ -61,5 +61,5 @@ class Recorded:
         """
         why = "the log is incomplete, or settings, code or questions are others"
         if (then := self._known["encoder"]) != self._encoder:
-            why = f"recorded on another processor type or version of torch ({then}; here {self._encoder})"
+            why = f"recorded on another processor type or with other libraries ({then}; here {self._encoder})"
         raise UserError(f"call {request.key} of {request.model} is not in the call log of {self._folder}: {why}")

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from harness.agents.results import write
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
 from harness.files import code_of, write_atomically
@@ -22,7 +23,6 @@ from harness.llm import recorded
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.served import Served
-from harness.results import write
 from harness.runner import config_hash, layout
 from harness.runner.evaluation import evaluate, questions_in_flight
 from harness.runner.method import Learner, build

@@ -12,12 +12,21 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks import registry
-from harness.declarations import Declaration, Distinct, Many, Share, check, check_entries
 from harness.errors import UserError, unknown
-from harness.files import ROOT, source_of
+from harness.files import (
+    ROOT,
+    Declaration,
+    Distinct,
+    Many,
+    Share,
+    check,
+    check_entries,
+    read_yaml,
+    source_of,
+    yaml_value,
+)
 from harness.llm import backbones as backbone_files
 from harness.llm.budget import Budget
-from harness.yaml_files import from_text, parse
 
 POOL = "pool"
 FOLDER = ROOT / "config"
@@ -163,7 +172,7 @@ def methods() -> Mapping[str, MethodEntry]:
         UserError: The file has a slip, or names a method, backbone or module that does not exist.
     """
     path = FOLDER / "methods.yaml"
-    entries = check_entries(_extended(check(parse(path), dict[str, _Stated], path)), MethodEntry, path)
+    entries = check_entries(_extended(check(read_yaml(path), dict[str, _Stated], path)), MethodEntry, path)
     for key, entry in entries.items():
         _check_names("row", entry.rows, [*_backbones(), POOL], f"config/backbones.yaml, besides pool; named by {key}")
         _check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
@@ -220,7 +229,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     path = FOLDER / "presets" / f"{base}.yaml"
     changed = overrides or {}
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
-    keys: Keys = check({**check(parse(path), dict[str, Any], path), **changed}, Keys, where)
+    keys: Keys = check({**check(read_yaml(path), dict[str, Any], path), **changed}, Keys, where)
     for kind, choices in (("benchmark", registry.keys()), ("method", methods()), ("backbone", _backbones())):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
         _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
@@ -251,7 +260,7 @@ def _check_weights(chosen: Keys, name: str) -> None:
 def _changed_world(chosen: Preset, change: str) -> dict[str, float]:
     """The change that the name of a preset carries; building the world checks whether there is such a parameter."""
     parameter, _, value = change.partition("=")
-    number = from_text(value)
+    number = yaml_value(value)
     if not chosen.simulated or isinstance(number, bool) or not isinstance(number, int | float):
         raise UserError(
             f"{chosen.name!r} is no preset: behind @ stands one parameter of config/simulator.yaml and its value, such "

@@ -6,9 +6,9 @@ import dataclasses
 from functools import cache
 from typing import Any
 
+from harness.files import read_yaml
 from harness.llm import backbones
 from harness.runner import config
-from harness.yaml_files import parse
 
 
 def of_data(chosen: config.Preset) -> dict[str, Any]:
@@ -45,4 +45,4 @@ def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
 
 @cache
 def _encoder() -> Any:
-    return parse(config.FOLDER / "encoder.yaml")
+    return read_yaml(config.FOLDER / "encoder.yaml")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from harness.agents.results import Answered
 from harness.agents.runtime import Runtime
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.endpoints import Endpoint
-from harness.results import Answered
 from harness.runner.method import Method
 from harness.runner.progress import Progress
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 
 from harness.llm.call_log import CALL_LOG
+from harness.llm.database import machine_folder
 from harness.runner.config import Cell
 
 RESULTS = Path("results")
@@ -60,7 +60,7 @@ def timing(preset: str, of: Cell) -> Path:
 
 def cache() -> Path:
     """What the cells of this machine share: embeddings, and how programs ended."""
-    return Path(os.environ.get("GMR_CACHE_DIR") or RESULTS / "cache") / f"{socket.gethostname()}.sqlite"
+    return machine_folder() / f"{socket.gethostname()}.sqlite"
 
 
 def cell_of(folder: Path) -> Cell | None:

@@ -11,12 +11,12 @@ from pydantic import AfterValidator
 
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
-from harness.declarations import check
 from harness.errors import UserError
+from harness.files import check
 from harness.llm.backbones import Backbone
 
 if TYPE_CHECKING:
-    from harness.results import Answered
+    from harness.agents.results import Answered
     from harness.training.checkpoint import Checkpoint
     from harness.training.loop import Training
 
@@ -114,7 +114,7 @@ def settings_of(module: str, config: Mapping[str, Any]) -> Any:
 def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
     """Make the method a configuration entry describes.
 
-    The module provides ``Config``, a :class:`~harness.declarations.Declaration` of the entry's ``config``, and
+    The module provides ``Config``, a :class:`~harness.files.Declaration` of the entry's ``config``, and
     ``build(setting, config)``.
 
     Returns:

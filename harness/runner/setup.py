@@ -14,7 +14,6 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
-from harness.cache import Cache
 from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.attempts import AttemptLog
@@ -22,6 +21,7 @@ from harness.llm.backbones import Backbone
 from harness.llm.budget import Prices, Spending, spent_in
 from harness.llm.call_log import CallLog, CallLogReader, logs_below
 from harness.llm.client import ChatClient, InProcess
+from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
 from harness.llm.recorded import Recorded

@@ -28,13 +28,13 @@ import orjson
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item, Status
-from harness.cache import Cache
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.attempts import AttemptLog
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
+from harness.llm.database import Cache
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.llm.served import Served

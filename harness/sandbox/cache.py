@@ -16,10 +16,10 @@ import sys
 import sysconfig
 from dataclasses import astuple, replace
 from types import TracebackType
+from typing import Literal, Protocol
 
 import orjson
 
-from harness.cache import Cache
 from harness.concurrency import InFlight
 from harness.files import ROOT, fingerprint
 from harness.sandbox.model import Execution, Limits, Outcome, Program
@@ -40,6 +40,16 @@ _DOORS = (
     "gzip zipfile tarfile email ssl statistics logging importlib __import__"
 )
 _OPEN_DOOR = re.compile(rf"\b(?:{'|'.join(_DOORS.split())})\b|\b(?:id|open)\(")
+
+
+class Cache(Protocol):
+    """What verdicts are kept in: the cache of this machine."""
+
+    def get(self, table: Literal["verdicts"], key: bytes) -> bytes | None:
+        """Return what is stored under a key, or None."""
+
+    def put(self, table: Literal["verdicts"], key: bytes, value: bytes) -> None:
+        """Store bytes under a key; called from other threads too."""
 
 
 class CachedSandbox(Sandbox):

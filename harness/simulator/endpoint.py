@@ -22,7 +22,7 @@ _ROLES = frozenset({"system", "user", "assistant"})
 # Everything that may change a reply, beside the model, the messages and the temperature.
 _IDENTITY = ("seed", "max_tokens", "response_format")
 # Below harness/, all that can change a reply.
-_CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "rng.py")
+_CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "agents/rng.py")
 
 
 class RefusedError(Exception):

@@ -18,9 +18,9 @@ import orjson
 from aiohttp import web
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from harness import rng
-from harness.declarations import Declaration, Share, read
+from harness.agents import rng
 from harness.errors import UserError
+from harness.files import Declaration, Share, read
 
 Kind = Literal["server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model"]
 LAST_FAULTY_ATTEMPT = 11

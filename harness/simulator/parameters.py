@@ -11,11 +11,9 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from annotated_types import Len, MinLen
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, Strict
 
-from harness.declarations import Declaration, Many, Share, check
 from harness.errors import unknown
-from harness.files import ROOT
+from harness.files import ROOT, Declaration, Many, Share, check, read_yaml
 from harness.llm.request import Kind, Style
-from harness.yaml_files import parse
 
 DEFAULT_FILE = ROOT / "config" / "simulator.yaml"
 PUBLISHED = ROOT / "config" / "published.yaml"
@@ -212,9 +210,9 @@ def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None
 
 @cache
 def _document(path: Path) -> Mapping[str, Any]:
-    document = parse(path)
+    document = read_yaml(path)
     check(document, _File, path)
-    return _with_published(document, parse(PUBLISHED))
+    return _with_published(document, read_yaml(PUBLISHED))
 
 
 def _with_published(document: dict[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:

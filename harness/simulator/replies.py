@@ -13,8 +13,8 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness import rng
-from harness.rng import Stream
+from harness.agents import rng
+from harness.agents.rng import Stream
 from harness.simulator import tokens
 from harness.simulator.contributions import Answers, Reading, stances, weigh
 from harness.simulator.parameters import Kind, Style

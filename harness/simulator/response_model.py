@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
-from harness import rng
+from harness.agents import rng
 from harness.agents.roles import Role
 from harness.simulator.parameters import Parameters
 

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from harness import rng
+from harness.agents import rng
+from harness.agents.results import Answered
 from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.results import Answered
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Attempt, Training, TrainingStep
 

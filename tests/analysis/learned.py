@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.results import DECISIONS, ITEMS
+from harness.agents.results import DECISIONS, ITEMS
 from harness.runner import config
 from harness.training.loop import UPDATES
 

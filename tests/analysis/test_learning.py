@@ -24,8 +24,8 @@ from analysis.learning.markdown import render
 from analysis.learning.report import Report, build
 from analysis.learning.results import Row
 from analysis.learning.study import FOLDER, PATH, load, path_of
+from harness.agents.results import DECISIONS
 from harness.errors import UserError
-from harness.results import DECISIONS
 from harness.runner import config
 from harness.runner.config import POOL
 from tests.analysis import learned

@@ -19,7 +19,7 @@ from analysis.source import Source
 from analysis.table import NOT_RUN
 from analysis.training import CHOICES
 from analysis.training import learned as learned_of
-from harness.results import DECISIONS
+from harness.agents.results import DECISIONS
 from harness.training.loop import TABLES
 from tests.analysis import learned
 from tests.analysis.reading import main_table, training_budget, write

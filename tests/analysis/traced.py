@@ -17,7 +17,7 @@ from analysis import figure as drawing
 from analysis.figure import Figure
 from analysis.source import Source
 from analysis.table import csv
-from harness.results import DECISIONS
+from harness.agents.results import DECISIONS
 from tests.analysis import learned
 
 #: What one step decided: opened retrieval gates of the records stored so far, and the write gate.

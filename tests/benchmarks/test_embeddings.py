@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.cache import Cache
+from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
 from tests.benchmarks.conftest import FEW, Measure

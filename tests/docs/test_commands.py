@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from analysis import registry
-from harness import yaml_files
+from harness import files
 from harness.files import ROOT
 from harness.runner import config
 from tests.docs import additions
@@ -80,10 +80,10 @@ def check_names(given: dict[str, Any], root: Path) -> None:
             patch.setattr(config, "FOLDER", root / "config")
             patch.setattr(config.registry, "CONFIG", root / "config" / "benchmarks.yaml")
             config.methods.cache_clear()
-            config.preset(preset, {key: yaml_files.from_text(value) for key, value in overrides.items()})
+            config.preset(preset, {key: files.yaml_value(value) for key, value in overrides.items()})
         config.methods.cache_clear()
     benchmarks = given.get("benchmark") or ()
-    known = set(yaml_files.parse(root / "config" / "benchmarks.yaml"))
+    known = set(files.read_yaml(root / "config" / "benchmarks.yaml"))
     assert {benchmarks} if isinstance(benchmarks, str) else set(benchmarks) <= known
 
 

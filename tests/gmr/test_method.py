@@ -15,7 +15,7 @@ import gmr.method
 from gmr.config import Config, Pool
 from gmr.method import GMR
 from gmr.router import Router
-from harness import results
+from harness.agents import results
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import rng
+from harness.agents import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Context, Decision, Episode
 from tests.gmr.world import (

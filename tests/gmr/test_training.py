@@ -31,10 +31,10 @@ from gmr.training import (
     utility,
     vae_noise,
 )
+from harness.agents.results import Answered
 from harness.agents.trajectory import Call, Episode, Trajectory
 from harness.benchmarks.items import Status, Verdict
 from harness.errors import UserError
-from harness.results import Answered
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, refuse_other_choices

@@ -20,31 +20,6 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "calls.x+"
-    for name in (
-        "calls.x+",
-        ".calls.x+",
-        ".calls.x+.swp",
-        ".calls.x+.abcdefgh.b",
-        ".calls.x+.ABCDEFGH",
-        ".calls.xx.abcdefgh",
-    ):
-        (tmp_path / name).touch()
-    before = set(tmp_path.iterdir())
-    with monkeypatch.context() as patch:
-        for name in ("replace", "unlink"):
-            patch.setattr(files.Path, name, lambda *args, **more: None)
-        for target in (path, path, tmp_path / "calls.index"):
-            files.write_atomically(target, "half")
-    left = set(tmp_path.iterdir()) - before
-    assert len(left) == 3
-    files.remove_leftovers(path)
-    assert set(tmp_path.iterdir()) == before | {file for file in left if file.name.startswith(".calls.index.")}
-    files.remove_leftovers(tmp_path / "calls.index")
-    assert set(tmp_path.iterdir()) == before
-
-
 def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "ROOT", tmp_path)
     (tmp_path / "room").mkdir()

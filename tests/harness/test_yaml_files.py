@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.yaml_files import from_text, parse, typed
+from harness.files import read_yaml, yaml_value, yaml_values
 
 # The plain loader and the fast one differ in the line ends that only Unicode has.
 TEXT = st.text(st.characters(exclude_characters="\x85\u2028\u2029", codec="utf-8"), max_size=9)
@@ -26,7 +26,7 @@ TEXT = st.text(st.characters(exclude_characters="\x85\u2028\u2029", codec="utf-8
 def test_reads_what_the_plain_safe_loader_reads(tmp_path_factory: pytest.TempPathFactory, document: object) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_text(yaml.safe_dump(document, allow_unicode=True), encoding="utf-8")
-    assert parse(path) == yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert read_yaml(path) == yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: st
     path = tmp_path / "broken.yaml"
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
-        parse(path)
+        read_yaml(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     assert complaint in message
@@ -54,22 +54,22 @@ def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: st
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"absent\.yaml: cannot be read \(No such file"):
-        parse(tmp_path / "absent.yaml")
+        read_yaml(tmp_path / "absent.yaml")
 
 
 def test_a_value_taken_over_from_an_anchor_may_be_replaced(tmp_path: Path) -> None:
     path = tmp_path / "merged.yaml"
     path.write_text("base: &base {a: 1, b: 2}\nother: {<<: *base, a: 3}\n")
-    assert parse(path)["other"] == {"a": 3, "b": 2}
+    assert read_yaml(path)["other"] == {"a": 3, "b": 2}
 
 
 def test_values_from_a_command_line_get_their_types_back() -> None:
-    assert typed("a: b: c") == "a: b: c"
+    assert yaml_values("a: b: c") == "a: b: c"
     given = {"limit": {"train": "32", "test": "null"}, "seeds": ["0", "1"], "data": "real", "length_scale": 0.5}
     wanted = {"limit": {"train": 32, "test": None}, "seeds": [0, 1], "data": "real", "length_scale": 0.5}
-    assert typed(given) == wanted
+    assert yaml_values(given) == wanted
 
 
 @pytest.mark.parametrize(("text", "value"), [("1e-4", 1e-4), ("-2.5E3", -2500.0), ("0e9e39f", "0e9e39f")])
 def test_a_number_with_an_exponent_needs_no_point(text: str, value: object) -> None:
-    assert from_text(text) == value
+    assert yaml_value(text) == value

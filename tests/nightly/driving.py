@@ -18,12 +18,12 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.cache import Cache
 from harness.files import ROOT
 from harness.llm.attempts import AttemptLog
 from harness.llm.backbones import load
 from harness.llm.call_log import CallLog
 from harness.llm.client import ChatClient
+from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import Encoder
 from harness.llm.endpoints import Endpoint

@@ -12,11 +12,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from harness.agents.results import CALLS
 from harness.benchmarks.prepare import prepare, read
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load
-from harness.results import CALLS
 from harness.runner import config, layout
 from harness.runner.config import Cell
 from harness.training.loop import TABLES

@@ -115,15 +115,15 @@ def test_a_mistake_is_one_line(said: dict[str, tuple[int, str]], message: str) -
 
 
 # What the simulator imports that cannot change a world: how requests are read, declarations of config/, paths, errors.
-NO_SOURCE = {"agents", "declarations", "errors", "files", "llm", "runner", "yaml_files"}
+NO_SOURCE = {"agents", "errors", "files", "llm", "runner"}
 
 
 def test_what_a_simulated_reply_is_made_of_makes_a_new_world_and_a_new_revision() -> None:
     rule = (ROOT / "workflow" / "rules" / "data.smk").read_text().split("rule world")[1]
     text = "".join(path.read_text() for path in (ROOT / "harness" / "simulator").glob("*.py"))
-    named = ", ".join(re.findall(r"from harness import ([\w, ]+)", text)).split(", ")
-    made_of = {*re.findall(r"from harness\.(\w+)", text), *named} - NO_SOURCE
-    assert {"simulator", "benchmarks", "rng"} <= made_of
+    modules = {f"agents/{name}" for name in re.findall(r"from harness\.agents import (\w+)", text)}
+    made_of = {*re.findall(r"from harness\.(\w+)", text), *modules} - NO_SOURCE
+    assert {"simulator", "benchmarks", "agents/rng"} <= made_of
     for room in made_of:
         assert f'"harness/{room}"' in rule or f'"harness/{room}.py"' in rule, room
         # The sandbox tries programs when the world is made.

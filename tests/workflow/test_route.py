@@ -15,8 +15,8 @@ from harness.agents.trajectory import Context, Trajectory
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import read
-from harness.cache import Cache
 from harness.errors import UserError
+from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.request import Reply
 from harness.runner import config, layout

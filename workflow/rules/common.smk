@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.io import IOFile
 
 from harness.runner import config as suite
-from harness import yaml_files
+from harness import files
 from harness.runner import config_hash
 from harness.runner import layout
 from harness.runner.config import Cell
@@ -40,7 +40,7 @@ LEARNING = [
     "learning_contrasts.csv",
     *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "svg")),
 ]
-OVERRIDES = yaml_files.typed(
+OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
 )
 jobs.prepare()

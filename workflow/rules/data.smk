@@ -38,7 +38,7 @@ rule world:
         published=lambda wildcards: as_text(calibration_targets()),
         code=code(
             "harness/benchmarks",
-            "harness/rng.py",
+            "harness/agents/rng.py",
             "harness/sandbox",
             "harness/simulator",
             "config/backbones.yaml",

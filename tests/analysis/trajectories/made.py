@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
-from harness import results
+from harness.agents import results
+from harness.agents.results import Answered
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict, checksum
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply
-from harness.results import Answered
 from harness.runner import layout
 from harness.runner.config import Cell
 from tests.analysis.conftest import run_record

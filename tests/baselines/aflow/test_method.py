@@ -13,13 +13,13 @@ from baselines.aflow import operators
 from baselines.aflow.method import AFlow, Config, build
 from baselines.aflow.optimizer import FAILED
 from baselines.aflow.search import Round, candidates, probabilities, scored
-from harness import rng
+from harness.agents import rng
+from harness.agents.results import Answered
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
-from harness.results import Answered
 from harness.runner.method import build as build_method
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint

@@ -10,6 +10,7 @@ import pytest
 from baselines.masrouter.team import MODES, TEXTS, formats_of, profile
 from harness.agents.roles import Role, catalogue, role
 from harness.llm.encoder import SentenceEncoder
+from harness.simulator.tokens import tokenizer
 from tests.baselines.masrouter.world import RULES, Client, Passing, Planned, pool, role_of, walk
 
 # OutputFormat and PostOutputFormat of the released files; of the roles that are not listed, the last entry of a domain.
@@ -88,5 +89,4 @@ def test_the_whole_profile_stands_for_a_role(one: Role) -> None:
 
 
 def test_no_profile_is_longer_than_the_encoder_reads() -> None:
-    encoder = SentenceEncoder()
-    assert max(encoder.encode(profile(one)).tokens for one in catalogue()) <= encoder.max_tokens
+    assert max(len(tokenizer().encode(profile(one)).ids) for one in catalogue()) <= SentenceEncoder().max_tokens

@@ -11,12 +11,12 @@ import pytest
 
 from baselines.masrouter import build
 from baselines.masrouter.method import MASRouter, Pool, utility
-from harness import results
+from harness.agents import results
+from harness.agents.results import Answered
 from harness.agents.roles import by_domain
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
-from harness.results import Answered
 from harness.runner.evaluation import evaluate
 from harness.runner.progress import Progress
 from harness.training.loop import CHECKPOINT, checkpoint

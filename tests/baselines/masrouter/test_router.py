@@ -17,7 +17,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
 
 from baselines.masrouter.router import Router, Trace, draw_noise, log_multinomial
-from harness import rng
+from harness.agents import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode
 from tests.baselines.masrouter.reference import Reference

@@ -13,9 +13,9 @@ from scipy.stats import entropy
 
 from baselines.masrouter.method import learn, utility
 from baselines.masrouter.router import Choices, Router, Trace
+from harness.agents.results import Answered
 from harness.agents.trajectory import Call, Episode, Trajectory
 from harness.benchmarks.items import Status, Verdict
-from harness.results import Answered
 from harness.training.learning import Learning
 from tests.baselines.masrouter.reference import Reference
 from tests.baselines.masrouter.world import ITEMS, MODE_NAMES, Client, pool, router, walk

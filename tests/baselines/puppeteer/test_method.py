@@ -14,7 +14,7 @@ import baselines.puppeteer.method
 from baselines.puppeteer.agents import KEYS, to_facts
 from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.policy import state_of
-from harness import results
+from harness.agents import results
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import returns, step_reward, step_weight, utility
 from baselines.puppeteer.policy import Choice, Policy, Trace
+from harness.agents.results import Answered
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Status, Verdict
-from harness.results import Answered
 from harness.training.learning import seeded
 from tests.baselines.puppeteer.world import Client, config, walk
 

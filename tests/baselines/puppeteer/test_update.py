@@ -13,9 +13,9 @@ import torch
 from baselines.puppeteer.agents import KEYS
 from baselines.puppeteer.method import learn, loss, returns, utility
 from baselines.puppeteer.policy import STATE, Choice, Policy, Trace
+from harness.agents.results import Answered
 from harness.agents.trajectory import Episode
 from harness.benchmarks.items import Status, Verdict
-from harness.results import Answered
 from harness.training.learning import Learning, seeded
 from tests.baselines.puppeteer.test_policy import plain
 from tests.baselines.puppeteer.world import ITEMS, Client, config, walk

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from harness import rng
+from harness.agents import rng
 from harness.agents.sampling import most_frequent, sample
 
 

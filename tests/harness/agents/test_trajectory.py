@@ -7,7 +7,7 @@ import pytest
 
 from harness.agents.trajectory import Decision, Episode, Trajectory
 from harness.benchmarks.items import Item
-from harness.cache import Cache
+from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
 from tests import scripted

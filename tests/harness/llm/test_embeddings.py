@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.cache import Cache
 from harness.errors import UserError
+from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import Encoded
 from tests.fake_encoder import FakeEncoder

@@ -5,15 +5,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from harness import results
+from harness.agents import results
 from harness.agents.error_share import ErrorShare
+from harness.agents.results import Answered
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.endpoints import Endpoint, simulated
 from harness.llm.request import Message, Reply, Request
-from harness.results import Answered
 from harness.runner.evaluation import evaluate, questions_in_flight
 from harness.runner.progress import Progress
 from tests.exact import Exact

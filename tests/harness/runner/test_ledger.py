@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import results
+from harness.agents import results
+from harness.agents.results import Answered
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Message, Reply
-from harness.results import Answered
 from harness.runner.ledger import ledger, simulated
 from tests import scripted
 from tests.scripted import ScriptedClient

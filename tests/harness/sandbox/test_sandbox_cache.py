@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from harness.agents.code_tools import CodeTools, Value
 from harness.agents.error_share import ErrorShare
+from harness.agents.results import write
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Context
 from harness.benchmarks import Tools
 from harness.benchmarks.humaneval import HumanEval
 from harness.benchmarks.items import CodeTask, Item
-from harness.cache import Cache
 from harness.files import ROOT
-from harness.results import write
+from harness.llm.database import Cache
 from harness.runner.evaluation import evaluate
 from harness.runner.progress import Progress
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import tables
+from harness.agents import results
+from harness.agents.results import ROW_GROUP, rows_of, writing_table
 from harness.errors import UserError
-from harness.tables import ROW_GROUP, rows_of, writing_table
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 
@@ -40,7 +40,7 @@ def test_equal_rows_are_equal_bytes_however_many_come_at_a_time(
 ) -> None:
     folder = tmp_path_factory.mktemp("tables")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "ROW_GROUP", 10)
+        patch.setattr(results, "ROW_GROUP", 10)
         places = [0, *sorted(cuts), 25]
         parts = [rows(25)[start:end] for start, end in itertools.pairwise(places)]
         assert written(folder / "parts", *parts) == written(folder / "whole", rows(25))

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, Field, PositiveInt, ValidationError
 
-from harness.declarations import AsWritten, Declaration, Distinct, Share, Word, check, check_entries, told
 from harness.errors import UserError
+from harness.files import AsWritten, Declaration, Distinct, Share, Word, check, check_entries, told
 
 
 class Limit(Declaration):

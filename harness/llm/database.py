@@ -1,11 +1,8 @@
-"""What the cells of a machine would otherwise compute again: sentence embeddings, and how programs end.
-
-One SQLite file a machine, which any number of processes read and write at the same time (WAL mode, so it has to lie on
-a disk of the machine itself). It is a cache: deleting it costs time and changes nothing else.
-"""
+"""SQLite files, what goes wrong with them as one line, and the cache that the cells of a machine share."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -15,17 +12,70 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from harness.database import connect, one_line
+from harness.errors import UserError
 from harness.files import writing
 
 Table = Literal["embeddings", "verdicts"]
 
 # That many processes begin with the same new file is over in less.
-_PATIENCE_S = 60.0
+_OPENING_S = 60.0
+# Another process may be committing, or adding up a long log; network file systems are slow at both.
+_PATIENCE_S = 120.0
+# Not the file's own fault: a full disk, a folder that cannot be written, another process that does not let go.
+_OUTER = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_BUSY")
+
+
+@contextmanager
+def one_line(path: Path, cure: str) -> Iterator[None]:
+    """Turn what SQLite raises inside the block into one line for the user.
+
+    Args:
+        path: The file.
+        cure: What to do where the file is damaged.
+
+    Raises:
+        UserError: The disk is full, the folder cannot be used, or the file is damaged or another program's.
+    """
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if (getattr(error, "sqlite_errorname", None) or "").startswith(_OUTER):
+            raise UserError(
+                f"cannot write {path}: {error}; free space or mend the folder, then give the same command again "
+                "(finished calls are kept)"
+            ) from error
+        raise UserError(f"{path} is damaged ({error}); {cure}") from error
+
+
+def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
+    """Open a database for one thread at a time; transactions are begun and ended by statements.
+
+    Args:
+        path: The file; made if absent where it is opened for writing.
+        writes: Otherwise nothing can be changed, but what a killed writer left half done is undone.
+
+    Raises:
+        sqlite3.Error: The file cannot be opened.
+    """
+    mode = "rwc" if writes else "rw"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
+    if not writes:
+        database.execute("PRAGMA query_only = ON")
+    return database
+
+
+def machine_folder() -> Path:
+    """Where the cells of a machine keep what they share."""
+    return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
 class Cache:
-    """Bytes by key in two tables. Nothing is opened before the first key is looked for.
+    """What the cells of a machine would otherwise compute again: sentence embeddings, and how programs end.
+
+    Bytes by key in two tables of one file, which any number of processes read and write at the same time (WAL mode, so
+    it has to lie on a disk of the machine itself). Nothing is opened before the first key is looked for, and deleting
+    the file costs time and changes nothing else.
 
     Args:
         path: The file; made if absent.
@@ -90,7 +140,7 @@ class Cache:
 
 def _use_wal(database: sqlite3.Connection) -> None:
     """Processes that begin with one new file refuse each other this at once, however patient they are otherwise."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _OPENING_S
     while True:
         try:
             database.execute("PRAGMA journal_mode = WAL")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness import rng
+from harness.agents import rng
 from harness.files import ROOT
 
 # Other work on the machine must not decide whether a property holds.
@@ -55,7 +55,7 @@ def test_stream_covers_its_range_and_repeats():
 
 
 def test_another_process_draws_the_same():
-    code = "from harness import rng; print(repr(rng.normal('k', 'ü')), rng.Stream('x').below(1000))"
+    code = "from harness.agents import rng; print(repr(rng.normal('k', 'ü')), rng.Stream('x').below(1000))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
