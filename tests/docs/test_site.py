@@ -7,9 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urldefrag
 
 import pytest
 
@@ -38,56 +36,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Links(HTMLParser):
-    """What a page links to, what it loads, and the places in it that can be linked to."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.places: set[str] = set()
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        if tag == "a" and "href" in found:
-            self.links.append(found["href"])
-        if tag in ("script", "img", "iframe") and "src" in found:
-            self.loaded.append(found["src"])
-        if tag == "link" and found.get("rel") in ("stylesheet", "icon"):
-            self.loaded.append(found["href"])
-        self.places.update(found[name] for name in ("id", "name") if name in found)
-
-
-@pytest.fixture(scope="module")
-def pages(site: Path) -> dict[Path, Links]:
-    # The page for addresses that do not exist knows no place of its own, so its links are those of a server.
-    return {path: Links(path.read_text()) for path in site.rglob("*.html") if path.name != "404.html"}
-
-
 def test_every_page_of_the_docs_is_there(site: Path) -> None:
     names = {path.stem for path in PAGES.glob("*.md")}
     assert names | {"index"} == {path.stem for path in site.glob("*.html")} - {"404"}
 
 
-def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Links]) -> None:
-    loaded = {source for page in pages.values() for source in page.loaded}
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    loads = r"<(?:script|img|iframe)[^>]* src=\"([^\"]+)|<link[^>]* rel=\"(?:stylesheet|icon)\"[^>]* href=\"([^\"]+)"
+    found = [one for path in site.rglob("*.html") for one in re.findall(loads, path.read_text())]
+    loaded = {source for pair in found for source in pair if source}
     assert loaded
     assert [source for source in loaded if re.match(r"\w+:|//", source)] == []
-
-
-def test_every_link_leads_somewhere(pages: dict[Path, Links]) -> None:
-    broken = []
-    for path, page in pages.items():
-        for link in page.links:
-            address, place = urldefrag(unquote(link))
-            if re.match(r"\w+:", address):
-                continue
-            target = (path.parent / address).resolve() if address else path
-            # A fragment without a place is the theme's link to the top.
-            if not target.exists() or (place and target in pages and place not in {*pages[target].places, "__top"}):
-                broken.append((path.name, link))
-    assert broken == []
 
 
 def test_links_to_nothing_fail_the_build(tmp_path: Path) -> None:
