@@ -223,23 +223,15 @@ def test_another_processor_is_no_other_encoder(trained: Path, tmp_path: Path, mo
         restore(path)
 
 
-def changed_roles(change: str) -> list[list[str]]:
-    roles = pool_of(Config(**VARIANT), setting()).to_facts()["roles"]
-    match change:
-        case "fewer":
-            return roles[:-1]
-        case "swapped":
-            return roles[::-1]
-        case _:
-            return [[roles[0][0], "Another profile."], *roles[1:]]
+ROLES = pool_of(Config(**VARIANT), setting()).to_facts()["roles"]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"roles": changed_roles("fewer")}, "trained with 2 roles and is given 3"),
-        ({"roles": changed_roles("swapped")}, "where its roles now have"),
-        ({"roles": changed_roles("profile")}, "the profile of 'Math/.*' is not the one"),
+        ({"roles": ROLES[:-1]}, "trained with 2 roles and is given 3"),
+        ({"roles": ROLES[::-1]}, "where its roles now have"),
+        ({"roles": [[ROLES[0][0], "Another profile."], *ROLES[1:]]}, "the profile of 'Math/.*' is not the one"),
         ({"backbones": [["gpt-2", "Old."]]}, "the backbone 'gpt-2', which config/backbones.yaml no longer has"),
         ({"backbones": [[key, "Cheap."] for key in BACKBONES]}, "the profile of 'qwen-2.5-14B' is not the one"),
         ({"module": "baselines.other", "method": "other"}, "holds no router of Gated-Memory Routing but other"),
