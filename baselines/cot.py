@@ -27,11 +27,7 @@ INSTRUCTIONS: dict[Style, str] = {
 
 
 class Config(Declaration):
-    """What distinguishes the two methods.
-
-    Attributes:
-        style: ``step_by_step`` for CoT, ``complex`` for Complex-CoT.
-    """
+    """``step_by_step`` for CoT, ``complex`` for Complex-CoT."""
 
     style: Style
 

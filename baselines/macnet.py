@@ -75,10 +75,7 @@ class Graph:
 
 
 def graph_of(topology: Topology, agents: int) -> Graph:
-    """The topology with so many nodes; edges lead from the one root outwards.
-
-    The tree is the complete binary one, numbered layer by layer from the root.
-    """
+    """The topology with so many nodes; edges lead from the one root outwards, in the tree to two nodes each."""
     match topology:
         case "chain":
             later = [(node - 1,) for node in range(1, agents)]
@@ -148,24 +145,24 @@ _EMPHASIS = " \t*_`#>\"'.!"
 
 
 def solve_prompt(rules: str, item: Item) -> tuple[Message, ...]:
-    """For an agent that has no solution to start from; the place of the advice says that there is none."""
+    """For an agent that has no solution to start from."""
     return team_prompt((PROFILE, SOLVE, rules), item, (), NOTHING_TO_REVISE)
 
 
 def critique_prompt(checks: str, rules: str, item: Item, solution: str) -> tuple[Message, ...]:
-    """For the critic of an edge: the solution handed on, what to check, the words that approve it."""
+    """For the critic of an edge."""
     system = (PROFILE, CRITICISE, checks, _APPROVAL, f"{_FORM} {rules}" if rules else "")
     return team_prompt(system, item, [Record("Solution", solution)], header=SOLUTION_HEADER)
 
 
 def revise_prompt(rules: str, item: Item, solution: str, advice: str) -> tuple[Message, ...]:
-    """For the actor of an edge: the solution handed on, and the critic's advice, empty for none."""
+    """For the actor of an edge; the advice is empty for none."""
     records = [Record("Solution", solution), Record("Advice", advice or NO_ADVICE)]
     return team_prompt((PROFILE, REVISE, rules), item, records, header=ADVICE_HEADER)
 
 
 def merge_prompt(rules: str, item: Item, candidates: Sequence[str]) -> tuple[Message, ...]:
-    """For a node with several edges to it: the task and each candidate once."""
+    """For a node with several edges to it."""
     records = [Record("Candidate", candidate) for candidate in candidates]
     return team_prompt((PROFILE, MERGE, rules), item, records, header=CANDIDATES_HEADER)
 
@@ -197,13 +194,6 @@ class Exchange:
     A node is a step. Its calls have places of their own in a numbering of all calls (:attr:`Graph.slots`), the same
     whoever answers first. Above temperature 0 this number is also the index of the sample, so equal prompts of
     different nodes are sampled independently; at temperature 0 equal prompts are one call (D-MAC-6).
-
-    Args:
-        graph: Where the agents stand.
-        backbone: Key of the backbone behind all of them.
-        checks: What critics look at.
-        item: The question.
-        context: Where models are asked.
     """
 
     def __init__(self, graph: Graph, backbone: str, checks: str, item: Item, context: Context) -> None:
@@ -218,15 +208,10 @@ class Exchange:
         return await self._ask(self._turn(node, 0), "solve", solve_prompt(self._context.rules, self._item))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
-        """One edge: a critic reads the solution handed on, then the actor writes a better one.
+        """One edge to a node: a critic reads the solution handed on, then the actor writes a better one.
 
         The actor is asked even if the critic approves or its call failed. An empty solution has nothing to criticise:
         the actor then answers as if it were the first.
-
-        Args:
-            solution: What the node before handed on.
-            node: The node the edge leads to, whose temperature both calls use.
-            edge: Place of the edge among those to the node, counted from 0.
         """
         rules, item = self._context.rules, self._item
         critic, actor = self._turn(node, 2 * edge), self._turn(node, 2 * edge + 1)
@@ -237,15 +222,10 @@ class Exchange:
         return await self._ask(actor, "revise", revise_prompt(rules, item, solution, advice))
 
     async def merge(self, candidates: Sequence[str], node: int, number: int = 0) -> str:
-        """One solution made from the candidates of a node, in one call; see :func:`present` for empty ones.
+        """One solution made from the candidates of a node, in one call, the ``number``-th of its merges.
 
         A single candidate that is left of several is put to this call as well. So the call that gives a node its
         solution is the node's last one, whatever failed before it. Without any candidate there is no call.
-
-        Args:
-            candidates: What the edges to the node delivered, in their order.
-            node: The node, whose temperature the call uses.
-            number: Which of the merges of this node.
         """
         place = 2 * len(self.graph.predecessors[node]) + number
         return await self._merged(candidates, self._turn(node, place))
@@ -317,7 +297,7 @@ MOST_POOLED = 4
 
 
 async def official(exchange: Exchange) -> str:
-    """Run the graph layer by layer and return the solution of its last node, the sink.
+    """Run the graph layer by layer and return the solution of its last node, the sink (D-MAC-1).
 
     A layer are the nodes to which no edge is left. When the edges from a layer have delivered, and before they are
     removed, each node they lead to settles on a solution; one with edges left does so again after a later layer.
@@ -388,7 +368,6 @@ class Config(Declaration):
     """What distinguishes the rows.
 
     Attributes:
-        topology: ``chain``, ``star``, ``tree`` or ``complete``.
         agents: How many nodes the graph has.
         schedule: ``textbook`` for a scheduler that does what the idea says, ``official`` for that of the released
             code with its defects (D-MAC-1).
@@ -401,14 +380,7 @@ class Config(Declaration):
 
 @dataclass(frozen=True)
 class MacNet:
-    """Agents on a graph.
-
-    Attributes:
-        backbone: Key of the backbone behind all of them.
-        graph: Where they stand, the virtual sink included where the schedule has one.
-        schedule: The order in which they run.
-        checks: What critics look at.
-    """
+    """Agents of one backbone on a graph, the virtual sink included where the schedule has one."""
 
     backbone: str
     graph: Graph
@@ -422,11 +394,7 @@ class MacNet:
 
 
 def build(setting: Setting, config: Config) -> MacNet:
-    """The method for one backbone.
-
-    Raises:
-        UserError: The benchmark is of a domain that critics have no rules for, or the row is the pool.
-    """
+    """The method for one backbone and a benchmark of a domain that critics have rules for."""
     if setting.domain not in CHECKS:
         raise unknown("domain of critics", setting.domain, CHECKS, "baselines/macnet.py")
     graph = graph_of(config.topology, config.agents)

@@ -103,11 +103,7 @@ class Pool:
 
 
 def pool_of(config: Config, setting: Setting) -> Pool:
-    """The roles that the configuration grants and the backbones of the setting.
-
-    Raises:
-        UserError: The configuration leaves no role, or asks for more of a domain than there are.
-    """
+    """The roles that the configuration grants and the backbones of the setting; a UserError where no role is left."""
     roles = by_domain(setting.domain) if config.role_pool == "domain" else catalogue()
     if config.role_subset is not None:
         roles = tuple(role for domain, count in config.role_subset.items() for role in _some(domain, count, setting))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gmr.config import Config, Pool, pool_of
 from gmr.rollout import Rollout, Trace
 from gmr.router import Router, Snapshot, Vector
-from gmr.training import learn, new_router, restored, utility
+from gmr.training import learn, new_router, utility
 from harness.agents.results import Answered
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, train
+from harness.training.learning import Learning, PolicyGradient, network_of
 from harness.training.loop import Training, TrainingStep
 
 logger = logging.getLogger(__name__)
@@ -27,74 +26,48 @@ logger = logging.getLogger(__name__)
 COLLAPSED_ENTROPY = 0.1
 
 
-class GMR:
-    """A router over a pool of roles and backbones, trained by group-relative policy gradient.
-
-    Args:
-        setting: Where it works.
-        config: Which variant it is.
-    """
+class GMR(PolicyGradient[Router, Snapshot, Trace]):
+    """A router over a pool of roles and backbones, trained by group-relative policy gradient (D-GMR-10)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
+        epochs = setting.epochs(config.epochs)
+        super().__init__(epochs=epochs, batch=config.batch, group=config.group, lr=config.lr)
         self.config = config
         self.pool: Pool = pool_of(config, setting)
         self._setting = setting
-        self._policy: Snapshot | None = None
         self._warned = False
-
-    @property
-    def policy(self) -> Snapshot:
-        """The router as it decides now.
-
-        Raises:
-            RuntimeError: It was neither trained nor loaded.
-        """
-        if self._policy is None:
-            raise RuntimeError("the router has no weights yet: call fit or load first")
-        return self._policy
 
     async def solve(self, item: Item, context: Context) -> str:
         """One trajectory, with decisions as ``decode`` says."""
-        return await Rollout(self.policy, self.pool, self.config, greedy=self.config.decode == "greedy").solve(
-            item, context
-        )
+        greedy = self.config.decode == "greedy"
+        return await Rollout(self.policy, self.pool, self.config, greedy=greedy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """U = R - λ_c · Cost(τ)."""
         return utility(answered, self.config)
 
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Take over a trained router.
-
-        Raises:
-            UserError: It was trained with other roles, other backbones or another variant.
-        """
-        self._policy = self.restored(checkpoint).network.snapshot()
-
-    async def fit(self, training: Training) -> None:
-        """Train for the epochs of the benchmark, a checkpoint after each (paper, Optimization; D-GMR-10)."""
-        config, epochs = self.config, self._setting.epochs(self.config.epochs)
-        network = await train(self, training, epochs=epochs, batch=config.batch, group=config.group)
-        self._policy = network.snapshot()
-
-    async def begin(self, training: Training) -> Learning[Router]:
+    async def begin(self, training: Training) -> Router:
         """A router as initialised by the training seed."""
         roles = np.stack([await training.embed(role.profile) for role in self.pool.roles])
         backbones = np.stack([await training.embed(backbone.profile) for backbone in self.pool.backbones])
-        return Learning(new_router(self.config, roles, backbones, training.seed), self.config.lr)
+        return new_router(self.config, roles, backbones, training.seed)
 
-    def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
-        """A router as a checkpoint left it; see :func:`~gmr.training.restored`."""
-        return restored(checkpoint, self.config, self.pool)
+    def like(self, checkpoint: Checkpoint) -> Router:
+        """A router over the profiles that the checkpoint holds."""
+        tensors = network_of(checkpoint.tensors)
+        return Router(self.config, tensors["role_profiles"], tensors["backbone_profiles"])  # type: ignore[arg-type]
 
-    def facts(self) -> Mapping[str, Any]:
-        """The roles and backbones that a trained router is bound to."""
+    def choices(self) -> dict[str, list[list[str]]]:
+        """The roles and backbones of the pool."""
         return self.pool.to_facts()
 
-    def rollouts(self, network: Router) -> Callable[[], Rollout]:
-        """Trajectories of the router as it is now, with decisions sampled."""
-        policy = network.snapshot()
-        return lambda: Rollout(policy, self.pool, self.config)
+    def frozen(self, network: Router) -> Snapshot:
+        """The decisions of the router as it is now."""
+        return network.snapshot()
+
+    def rollout(self, policy: Snapshot) -> Rollout:
+        """One trajectory, its decisions sampled."""
+        return Rollout(policy, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
@@ -136,9 +109,7 @@ class Option:
 class Outlook:
     """The first step of a trajectory before any model is asked; of later ones nothing can be said without replies.
 
-    Attributes:
-        roles: All roles, the most probable first.
-        backbones: All backbones given the first of the roles, in the order of the pool.
+    Roles come the most probable first, backbones given the first of them in the order of the pool.
     """
 
     roles: tuple[Option, ...]
@@ -146,12 +117,7 @@ class Outlook:
 
 
 def outlook(router: GMR, question: Vector) -> Outlook:
-    """What a router would do first.
-
-    Args:
-        router: Trained or loaded.
-        question: Embedding of the question, shape (384,).
-    """
+    """What a router would do first, for the embedding of a question, shape (384,)."""
     state = router.policy.begin(question)
     roles = router.policy.roles(state)
     order = sorted(range(len(roles)), key=lambda index: -roles[index])

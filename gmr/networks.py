@@ -49,12 +49,8 @@ class ProfileVAE(nn.Module):
         """Mean squared reconstruction error plus KL divergence from N(0, I), the mean over the pool.
 
         The error is a mean over the 384 entries of a profile, the divergence a sum over the 128 latent dimensions
-        (Kingma and Welling) or, with ``mean``, their mean (D-GMR-12).
-
-        Args:
-            profiles: Shape (pool, 384).
-            noise: Standard normal draws of the reparameterised sample, shape (pool, 128).
-            kl: Reduction of the divergence over the latent dimensions.
+        (Kingma and Welling) or, with ``mean``, their mean (D-GMR-12). The noise of the reparameterised sample is
+        standard normal, shape (pool, 128).
         """
         hidden = self.encoder(profiles)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
@@ -99,13 +95,7 @@ class StateEncoder(nn.Module):
         self.h_empty = nn.Parameter(torch.zeros(LATENT))
 
     def token(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
-        """Token u_j of a record, without its position: shape (..., 128).
-
-        Args:
-            role: Latent of its role, shape (..., 128).
-            backbone: Latent of its backbone, shape (..., 128).
-            response: Embedding of its response, shape (..., 384).
-        """
+        """Token u_j of a record, without its position, shape (..., 128), for a response of shape (..., 384)."""
         return role + backbone + torch.sigmoid(self.W_g(response))
 
     def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
@@ -200,13 +190,7 @@ class LLMRouter(nn.Module):
         self.softmax = PoolSoftmax(score)
 
     def forward(self, context: Tensor, role: Tensor, backbones: Tensor) -> Tensor:
-        """Log-probabilities, shape (rows, M).
-
-        Args:
-            context: Shape (rows, 256).
-            role: Latent of the role of each row, shape (rows, 128).
-            backbones: Latents of all backbones, shape (M, 128).
-        """
+        """Log-probabilities, shape (rows, M), for contexts (rows, 256) and the latents of the roles (rows, 128)."""
         return self.softmax(self.g(torch.cat([context, role], dim=1)), backbones)
 
 
@@ -227,13 +211,7 @@ class RetrievalGate(nn.Module):
         self.b = nn.Parameter(torch.tensor(0.0))
 
     def record(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
-        """Directions v_j / |v_j| of records, shape (..., 128); they never change, so one pass a record is enough.
-
-        Args:
-            role: Latents of their roles, shape (..., 128).
-            backbone: Latents of their backbones, shape (..., 128).
-            response: Embeddings of their responses, shape (..., 384).
-        """
+        """Directions v_j / |v_j| of records, shape (..., 128); they never change, so one pass a record is enough."""
         return F.normalize(self.W_v(torch.cat([role, backbone, self.W_y(response)], dim=-1)), dim=-1)
 
     def forward(self, question: Tensor, role: Tensor, backbone: Tensor, records: Tensor) -> Tensor:
@@ -298,11 +276,7 @@ def _cosines(queries: Tensor, records: Tensor) -> Tensor:
 
 
 class Halting(nn.Module):
-    """A GRU over pooled memories and the logit of halting read from its state, which is zero before the first step.
-
-    Args:
-        bias: Initial bias of the logit, which sets the depth before training.
-    """
+    """A GRU over pooled memories and the logit of halting, whose initial bias sets the depth before training."""
 
     def __init__(self, bias: float) -> None:
         super().__init__()
@@ -321,11 +295,6 @@ class Halting(nn.Module):
 
 
 def pool(tokens: Tensor, stored: Tensor) -> Tensor:
-    """Mean of the tokens that each row holds, shape (rows, 128); zero where it holds none.
-
-    Args:
-        tokens: Tokens without positions, shape (rows, k, 128); k may be 0.
-        stored: Which of them each row holds, boolean, shape (rows, k).
-    """
+    """Mean of the tokens (rows, k, 128) that each row holds, shape (rows, 128); zero where it holds none."""
     total = torch.where(stored.unsqueeze(2), tokens, 0.0).sum(dim=1)
     return total / stored.sum(dim=1, keepdim=True).clamp(min=1)

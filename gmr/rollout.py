@@ -60,13 +60,9 @@ def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tupl
 
 
 class Rollout:
-    """Walks one question through Algorithm 1 and keeps the trace of its decisions.
+    """Walks one question through Algorithm 1 with a policy that does not change, and keeps the trace of its decisions.
 
-    Args:
-        policy: The router as it is now; it does not change while rollouts are under way.
-        pool: The roles and backbones behind the router's indices.
-        config: Switches of the variant.
-        greedy: Take the most probable choice, and gates at one half, instead of sampling.
+    Greedy takes the most probable choice, and gates at one half, instead of sampling.
     """
 
     def __init__(self, policy: Snapshot, pool: Pool, config: Config, *, greedy: bool = False) -> None:

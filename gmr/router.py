@@ -187,18 +187,10 @@ class Snapshot:
     def advance(
         self, state: State, role: int, backbone: int, response: Vector, written: bool
     ) -> tuple[Memory, float | None]:
-        """The memory after a step, and the probability of halting there.
+        """The memory after a step with its response of shape (384,), and the probability of halting there.
 
-        Args:
-            state: The state in which the step was decided.
-            role: Index of the role that acted.
-            backbone: Index of its backbone.
-            response: Embedding of its response, shape (384,).
-            written: Whether the response is stored.
-
-        Returns:
-            The memory; the probability of halting, ``None`` where no draw is made: after the last step that the
-            configuration allows (D-GMR-3), or with halting off.
+        That is ``None`` where no draw is made: after the last step that the configuration allows (D-GMR-3), or with
+        halting off.
         """
         memory = replace(state.memory, context=state.context, steps=state.memory.steps + 1)
         if written:

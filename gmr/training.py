@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gmr.config import Config, Pool
+from gmr.config import Config
 from gmr.padded import Evaluation, evaluate
 from gmr.rollout import Trace
 from gmr.router import Router
 from harness.agents.results import Answered
-from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seed_of, seeded
+from harness.training.learning import Learning, check_on_policy, seed_of, seeded
 
 Array = NDArray[np.float64]
 
@@ -27,13 +26,9 @@ def utility(answered: Answered, config: Config) -> float:
 
 
 def advantages(utilities: Array) -> Array:
-    """Utilities less the mean of their group; not divided by its standard deviation.
+    """Utilities (questions, G) less the mean of their group; not divided by its standard deviation.
 
-    Args:
-        utilities: Shape (questions, G).
-
-    Returns:
-        Same shape; every row sums to zero, and is exactly zero where its utilities are equal.
+    A row sums to zero, and is exactly zero where its utilities are equal.
     """
     centred: Array = utilities - utilities.mean(axis=1, keepdims=True)
     # The mean of equal numbers need not be that number in floating point; nothing may be learned from its rounding.
@@ -42,26 +37,13 @@ def advantages(utilities: Array) -> Array:
 
 
 def loss(evaluation: Evaluation, advantage: Array, vae: torch.Tensor, config: Config) -> torch.Tensor:
-    """ℒ = -mean(log π · A) + α · L_VAE - c_H · H̄, the mean over all B · G trajectories.
-
-    Args:
-        evaluation: Log-probabilities and entropies of the trajectories, with gradient.
-        advantage: Shape (trajectories,), a constant.
-        vae: Loss of the two autoencoders.
-        config: Gives α and c_H.
-    """
+    """ℒ = -mean(log π · A) + α · L_VAE - c_H · H̄, the mean over all B · G trajectories."""
     policy = -(evaluation.log_prob * torch.from_numpy(advantage)).mean()
     return policy + config.vae_weight * vae - config.entropy_weight * evaluation.mean_entropy
 
 
 def of_rewards(utilities: Array, rewards: Array, advantages: Array) -> dict[str, float]:
-    """Mean utility, and how many groups had nothing to tell apart.
-
-    Args:
-        utilities: Shape (questions, G).
-        rewards: 0 or 1, same shape.
-        advantages: Same shape.
-    """
+    """Mean utility, and how many groups (rows) had nothing to tell apart."""
     return {
         "utility": float(utilities.mean()),
         "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),
@@ -93,14 +75,7 @@ def of_policy(evaluation: Evaluation) -> dict[str, float]:
 
 
 def new_router(config: Config, roles: NDArray[np.floating], backbones: NDArray[np.floating], seed: int) -> Router:
-    """A router as initialised, a function of the training seed alone.
-
-    Args:
-        config: Which modules exist.
-        roles: Embeddings of the role profiles, shape (R, 384).
-        backbones: Embeddings of the backbone profiles, shape (M, 384).
-        seed: Training seed.
-    """
+    """A router as initialised, a function of the training seed alone, over embeddings (R, 384) and (M, 384)."""
     return seeded(lambda: Router(config, roles, backbones), "initial weights", seed)
 
 
@@ -112,20 +87,6 @@ def vae_noise(router: Router, seed: int, update: int) -> tuple[torch.Tensor, tor
     return roles, backbones
 
 
-def restored(checkpoint: Checkpoint, config: Config, pool: Pool) -> Learning[Router]:
-    """A router as a checkpoint left it, ready to decide or to go on learning.
-
-    Raises:
-        UserError: The checkpoint was trained for another configuration, other roles or other backbones.
-    """
-    refuse_other_choices(checkpoint.facts, pool.to_facts())
-    tensors = network_of(checkpoint.tensors)
-    router = Router(config, tensors["role_profiles"], tensors["backbone_profiles"])  # type: ignore[arg-type]
-    learning = Learning(router, config.lr)
-    learning.restore(checkpoint.tensors)
-    return learning
-
-
 def learn(
     learning: Learning[Router],
     answered: Sequence[Answered],
@@ -133,14 +94,7 @@ def learn(
     config: Config,
     noise: tuple[int, int],
 ) -> dict[str, float]:
-    """Take one step of the optimiser.
-
-    Args:
-        learning: The router that sampled the traces, unchanged since; it is changed here.
-        answered: The graded trajectories, those of one question together.
-        traces: Their decisions, in the same order.
-        config: Group size and weights.
-        noise: Training seed and number of the update, which fix the draws of the autoencoders.
+    """Take one step of the optimiser; ``noise`` are training seed and number of the update, which fix L_VAE's draws.
 
     Returns:
         What the training log holds of the update.

@@ -35,14 +35,7 @@ _FIELDS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one node.
-
-    Attributes:
-        kind: What is done.
-        at: Where a new node goes: how many nodes stand before it.
-        id: The node that is replaced or removed.
-        node: The new node.
-    """
+    """A change of one node: a new one behind ``at`` others, or another, or ``None``, in place of the node ``id``."""
 
     kind: Kind
     at: int = 0
@@ -51,11 +44,7 @@ class Edit:
 
 
 def edit_of(document: Any) -> Edit:
-    """Read the JSON form of an edit.
-
-    Raises:
-        InvalidWorkflowError: It is not of that form.
-    """
+    """Read the JSON form of an edit; raises InvalidWorkflowError where it is none."""
     if not isinstance(document, Mapping) or document.get("kind") not in get_args(Kind):
         raise InvalidWorkflowError(f"an edit is an object whose kind is one of {', '.join(get_args(Kind))}")
     kind: Kind = document["kind"]
@@ -88,17 +77,15 @@ def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
     else:
         if edit.id not in parent.ids:
             raise InvalidWorkflowError(f"there is no node {edit.id!r}; there are {', '.join(parent.ids)}")
-        child = _without(nodes, edit.id) if edit.node is None else _with(nodes, replace(edit.node, id=edit.id))
+        if edit.node is None:
+            child = _without(nodes, edit.id)
+        else:
+            child = tuple(replace(edit.node, id=edit.id) if old.id == edit.id else old for old in nodes)
     return _settled(child, domain)
 
 
 def in_short(edit: Edit, child: Workflow) -> str:
-    """An edit in a few words.
-
-    Args:
-        edit: The edit.
-        child: What it led to.
-    """
+    """An edit, and what it led to, in a few words."""
     if edit.node is None:
         return f"remove {edit.id}"
     name = edit.node.id if edit.kind == "add" else edit.id
@@ -122,10 +109,6 @@ def _reading(id_: str, followers: tuple[Node, ...]) -> tuple[Node, ...]:
     if not followers:
         return ()
     return (replace(followers[0], inputs=(*followers[0].inputs, id_)), *followers[1:])
-
-
-def _with(nodes: tuple[Node, ...], node: Node) -> tuple[Node, ...]:
-    return tuple(node if old.id == node.id else old for old in nodes)
 
 
 def _without(nodes: tuple[Node, ...], id_: str) -> tuple[Node, ...]:

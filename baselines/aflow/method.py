@@ -57,10 +57,6 @@ _OUTPUT_LENGTH = 2000
 class AFlow:
     """A search over workflows by edits of a model, and the workflow it chose.
 
-    Args:
-        setting: Where it works; its backbone runs the workflows.
-        config: How it searches.
-
     Raises:
         UserError: The row is the pool, or the optimizer is no backbone that this method may ask.
     """
@@ -77,6 +73,8 @@ class AFlow:
         self._setting = setting
         self._config = config
         self._optimizer = Optimizer(optimizer, setting.domain)
+        # A round is a pass over the training questions, the first one too.
+        self._rounds = setting.epochs({"default": 1 + config.max_rounds})
 
     async def solve(self, item: Item, context: Context) -> str:
         """Run the workflow on a question."""
@@ -114,12 +112,6 @@ class AFlow:
         chosen = search.best(rounds)
         if chosen is not None:
             self.workflow = chosen.tried
-
-    @property
-    def _rounds(self) -> int:
-        """A round is a pass over the training questions, the first one too."""
-        rounds = 1 + self._config.max_rounds
-        return rounds if self._setting.max_epochs is None else min(rounds, self._setting.max_epochs)
 
     def _converged(self, rounds: Sequence[Round]) -> bool:
         return search.converged([score for score, _ in search.scored(rounds)], self._config.patience)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from baselines.aflow.workflow import (
     ANSWER_GENERATE,
@@ -20,7 +20,7 @@ from baselines.aflow.workflow import (
     Workflow,
 )
 from harness.agents.activation import appended
-from harness.agents.code_tools import programs
+from harness.agents.code_tools import computing, fenced, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
@@ -54,7 +54,6 @@ _REFLECT = (
 )
 # A bare "candidate a" is more often an article than a letter.
 _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
-_ANSWER = re.compile(r"\banswer\b")
 
 
 class Outcome(NamedTuple):
@@ -65,14 +64,7 @@ class Outcome(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One run of a node.
-
-    Attributes:
-        context: Where models and tools are.
-        backbone: Key of the executor.
-        step: Place of the node in the workflow, counted from 1.
-        repetition: Which run of the node this is, counted from 0.
-    """
+    """One run of a node: its place in the workflow, counted from 1, and which repetition it is, counted from 0."""
 
     context: Context
     backbone: str
@@ -133,7 +125,7 @@ async def generate_code(turn: Turn, instruction: str, records: Sequence[Record])
     """One call, of which only the program goes on; the whole text where there is none."""
     text = (await turn.ask(turn.prompt(instruction, records), "generate_code")).text
     program = (turn.context.extract(text) or "").strip("\n")
-    return Outcome(_fenced(program) if program.strip() else text)
+    return Outcome(fenced(program) if program.strip() else text)
 
 
 async def generate_answer(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
@@ -173,7 +165,7 @@ async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) ->
         text = reply.text
         value = await turn.context.code_tools.value(text)
         if value is not None and value.printed not in (None, "None"):
-            return Outcome(f"{_fenced(_source(text))}\nThe answer is {value.printed}", "passed")
+            return Outcome(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure
         again = _PROGRAM_AGAIN.format(failure=failure or "answer holds None")
         conversation = (*conversation, Message("assistant", text), Message("user", again))
@@ -211,18 +203,7 @@ async def _status(context: Context, solution: str) -> Status:
     return "failed" if await context.code_tools.passes(context.item, solution) is False else "passed"
 
 
-def _source(text: str) -> str:
-    """The program that the code_tools takes the value from."""
-    return [source for source in programs(text) if _ANSWER.search(source)][-1]
-
-
-def _fenced(program: str) -> str:
-    longest = max((len(run) for run in re.findall("`+", program)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{program.rstrip()}\n{fence}"
-
-
-RUN: Mapping[str, Callable[[Turn, str, Sequence[Record]], Awaitable[Outcome]]] = {
+RUN: Mapping[str, Callable[[Turn, str, Sequence[Record]], Coroutine[Any, Any, Outcome]]] = {
     CUSTOM.name: custom,
     CODE_GENERATE.name: generate_code,
     ANSWER_GENERATE.name: generate_answer,
@@ -244,10 +225,6 @@ class Interpreter:
 
     The steps of a trajectory are the places of the nodes, so the call of the last node is the last one recorded. Where
     that node passes an earlier text on unchanged, it is the last call that had a say in it.
-
-    Args:
-        workflow: What to run.
-        executor: Key of the backbone that the operators ask.
     """
 
     def __init__(self, workflow: Workflow, executor: str) -> None:
@@ -265,12 +242,8 @@ class Interpreter:
         if node.when is not None and results[node.when.node].status != node.when.outcome:
             return _passed_through(node, results)
         records = _records(node, results)
-        turns = [Turn(context, self._executor, step, repetition) for repetition in range(node.repeat)]
-        return _joined(await gather(_operate(node, turn, records) for turn in turns))
-
-
-async def _operate(node: Node, turn: Turn, records: list[Record]) -> Outcome:
-    return await RUN[node.operator](turn, node.instruction, records)
+        turns = (Turn(context, self._executor, step, repetition) for repetition in range(node.repeat))
+        return _joined(await gather(RUN[node.operator](turn, node.instruction, records) for turn in turns))
 
 
 def _passed_through(node: Node, results: Mapping[str, Result]) -> Result:

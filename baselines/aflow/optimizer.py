@@ -63,13 +63,7 @@ _OUTPUT_LENGTH = 900
 
 
 class Situation(NamedTuple):
-    """What a proposal starts from.
-
-    Attributes:
-        parent: The round to go on from; it was scored.
-        children: The rounds that tried an edit of it.
-        failures: Questions that its workflow got wrong.
-    """
+    """What a proposal starts from: a scored round, the rounds that tried an edit of it, questions it got wrong."""
 
     parent: Round
     children: Sequence[Round]
@@ -79,15 +73,7 @@ class Situation(NamedTuple):
 def optimizer_prompt(
     situation: Situation, schema: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
 ) -> tuple[Message, ...]:
-    """The prompt of one proposal (D-AF-3).
-
-    Args:
-        situation: The parent, what was tried from it, what it got wrong.
-        schema: What a proposal has to fit.
-        domain: Decides task and operators.
-        rules: The output rules of the benchmark.
-        refused: Why earlier proposals of this round were not taken.
-    """
+    """The prompt of one proposal, with the schema that it has to fit and why earlier ones were refused (D-AF-3)."""
     system = [
         f"You improve, edit by edit, a workflow by which a language model answers {_TASKS[domain]}.",
         _LANGUAGE,
@@ -161,16 +147,7 @@ _FIELDS = {"modification", "edit"}
 
 
 class Proposal(NamedTuple):
-    """What a round of asking came to.
-
-    Attributes:
-        parent: The round whose workflow the last attempt was to edit.
-        edit: The edit in short; empty where there is none.
-        modification: The edit in the optimizer's words.
-        workflow: The parent after it, ``None`` where no proposal could be taken.
-        replies: What came of every call, failed ones among them, in order.
-        reason: Why there is no workflow.
-    """
+    """What a round of asking came to: a workflow or the reason why there is none, and all replies."""
 
     parent: Round
     edit: str
@@ -181,30 +158,17 @@ class Proposal(NamedTuple):
 
 
 class Optimizer:
-    """Proposes edits.
-
-    Args:
-        backbone: Key of the backbone behind it.
-        domain: Decides which operators it may use.
-    """
+    """Proposes edits for the questions of a domain, with one backbone behind it."""
 
     def __init__(self, backbone: str, domain: str) -> None:
         self.backbone = backbone
         self._domain = domain
 
     async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Proposal:
-        """Ask for an edit: three attempts at most, of which two may fail or give nothing that can be applied.
+        """Ask for the edit of a round: three attempts at most, of which two may give nothing that can be applied.
 
         The next prompt for the same parent says why a proposal was refused. A failed attempt leaves no trace in it:
         nothing was proposed.
-
-        Args:
-            number: The round that is to try the edit.
-            situation_of: What an attempt starts from, counted from 0.
-            training: Where the optimizer is asked.
-
-        Raises:
-            UserError: An endpoint is gone, or too many attempts have failed.
         """
         replies: list[Reply] = []
         refused: dict[int, list[str]] = {}
@@ -234,10 +198,7 @@ class Optimizer:
     ) -> tuple[Reply, ...]:
         """One attempt: a call with a response format and, where that fails, the same without one (D-AF-3).
 
-        The draw follows from seed, round and attempt (D-AF-2).
-
-        Returns:
-            What came of the calls, one or two; the last counts.
+        The last reply counts. The draw follows from seed, round and attempt (D-AF-2).
         """
         fits = schema(situation.parent.tried, self._domain)
         draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
@@ -256,7 +217,7 @@ class Optimizer:
         return await training.consult(PURPOSE, episode, ask)
 
     def _log_failure(self, reply: Reply, episode: Episode, how: str) -> None:
-        """Show what a server said, which may differ from run to run and so is no reason that a round keeps."""
+        """Show what a server said; it may differ from run to run and so is no reason that a round keeps."""
         if reply.error is not None:
             said = " ".join(reply.error.split())[:_LOGGED]
             logger.warning("optimizer %s, round %d: the call %s failed: %s", self.backbone, episode.epoch, how, said)
@@ -274,11 +235,7 @@ def _read(text: str) -> tuple[str, Edit]:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The JSON object in a reply, which may stand in a fence or between sentences.
-
-    Raises:
-        InvalidWorkflowError: There is none.
-    """
+    """The JSON object in a reply, in a fence or between sentences; raises InvalidWorkflowError where there is none."""
     tries = [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]
     for one in tries:
         try:

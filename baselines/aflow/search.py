@@ -26,21 +26,17 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of the search.
+    """One round of the search, counted from 1, the round of the start workflow.
 
     Attributes:
-        number: Counted from 1, the round of the start workflow.
         parent: The round whose workflow was edited, ``None`` for the first.
-        status: Whether a workflow was scored or none was proposed.
         edit: The edit in short.
         modification: The edit in the optimizer's words.
         workflow: What was tried, ``None`` where nothing was proposed.
         score: Accuracy on the training questions in percent, ``None`` unless scored.
         success: Whether the score is strictly better than the parent's.
-        calls: Calls of the workflow.
-        cost: Their cost in the paper's unit.
-        proposals: Calls of the optimizer, failed ones among them.
-        proposal_cost: Their cost.
+        calls: Calls of the workflow; ``cost`` is theirs, in the paper's unit.
+        proposals: Calls of the optimizer, failed ones among them; ``proposal_cost`` is theirs.
         reason: Why no workflow was proposed, in a line.
         failures: Some of the questions it got wrong, in an order drawn at random.
     """
@@ -62,11 +58,7 @@ class Round:
 
     @property
     def tried(self) -> Workflow:
-        """The workflow of a round that has one.
-
-        Raises:
-            RuntimeError: Nothing was proposed.
-        """
+        """The workflow of a round that has one."""
         if self.workflow is None:
             raise RuntimeError(f"round {self.number} has no workflow")
         return self.workflow
@@ -106,24 +98,13 @@ def best(rounds: Sequence[Round]) -> Round | None:
 
 
 def candidates(rounds: Sequence[Round], sample: int) -> list[Round]:
-    """The rounds a parent is drawn from: always the first, and the best others, the earlier of equals.
-
-    Args:
-        rounds: At least the first.
-        sample: How many there are at most.
-    """
+    """The rounds a parent is drawn from: always the first, and the best others, the earlier of equals."""
     others = sorted(scored(rounds[1:]), key=lambda pair: (-pair[0], pair[1].number))
     return [rounds[0], *(one for _, one in others[: sample - 1])]
 
 
 def probabilities(scores: Sequence[float], uniform_share: float, sharpness: float) -> NDArray[np.float64]:
-    """P_i = λ/n + (1−λ) · exp(α(s_i − s_max)) / Σ_j exp(α(s_j − s_max)).
-
-    Args:
-        scores: Of the candidates, in percent, shape (n,).
-        uniform_share: λ.
-        sharpness: α.
-    """
+    """P_i = λ/n + (1−λ) · exp(α(s_i − s_max)) / Σ_j exp(α(s_j − s_max)), for scores in percent."""
     values = np.asarray(scores, dtype=np.float64)
     weights = np.exp(sharpness * (values - values.max()))
     return uniform_share / len(values) + (1 - uniform_share) * weights / weights.sum()
@@ -138,10 +119,6 @@ def converged(scores: Sequence[float], patience: int) -> bool:
     """Whether the mean of the three best scores has stayed the same for a number of rounds in a row.
 
     Fewer than three scores have no such mean.
-
-    Args:
-        scores: Of the scored rounds, in their order.
-        patience: How many unchanged rounds it takes.
     """
     means = [sum(sorted(scores[:end])[-TOP:]) / TOP for end in range(TOP, len(scores) + 1)]
     latest = means[-patience - 1 :]

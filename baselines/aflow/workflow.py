@@ -19,8 +19,6 @@ class Operator:
     """One operator, as the optimizer is told of it.
 
     Attributes:
-        name: How a workflow calls it.
-        what: What it does, in a sentence or two.
         instructed: Whether a node may give it an instruction.
         needs_result: Whether it works on results of earlier nodes and can do nothing with the question alone.
         judges: Whether it ends with a status, ``passed`` or ``failed``, that a later node can look at.
@@ -106,8 +104,6 @@ class Node:
     """One step of a workflow.
 
     Attributes:
-        id: Its name within the workflow.
-        operator: Name of the operator it runs.
         inputs: ``"question"`` or ids of earlier nodes, each once, in the order in which they are shown.
         instruction: What the operator is told, where it takes an instruction; may be empty.
         repeat: How often the operator runs; every run is one output. The last node runs once.
@@ -189,22 +185,14 @@ def start(domain: str) -> Workflow:
 
 
 def workflow_of(document: Any) -> Workflow:
-    """Read the JSON form.
-
-    Raises:
-        InvalidWorkflowError: It is not of that form.
-    """
+    """Read the JSON form; raises InvalidWorkflowError where it is none."""
     if not isinstance(document, list):
         raise InvalidWorkflowError("a workflow is a list of nodes")
     return Workflow(tuple(map(node_of, document)))
 
 
 def node_of(document: Any) -> Node:
-    """Read the JSON form of a node; instruction, repeat and when may be left out, inputs that repeat count once.
-
-    Raises:
-        InvalidWorkflowError: It is not of that form.
-    """
+    """Read the JSON form of a node; instruction, repeat and when may be left out, inputs that repeat count once."""
     if not isinstance(document, Mapping):
         raise InvalidWorkflowError("a node is an object")
     unknown = [name for name in document if name not in _FIELDS]
@@ -247,11 +235,7 @@ def _condition_of(document: Any) -> Condition | None:
 
 
 def check(workflow: Workflow, domain: str) -> None:
-    """Refuse a workflow that could not run, or part of which would run for nothing.
-
-    Raises:
-        InvalidWorkflowError: Names a node that is wrong, and what is wrong about it.
-    """
+    """Raise InvalidWorkflowError for a workflow that could not run, or part of which would run for nothing."""
     if not 1 <= len(workflow.nodes) <= MOST_NODES:
         raise InvalidWorkflowError(f"a workflow has 1 to {MOST_NODES} nodes, this one {len(workflow.nodes)}")
     earlier: dict[str, Node] = {}

@@ -1,8 +1,5 @@
 """MASRouter (Yue et al. 2025): one pass of small networks plans a whole team, which then answers (docs/baselines.md).
 
-From the bottom up: :mod:`.team` says what a team is told and how it works together, :mod:`.router` decides on one,
-:mod:`.method` walks one question through both, learns from walks, and is what the suite sees.
-
 Kept as released, although one could argue with it: the domain of the benchmark is given to the router (D-MR-1);
 backbones are drawn from one distribution without regard to the roles they get, the last role is missing from the
 history, and the noise of the autoencoders is on at the test too (D-MR-6).

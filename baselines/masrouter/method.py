@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from baselines.masrouter.router import Choices, Choose, Decided, Embeddings, Router, Texts, Trace, draw_noise
-from baselines.masrouter.team import MODES, Agent, Mode, Team, final_prompt, profile, profiles, with_all_tests, work
-from harness.agents.results import Answered, Utility
+from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
+from harness.agents.results import Answered
 from harness.agents.roles import Role, by_domain
 from harness.agents.sampling import most_frequent
 from harness.agents.trajectory import Context, Decision
@@ -26,7 +26,7 @@ from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.runner.method import ByBenchmark, Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded, train
+from harness.training.learning import Learning, PolicyGradient, check_on_policy, network_of, seeded
 from harness.training.loop import Training, TrainingStep
 
 VisibleTests = Literal["first", "all"]
@@ -38,12 +38,9 @@ class Config(Declaration):
     """The settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9).
 
     Attributes:
-        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named; 0 leaves the
-            router as initialised.
+        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named.
         kappa: Weight κ of cost in the utility, in the same form (D-MR-5).
         batch: Questions of one update.
-        max_agents: Most agents of a team.
-        lr: Learning rate of Adam.
         vae_weight: Weight of the losses of the autoencoders.
         visible_tests: What tools may run: the examples that the question shows, the ``first`` test on MBPP, or ``all``
             tests where they are plain asserts (D-MR-2).
@@ -60,22 +57,11 @@ class Config(Declaration):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The choices of a router.
-
-    Attributes:
-        domain: The task that is given instead of being chosen (D-MR-1).
-        roles: The roles of this domain, sorted.
-        backbones: The backbones that may be asked.
-    """
+    """The choices of a router: roles of the domain, which is given instead of being chosen (D-MR-1), and backbones."""
 
     domain: str
     roles: tuple[Role, ...]
     backbones: tuple[Backbone, ...]
-
-    @property
-    def modes(self) -> tuple[Mode, ...]:
-        """The modes of collaboration, the same in every pool."""
-        return MODES
 
     @property
     def label(self) -> int:
@@ -86,7 +72,7 @@ class Pool:
         """Key and profile of every choice, in the order of the indices: what a trained router is bound to."""
         return {
             "tasks": [[domain, profile] for domain, profile in profiles().items()],
-            "modes": [[mode.name, mode.profile] for mode in self.modes],
+            "modes": [[mode.name, mode.profile] for mode in MODES],
             "roles": [[role.key, profile(role)] for role in self.roles],
             "backbones": [[backbone.key, backbone.profile] for backbone in self.backbones],
         }
@@ -102,13 +88,7 @@ PLANNING = 0
 
 
 class Rollout:
-    """Walks one question through planning, rounds and final node, and keeps the trace of its decisions.
-
-    Args:
-        router: As it is now; it does not change while rollouts are under way.
-        pool: What its indices stand for.
-        config: What tools may see.
-    """
+    """Walks one question through planning, rounds and final node, and keeps the trace of its decisions."""
 
     def __init__(self, router: Router, pool: Pool, config: Config) -> None:
         self._router = router
@@ -134,7 +114,7 @@ class Rollout:
         pool = self._pool
         question = await context.embed(item.question)
         uniform = context.uniform(PLANNING, "noise")
-        noise = draw_noise(uniform, len(pool.modes), len(pool.roles), len(pool.backbones))
+        noise = draw_noise(uniform, len(MODES), len(pool.roles), len(pool.backbones))
         with torch.inference_mode():
             decided = self._router.decide(question[None], [noise], self._drawing(context))
         self._note(decided, context)
@@ -143,7 +123,7 @@ class Rollout:
     def _drawing(self, context: Context) -> Choose:
         """Draws every choice by its own number, and records it."""
         names = {
-            "mode": [mode.name for mode in self._pool.modes],
+            "mode": [mode.name for mode in MODES],
             "role": [role.key for role in self._pool.roles],
             "backbone": [backbone.key for backbone in self._pool.backbones],
         }
@@ -167,16 +147,11 @@ class Rollout:
     def _team(self, choices: Choices) -> Team:
         pairs = zip(choices.roles, choices.backbones, strict=True)
         agents = (Agent(self._pool.roles[role], self._pool.backbones[backbone].key) for role, backbone in pairs)
-        return Team(self._pool.modes[choices.mode], tuple(agents))
+        return Team(MODES[choices.mode], tuple(agents))
 
 
 def utility(answered: Answered, kappa: float) -> float:
-    """What an attempt is worth: u = correct - κ · cost, with the cost of all its calls, the final one included.
-
-    Args:
-        answered: A graded trajectory.
-        kappa: Weight κ of cost, which is in the paper's unit.
-    """
+    """U = correct - κ · cost, with the cost of all calls, the final one included, in the paper's unit."""
     return float(answered.verdict.correct) - kappa * answered.trajectory.cost_total
 
 
@@ -186,64 +161,12 @@ def policy_loss(decided: Decided, utilities: Sequence[float]) -> Tensor:
 
 
 def task_loss(decided: Decided, label: int) -> Tensor:
-    """Cross-entropy of the classifier, on its logits (D-MR-3).
-
-    Args:
-        decided: A pass over questions of one benchmark.
-        label: Index of the task of all of them.
-    """
+    """Cross-entropy of the classifier, on its logits, for questions of one task (D-MR-3)."""
     return F.cross_entropy(decided.tasks, torch.full((len(decided.tasks),), label))
 
 
-def learn(
-    learning: Learning[Router],
-    answered: Sequence[Answered],
-    traces: Sequence[Trace],
-    pool: Pool,
-    *,
-    utility: Utility,
-    vae_weight: float,
-) -> dict[str, float]:
-    """Take one step of the optimiser.
-
-    Args:
-        learning: The router that sampled the traces, unchanged since; it is changed here.
-        answered: The graded trajectories.
-        traces: Their decisions, in the same order.
-        pool: What the router chooses from.
-        utility: What a trajectory is worth.
-        vae_weight: Weight of the autoencoders.
-
-    Returns:
-        What the training log holds of the update.
-
-    Raises:
-        RuntimeError: The log-probabilities computed again differ from those sampled.
-    """
-    utilities = [utility(one) for one in answered]
-    decided = learning.network.again(traces)
-    check_choices(decided, traces)
-    check_on_policy(decided.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
-    task, policy = task_loss(decided, pool.label), policy_loss(decided, utilities)
-    vae = learning.network.vae_loss(traces)
-    total = task + policy + vae_weight * vae
-    learning.step(total)
-    return {
-        "utility": sum(utilities) / len(utilities),
-        **_of_decisions(decided, pool),
-        "loss": total.item(),
-        "task_loss": task.item(),
-        "policy_loss": policy.item(),
-        "vae_loss": vae.item(),
-    }
-
-
 def check_choices(decided: Decided, traces: Sequence[Trace]) -> None:
-    """Refuse to learn where the pass computed again comes to other choices, such as another number of agents.
-
-    Raises:
-        RuntimeError: It does.
-    """
+    """Refuse to learn where the pass computed again comes to other choices, such as another number of agents."""
     for choices, trace in zip(decided.choices, traces, strict=True):
         if choices != trace.choices:
             raise RuntimeError(
@@ -258,7 +181,7 @@ def _of_decisions(decided: Decided, pool: Pool) -> dict[str, float]:
     right = int((decided.tasks.argmax(dim=1) == pool.label).sum())
     return {
         "classifier_accuracy": right / count,
-        **{f"share_{mode.name}": chosen[index] / count for index, mode in enumerate(pool.modes)},
+        **{f"share_{mode.name}": chosen[index] / count for index, mode in enumerate(MODES)},
         "agents": sum(len(choices.roles) for choices in decided.choices) / count,
         "entropy_mode": _mean_entropy(decided.modes.detach()),
         "entropy_backbone": _mean_entropy(decided.backbones.detach()),
@@ -275,99 +198,81 @@ def new_router(config: Config, texts: Texts, seed: int) -> Router:
     return seeded(lambda: Router(texts, config.max_agents), "initial weights", seed)
 
 
-def restored(checkpoint: Checkpoint, config: Config, pool: Pool) -> Learning[Router]:
-    """A router as a checkpoint left it, ready to decide or to go on learning; it needs no encoder.
-
-    Raises:
-        UserError: The checkpoint was trained with other tasks, modes, roles, backbones or team sizes.
-    """
-    refuse_other_choices(checkpoint.facts, pool.to_facts())
-    trained = checkpoint.facts["max_agents"]
-    if trained != config.max_agents:
-        raise UserError(
-            f"the checkpoint was trained with max_agents {trained} and is given {config.max_agents}; train it again"
-        )
-    tensors = network_of(checkpoint.tensors)
-    texts = Texts(*(tensors[f"{name}_texts"] for name in ("task", "mode", "role", "backbone")))  # type: ignore[arg-type]
-    learning = Learning(Router(texts, config.max_agents), config.lr)
-    learning.restore(checkpoint.tensors)
-    return learning
-
-
-class MASRouter:
-    """A router that plans a team for each question, trained by REINFORCE without a baseline.
-
-    Args:
-        setting: Where it works.
-        config: How it is trained, and what its tools may see.
-    """
+class MASRouter(PolicyGradient[Router, Router, Trace]):
+    """A router that plans a team for each question, trained by REINFORCE without a baseline, one rollout a question."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
+        super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
         self.config = config
         self.pool: Pool = pool_of(setting)
-        self._setting = setting
-        self._trained: Router | None = None
-
-    @property
-    def router(self) -> Router:
-        """The router as it decides now.
-
-        Raises:
-            RuntimeError: It was neither trained nor loaded.
-        """
-        if self._trained is None:
-            raise RuntimeError("the router has no weights yet: call fit or load first")
-        return self._trained
+        self._kappa = setting.of_benchmark(config.kappa)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """One trajectory."""
-        return await Rollout(self.router, self.pool, self.config).solve(item, context)
+        """One trajectory; decisions are sampled at the test as well (D-MR-6)."""
+        return await self.rollout(self.policy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """What training maximises of one trajectory: its reward less its cost."""
-        return utility(answered, self._setting.of_benchmark(self.config.kappa))
+        return utility(answered, self._kappa)
 
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Take over a trained router.
-
-        Raises:
-            UserError: It was trained with other tasks, modes, roles or backbones.
-        """
-        self._trained = self.restored(checkpoint).network
-
-    async def fit(self, training: Training) -> None:
-        """Train for the epochs of the benchmark, one rollout a question, a checkpoint after each epoch."""
-        epochs = self._setting.epochs(self.config.epochs)
-        self._trained = await train(self, training, epochs=epochs, batch=self.config.batch)
-
-    async def begin(self, training: Training) -> Learning[Router]:
+    async def begin(self, training: Training) -> Router:
         """A router as initialised by the training seed."""
 
         async def embedded(profiles: Iterable[list[str]]) -> Embeddings:
             return np.stack([await training.embed(profile) for _, profile in profiles])
 
-        facts = self.pool.to_facts()
-        texts = Texts(*[await embedded(facts[kind]) for kind in Texts._fields])
-        return Learning(new_router(self.config, texts, training.seed), self.config.lr)
+        choices = self.choices()
+        return new_router(self.config, Texts(*[await embedded(choices[kind]) for kind in Texts._fields]), training.seed)
 
-    def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
-        """A router as a checkpoint left it; see :func:`restored`."""
-        return restored(checkpoint, self.config, self.pool)
+    def like(self, checkpoint: Checkpoint) -> Router:
+        """A router over the texts that the checkpoint holds, for teams of the same size."""
+        most, trained = self.config.max_agents, checkpoint.facts["max_agents"]
+        if trained != most:
+            raise UserError(f"the checkpoint was trained with max_agents {trained} and is given {most}; train it again")
+        tensors = network_of(checkpoint.tensors)
+        texts = [tensors[f"{name}_texts"] for name in ("task", "mode", "role", "backbone")]
+        return Router(Texts(*texts), most)  # type: ignore[arg-type]
+
+    def choices(self) -> dict[str, list[list[str]]]:
+        """The tasks, modes, roles and backbones of the pool."""
+        return self.pool.to_facts()
 
     def facts(self) -> Mapping[str, Any]:
-        """The choices and the largest team that a trained router is bound to."""
-        return {**self.pool.to_facts(), "max_agents": self.config.max_agents}
+        """The choices, and the largest team."""
+        return {**self.choices(), "max_agents": self.config.max_agents}
 
-    def rollouts(self, network: Router) -> Callable[[], Rollout]:
-        """Trajectories of the router."""
-        return lambda: Rollout(network, self.pool, self.config)
+    def frozen(self, network: Router) -> Router:
+        """The router itself, which no update changes while rollouts are under way."""
+        return network
+
+    def rollout(self, policy: Router) -> Rollout:
+        """One trajectory."""
+        return Rollout(policy, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """One step of the optimiser."""
-        weight = self.config.vae_weight
-        return learn(learning, answered, traces, self.pool, utility=self.utility, vae_weight=weight)
+        """Take one step of the optimiser; returns what the training log holds of it.
+
+        Raises:
+            RuntimeError: The log-probabilities computed again differ from those sampled.
+        """
+        utilities = [self.utility(one) for one in answered]
+        decided = learning.network.again(traces)
+        check_choices(decided, traces)
+        check_on_policy(decided.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
+        task, policy = task_loss(decided, self.pool.label), policy_loss(decided, utilities)
+        vae = learning.network.vae_loss(traces)
+        total = task + policy + self.config.vae_weight * vae
+        learning.step(total)
+        return {
+            "utility": sum(utilities) / len(utilities),
+            **_of_decisions(decided, self.pool),
+            "loss": total.item(),
+            "task_loss": task.item(),
+            "policy_loss": policy.item(),
+            "vae_loss": vae.item(),
+        }
 
 
 def build(setting: Setting, config: Config) -> MASRouter:

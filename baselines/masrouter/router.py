@@ -40,14 +40,7 @@ class Noise(NamedTuple):
 
 
 def draw_noise(uniform: float, modes: int, roles: int, backbones: int) -> Noise:
-    """All noise of one trajectory, which follows from one number alone (D-MR-4).
-
-    Args:
-        uniform: Between 0 and 1, the seed.
-        modes: How many modes there are.
-        roles: How many roles.
-        backbones: How many backbones.
-    """
+    """All noise of one trajectory, which follows from one uniform number alone (D-MR-4)."""
     generator = torch.Generator().manual_seed(int(uniform * (1 << 53)))
     rows = (modes, 1, 1, roles, backbones)
     return Noise(*(torch.randn(count, HIDDEN, generator=generator, dtype=torch.float64) for count in rows))
@@ -55,13 +48,7 @@ def draw_noise(uniform: float, modes: int, roles: int, backbones: int) -> Noise:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What was decided, as indices.
-
-    Attributes:
-        mode: Index of the mode.
-        roles: Index of the role of each agent.
-        backbones: Index of the backbone of each agent.
-    """
+    """What was decided, as indices: of the mode, and of the role and the backbone of each agent."""
 
     mode: int
     roles: tuple[int, ...]
@@ -101,12 +88,7 @@ class VAE(nn.Module):
         self.decoder = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
 
     def direction(self, texts: Tensor, noise: Tensor) -> Tensor:
-        """Samples of unit length, shape (..., rows, 64).
-
-        Args:
-            texts: Embeddings, shape (rows, 384), or (..., rows, 384) where they are not the same for all.
-            noise: Standard normal draws ε, shape (..., rows, 64).
-        """
+        """Samples of unit length, shape (..., rows, 64), for texts (rows, 384) and noise (..., rows, 64)."""
         return F.normalize(sampled(self._posterior(texts), noise), dim=-1)
 
     def loss(self, texts: Tensor, noise: Tensor) -> Tensor:
@@ -146,16 +128,12 @@ class TaskClassifier(nn.Module):
         return F.normalize(self.question(question), dim=1)
 
     def forward(self, projected: Tensor, tasks: Tensor) -> Tensor:
-        """Logits, shape (n, tasks), for projected questions and the embeddings of the tasks."""
+        """Logits, shape (n, tasks)."""
         return projected @ F.normalize(self.tasks(tasks), dim=1).T / self.temperature
 
 
 class Matching(nn.Module):
-    """A softmax over directions by their cosine with a context.
-
-    Args:
-        temperature: What cosines are divided by.
-    """
+    """A softmax over directions by their cosine with a context, at a temperature."""
 
     def __init__(self, temperature: float) -> None:
         super().__init__()
@@ -163,12 +141,7 @@ class Matching(nn.Module):
         self.context = nn.Linear(3 * HIDDEN, HIDDEN)
 
     def forward(self, context: Tensor, directions: Tensor) -> Tensor:
-        """Log-probabilities, shape (n, choices).
-
-        Args:
-            context: Question, mode and history of roles side by side, shape (n, 192).
-            directions: Of unit length, shape (n, choices, 64).
-        """
+        """Log-probabilities, shape (n, choices), for contexts (n, 192) and unit directions (n, choices, 64)."""
         return log_softmax(F.normalize(self.context(context), dim=1), directions, self.temperature)
 
 
@@ -178,11 +151,7 @@ def log_softmax(direction: Tensor, directions: Tensor, temperature: float) -> Te
 
 
 class NumberOfAgents(nn.Module):
-    """How many agents a question needs, as a number strictly between 0 and ``max_agents``.
-
-    Args:
-        max_agents: Most agents of a team.
-    """
+    """How many agents a question needs, as a number strictly between 0 and ``max_agents``."""
 
     def __init__(self, max_agents: int) -> None:
         super().__init__()
@@ -219,7 +188,6 @@ class Decided:
     """A pass of the router over n questions.
 
     Attributes:
-        choices: What was chosen for each.
         log_prob: log π of the choices, shape (n,).
         tasks: Logits of the tasks, shape (n, tasks).
         n_f: The numbers of agents before they were rounded, shape (n,).
@@ -240,10 +208,6 @@ class Router(nn.Module):
 
     Initial weights come from torch's global generator. Noise and choices come from the caller, so a pass is a function
     of its arguments: the one that samples and the one that is differentiated are the same code.
-
-    Args:
-        texts: What there is to choose from.
-        max_agents: Most agents of a team.
     """
 
     task_texts: Tensor
@@ -267,13 +231,9 @@ class Router(nn.Module):
         self.double()
 
     def decide(self, questions: Embeddings, noises: Sequence[Noise], choose: Choose) -> Decided:
-        """All decisions on questions, with gradient unless the caller switches it off.
+        """All decisions on n questions (n, 384), with gradient unless the caller switches it off.
 
-        Args:
-            questions: Their embeddings, shape (n, 384).
-            noises: Draws of the autoencoders, for each of them.
-            choose: Makes the choices ``mode``, ``role`` and ``backbone``. It is asked for as many agents as the largest
-                team has; what it says for rows with a smaller one does not count.
+        ``choose`` is asked for as many agents as the largest team has; for rows with a smaller one the rest is ignored.
         """
         q, noise = _rows(questions), _stacked(noises)
         projected = self.classifier.project(q)
@@ -353,14 +313,9 @@ class Router(nn.Module):
 
 
 def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
-    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,).
+    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,), for c_m and log p_m of shape (n, backbones).
 
     The first term holds the number before it is rounded: no other part of log π leads back to it.
-
-    Args:
-        n_f: The numbers of agents before they were rounded, shape (n,).
-        log_probs: log p_m, shape (n, backbones).
-        counts: How many agents c_m have backbone m, of the same shape.
     """
     return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
 

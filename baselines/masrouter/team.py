@@ -98,7 +98,6 @@ class Mode:
     """One way for a team to work together.
 
     Attributes:
-        name: Its name in results.
         description: What the router knows of it.
         rounds: How often each agent speaks. From the second round on, an agent sees what the others said in the round
             before, and not what it said itself.
@@ -170,12 +169,7 @@ PREVIOUS_ROUND = "What the other agents said in the previous round:"
 
 
 class Agent(NamedTuple):
-    """One slot of a team.
-
-    Attributes:
-        role: Who it is.
-        backbone: Key of the backbone behind it.
-    """
+    """One slot of a team: who it is, and the key of the backbone behind it."""
 
     role: Role
     backbone: str
@@ -183,7 +177,7 @@ class Agent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """What the router decided: a mode and its agents, in the order of their slots."""
+    """What the router decided."""
 
     mode: Mode
     agents: tuple[Agent, ...]
@@ -200,16 +194,7 @@ def said(texts: Sequence[str]) -> Iterator[int]:
 
 
 async def work(team: Team, item: Item, context: Context) -> list[str]:
-    """Let a team go through all rounds of its mode.
-
-    Args:
-        team: Who works, and how.
-        item: The question, with the examples that tools may run.
-        context: Where models and tools are.
-
-    Returns:
-        What each agent said in the last round, by slot; the empty text of one that stayed silent.
-    """
+    """Let a team go through all rounds of its mode; returns what each agent said last, empty where it stayed silent."""
     previous: list[str] = []
     for number in range(1, team.mode.rounds + 1):
         previous = await _Round(team, item, context, number, previous).run()
@@ -217,15 +202,7 @@ async def work(team: Team, item: Item, context: Context) -> list[str]:
 
 
 class _Round:
-    """One round of a team.
-
-    Args:
-        team: Who works, and how.
-        item: The question, with the examples that tools may run.
-        context: Where models and tools are.
-        number: Counted from 1.
-        previous: What was said in the round before, by slot.
-    """
+    """One round of a team, counted from 1, and what was said in the round before, by slot."""
 
     def __init__(self, team: Team, item: Item, context: Context, number: int, previous: Sequence[str]) -> None:
         self._team = team
@@ -319,14 +296,7 @@ NOTHING_CAME_BACK = "No agent delivered anything; answer the question on your ow
 
 
 def final_prompt(domain: str, rules: str, item: Item, texts: Sequence[str]) -> tuple[Message, ...]:
-    """The prompt of the final node.
-
-    Args:
-        domain: Whose decision prompt it gets.
-        rules: The benchmark's output rules.
-        item: The question.
-        texts: What each agent said in the last round, by slot; labelled by letters, without the roles.
-    """
+    """The prompt of the final node, which sees last outputs by slot, labelled by letters and without the roles."""
     records = [Record(f"Agent {letter(slot)}", texts[slot]) for slot in said(texts)]
     closing = "" if records else NOTHING_CAME_BACK
     return team_prompt((INSTRUCTIONS[domain], rules), item, records, closing, header=LAST_OUTPUTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -32,13 +31,9 @@ class Action:
     """One choice of the policy.
 
     Attributes:
-        key: Name in decisions and calls.
         name: How its contributions are signed.
         kind: ``reasoning`` is one call; ``program`` a call whose program is run; ``end`` no call at all.
-        persona: Who the agent is.
-        instruction: What it does.
         turn: What its turns are for.
-        style: How explicitly it is to reason.
         answers: Whether it is told the output rules and commits to an answer.
     """
 
@@ -139,11 +134,6 @@ KEYS: tuple[str, ...] = tuple(action.key for action in ACTIONS)
 TERMINATE = KEYS.index("terminate")
 
 
-def to_facts() -> dict[str, list[list[str]]]:
-    """Key and profile of every action, in the order of the indices: what a trained policy is bound to."""
-    return {"actions": [[action.key, action.profile] for action in ACTIONS]}
-
-
 Vector = NDArray[np.float32]
 Messages = tuple[Message, ...]
 
@@ -169,14 +159,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The work on one question so far.
-
-    Attributes:
-        speakers: Who contributed, in order.
-        contributions: What they contributed.
-        embeddings: Embeddings of the contributions, shape (384,) each.
-        dialogs: The conversation of every agent that has acted, by the key of its action.
-    """
+    """The work on one question so far: who contributed what, its embeddings, every agent's conversation by its key."""
 
     speakers: tuple[str, ...] = ()
     contributions: tuple[Contribution, ...] = ()
@@ -240,14 +223,7 @@ def posed(item: Item) -> Item:
 
 
 def turn(action: Action, item: Item, rules: str, path: Path) -> Messages:
-    """The messages that let an agent act: a new conversation, or its earlier one with the work as it is now.
-
-    Args:
-        action: Who acts.
-        item: The question.
-        rules: The benchmark's output rules.
-        path: The work so far, all of which is shown.
-    """
+    """The messages that let an agent act: a new conversation, or its earlier one with the work as it is now."""
     records = history(path)
     request = _request(action, item)
     earlier = path.dialogs.get(action.key)
@@ -285,13 +261,6 @@ def stated(text: str) -> str | None:
     return lines[-1] if lines else None
 
 
-def fenced(program: str) -> str:
-    """A program in a fence that nothing inside it can close."""
-    longest = max((len(run) for run in re.findall("`+", program)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{program.rstrip()}\n{fence}"
-
-
 def _request(action: Action, item: Item) -> str:
     """What stands in the message of the user, because the second call of the same conversation asks otherwise."""
     if action.kind != "program":
@@ -307,18 +276,7 @@ Ask = Callable[..., Awaitable[Reply]]
 
 
 async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> Path:
-    """Let an agent contribute to a path once.
-
-    Args:
-        action: Who acts; not the end of the path.
-        backbone: Key of the backbone behind all agents.
-        item: The question.
-        path: The work so far.
-        context: Where rules, models, embeddings and tools are.
-
-    Raises:
-        UserError: The sandbox is broken, or an endpoint is gone.
-    """
+    """Let an agent, not the end of the path, contribute to a path once."""
     ask: Ask = functools.partial(
         context.ask,
         backbone,

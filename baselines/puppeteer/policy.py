@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, fenced, final, posed
+from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, final, posed
+from harness.agents.code_tools import fenced
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
@@ -28,11 +29,8 @@ class Config(Declaration):
     """How the policy is trained and how it decides.
 
     Attributes:
-        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named; 0 leaves the
-            policy as initialised.
-        batch: Questions of one ``batched`` update.
+        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named.
         max_steps: Most steps D of a question (D-PUP-3).
-        lr: Learning rate of Adam.
         gamma: Discount of later rewards.
         entropy_weight: Weight of a question's mean entropy (D-PUP-8).
         step_weight: Factor κ on the cost of a step (D-PUP-6).
@@ -59,12 +57,7 @@ STATE = 3 * EMBEDDING
 
 
 def state_of(question: Vector, outputs: Sequence[Vector]) -> NDArray[np.float64]:
-    """The embeddings of the question, of the last output, and the mean over all outputs: shape (1152,).
-
-    Args:
-        question: Shape (384,).
-        outputs: Of the path, in order, shape (384,) each; before the first there are zeros.
-    """
+    """Question, last output and mean over all outputs, shape (1152,); zeros before the first output."""
     past = np.asarray(outputs, dtype=np.float64).reshape(-1, EMBEDDING)
     last, mean = (past[-1], past.mean(axis=0)) if len(past) else (np.zeros(EMBEDDING), np.zeros(EMBEDDING))
     return np.concatenate([question.astype(np.float64), last, mean])
@@ -78,8 +71,6 @@ class Choice:
         step: Steps ℓ already done.
         state: What the policy saw, shape (1152,).
         barred: Actions that could not be drawn: terminating at the start (D-PUP-5).
-        action: The action drawn.
-        log_prob: Its log-probability among those that could be drawn.
         tokens: Prompt and completion tokens of the step it led to; 0 for the end.
     """
 
@@ -99,12 +90,7 @@ _SIZES = (STATE, 512, 128, 32, len(ACTIONS))
 
 
 class Evaluation(NamedTuple):
-    """Choices as a policy sees them now, with gradient; both of shape (choices,).
-
-    Attributes:
-        log_prob: Log-probability of what was drawn.
-        entropy: Entropy, in nats, of the distribution it was drawn from.
-    """
+    """Log-probabilities of choices, and entropies in nats of what they were drawn from, shape (choices,) each."""
 
     log_prob: Tensor
     entropy: Tensor
@@ -121,12 +107,7 @@ class Policy(nn.Module):
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, states: Tensor, barred: Tensor) -> Tensor:
-        """Log-probabilities, shape (rows, 10); minus infinity for barred actions.
-
-        Args:
-            states: Shape (rows, 1152).
-            barred: Boolean, shape (rows, 10); no row may bar everything.
-        """
+        """Log-probabilities, shape (rows, 10), of states (rows, 1152); minus infinity for barred actions."""
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
 
     def evaluate(self, choices: Sequence[Choice]) -> Evaluation:
@@ -151,12 +132,7 @@ class Snapshot:
         self._policy = copy.deepcopy(policy).requires_grad_(False)
 
     def log_probs(self, state: Array, barred: Sequence[int] = ()) -> Array:
-        """Log-probabilities of the actions, shape (10,); minus infinity for barred ones.
-
-        Args:
-            state: Shape (1152,).
-            barred: Actions that cannot be drawn.
-        """
+        """Log-probabilities of the actions, shape (10,), in a state (1152,); minus infinity for barred ones."""
         with torch.no_grad():
             return self._policy(torch.from_numpy(state)[None], _barred(barred)[None])[0].numpy()
 
@@ -168,14 +144,7 @@ def _barred(actions: Sequence[int]) -> Tensor:
 
 
 class Rollout:
-    """Walks one question and keeps the trace of its choices.
-
-    Args:
-        policy: The policy as it is now; it does not change while rollouts are under way.
-        backbone: Key of the backbone behind all agents.
-        config: Gives the most steps.
-        greedy: Take the most probable action instead of sampling.
-    """
+    """Walks one question with a policy that does not change meanwhile, and keeps the trace of its choices."""
 
     def __init__(self, policy: Snapshot, backbone: str, config: Config, *, greedy: bool = False) -> None:
         self._policy = policy

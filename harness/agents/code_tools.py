@@ -92,13 +92,12 @@ class CodeTools:
         Raises:
             UserError: The sandbox is broken.
         """
-        sources = programs(text)
-        if not sources:
+        if not programs(text):
             return None
-        speaking = [source for source in sources if _ANSWER.search(source)]
-        if not speaking:
+        source = computing(text)
+        if source is None:
             return Value(failure="it has no variable named answer")
-        return _read_value(await self._run(Program(speaking[-1], show="answer")))
+        return _read_value(await self._run(Program(source, show="answer")))
 
     async def _on_examples(self, task: CodeTask, sources: list[str]) -> list[Execution]:
         source = _first_that_defines(task.entry_point, sources)
@@ -125,6 +124,19 @@ def programs(text: str) -> list[str]:
     if not blocks:
         return [text] if _reads_like_python(text) else []
     return [block.source for block in blocks if _is_program(block)]
+
+
+def computing(text: str) -> str | None:
+    """The last program of a text that speaks of ``answer``, which :meth:`CodeTools.value` runs."""
+    speaking = [source for source in programs(text) if _ANSWER.search(source)]
+    return speaking[-1] if speaking else None
+
+
+def fenced(program: str) -> str:
+    """A program in a fence that nothing inside it can close."""
+    longest = max((len(run) for run in re.findall("`+", program)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{program.rstrip()}\n{fence}"
 
 
 def _is_program(block: Block) -> bool:

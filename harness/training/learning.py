@@ -5,6 +5,7 @@ Of torch, only what the caller's network needs: a method that learns without gra
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Attempt, Training, TrainingStep
 
 Network = TypeVar("Network", bound=nn.Module)
+Policy = TypeVar("Policy")
 Trace = TypeVar("Trace")
 Trace_co = TypeVar("Trace_co", covariant=True)
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -192,63 +194,104 @@ class Rollout(Protocol[Trace_co]):
         """The decisions made, so that their log-probabilities can be computed again with gradient."""
 
 
-class PolicyGradient(Protocol[Network, Trace]):
-    """A method that learns by policy gradient, as :func:`train` needs it."""
+class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
+    """A method that learns on policy and then decides with the policy it has learned.
 
-    async def begin(self, training: Training) -> Learning[Network]:
-        """The network as initialised."""
+    Args:
+        epochs: Passes over the training questions.
+        batch: Questions of one update.
+        group: Rollouts of each question in an update.
+        lr: Learning rate.
+    """
 
-    def restored(self, checkpoint: Checkpoint) -> Learning[Network]:
-        """The network as a checkpoint left it."""
+    def __init__(self, *, epochs: int, batch: int, lr: float, group: int = 1) -> None:
+        self._epochs, self._batch, self._lr, self._group = epochs, batch, lr, group
+        self._policy: Policy | None = None
 
-    def facts(self) -> Mapping[str, Any]:
-        """What a checkpoint is bound to."""
+    @abstractmethod
+    async def begin(self, training: Training) -> Network:
+        """The network as initialised by the training seed."""
 
-    def rollouts(self, network: Network) -> Callable[[], Rollout[Trace]]:
-        """Makes rollouts of the network as it is now."""
+    @abstractmethod
+    def like(self, checkpoint: Checkpoint) -> Network:
+        """A network of the shape that the checkpoint should have, with any weights."""
 
+    @abstractmethod
+    def choices(self) -> dict[str, list[list[str]]]:
+        """By kind, key and profile of every choice in the order of the indices: what a trained network is bound to."""
+
+    @abstractmethod
+    def frozen(self, network: Network) -> Policy:
+        """The policy of the network as it is now."""
+
+    @abstractmethod
+    def rollout(self, policy: Policy) -> Rollout[Trace]:
+        """A rollout that samples its decisions."""
+
+    @abstractmethod
     def learn(
         self, learning: Learning[Network], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> Mapping[str, float]:
         """Take one step of the optimiser; returns what the training log holds of it."""
 
+    def facts(self) -> Mapping[str, Any]:
+        """What a checkpoint keeps beside the weights."""
+        return self.choices()
 
-async def train(
-    method: PolicyGradient[Network, Trace], training: Training, *, epochs: int, batch: int, group: int = 1
-) -> Network:
-    """Train on policy, a checkpoint before the first epoch and after each.
+    @property
+    def policy(self) -> Policy:
+        """The policy as it decides now.
 
-    Args:
-        method: What is trained.
-        training: Questions, attempts, log and checkpoints; a training that was interrupted goes on.
-        epochs: Epochs in all.
-        batch: Questions of one update.
-        group: Rollouts of each question in an update.
+        Raises:
+            RuntimeError: It was neither trained nor loaded.
+        """
+        if self._policy is None:
+            raise RuntimeError("the network has no weights yet: call fit or load first")
+        return self._policy
 
-    Returns:
-        The trained network.
-    """
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Take over a trained network.
 
-    def save(epoch: int) -> None:
-        training.save(epoch, learning.learned(), learning.moments(), method.facts())
+        Raises:
+            UserError: It was trained with other choices or another configuration.
+        """
+        self._policy = self.frozen(self.restored(checkpoint).network)
 
-    async def attempt(rollout: Rollout[Trace], item: Item, episode: Episode) -> tuple[Attempt, Trace]:
-        return await training.attempt(rollout.solve, item, episode), rollout.trace
+    def restored(self, checkpoint: Checkpoint) -> Learning[Network]:
+        """The network as a checkpoint left it, ready to go on learning.
 
-    found = training.resume()
-    learning = await method.begin(training) if found is None else method.restored(found)
-    if found is None:
-        save(0)
-    done = int(found.facts["epoch"]) if found else 0
-    for step, questions, ends_epoch in updates(training, done, epochs, batch):
-        with training.timed("rollouts"):
-            rollout = method.rollouts(learning.network)
-            episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(group)]
-            made = await gather(attempt(rollout(), item, episode) for item, episode in episodes)
-        attempts, traces = [one for one, _ in made], [trace for _, trace in made]
-        with training.timed("update"):
-            measures = method.learn(learning, [one.answered for one in attempts], traces, step)
-        training.note(step, measures, attempts)
-        if ends_epoch:
-            save(step.epoch)
-    return learning.network
+        Raises:
+            UserError: It was trained with other choices or another configuration.
+        """
+        refuse_other_choices(checkpoint.facts, self.choices())
+        learning = Learning(self.like(checkpoint), self._lr)
+        learning.restore(checkpoint.tensors)
+        return learning
+
+    async def fit(self, training: Training) -> None:
+        """Train, a checkpoint before the first epoch and after each; a training that was interrupted goes on."""
+
+        def save(epoch: int) -> None:
+            training.save(epoch, learning.learned(), learning.moments(), self.facts())
+
+        async def attempt(item: Item, episode: Episode) -> tuple[Attempt, Trace]:
+            rollout = self.rollout(policy)
+            return await training.attempt(rollout.solve, item, episode), rollout.trace
+
+        found = training.resume()
+        learning = Learning(await self.begin(training), self._lr) if found is None else self.restored(found)
+        if found is None:
+            save(0)
+        done = int(found.facts["epoch"]) if found else 0
+        for step, questions, ends_epoch in updates(training, done, self._epochs, self._batch):
+            with training.timed("rollouts"):
+                policy = self.frozen(learning.network)
+                episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(self._group)]
+                made = await gather(attempt(item, episode) for item, episode in episodes)
+            attempts, traces = [one for one, _ in made], [trace for _, trace in made]
+            with training.timed("update"):
+                measures = self.learn(learning, [one.answered for one in attempts], traces, step)
+            training.note(step, measures, attempts)
+            if ends_epoch:
+                save(step.epoch)
+        self._policy = self.frozen(learning.network)

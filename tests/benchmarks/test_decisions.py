@@ -18,7 +18,7 @@ from gmr.router import Router, Snapshot
 from gmr.training import new_router
 from harness.training.learning import Learning, seeded
 from tests.benchmarks.conftest import FEW, Measure
-from tests.gmr.made import trace, units
+from tests.gmr.world import trace, units
 
 STEPS = 6
 TRAJECTORIES = 256

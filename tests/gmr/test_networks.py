@@ -1,24 +1,30 @@
-"""Each network against its equation, written out a second time."""
+"""What each network starts from and does at its edges; test_padded.py holds them against plain NumPy, all together."""
 
-from typing import Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Independent, Normal, kl_divergence
+from torch.nn import functional as F  # noqa: N812
 
-from gmr.networks import Halting, PoolSoftmax, ProfileVAE, RetrievalGate, StateEncoder, WriteGate, pool
-from tests.gmr.made import router, units
-from tests.gmr.reference import Record, Reference, relu
+from gmr.networks import Halting, PoolSoftmax, RetrievalGate, StateEncoder, WriteGate, by_row
+from gmr.padded import Evaluation, evaluate
+from gmr.rollout import Step, Trace
+from gmr.router import Router
+from tests.gmr.reference import Reference, relu, total
+from tests.gmr.world import BACKBONES, MODULES, ROLES, router, trace, units
 
 
-def test_the_policies_use_the_mean_of_the_posterior() -> None:
-    made = router()
-    reference = Reference(made)
-    roles, backbones = made.latents()
-    assert roles.detach().numpy() == pytest.approx(np.stack([reference.latent("role", i) for i in range(7)]))
-    assert backbones.detach().numpy() == pytest.approx(np.stack([reference.latent("backbone", i) for i in range(5)]))
+def vectors(rows: int, seed: int = 0) -> Tensor:
+    return torch.from_numpy(units(np.random.default_rng(seed), rows).astype(np.float64))
+
+
+# Latents
 
 
 @pytest.mark.parametrize("kl", ["sum", "mean"])
@@ -43,98 +49,36 @@ def test_the_loss_is_reconstruction_plus_divergence_from_the_prior(kl: str) -> N
         expected += np.mean(errors) + np.mean(divergences)
     loss = made.vae_loss(torch.from_numpy(noise["role"]), torch.from_numpy(noise["backbone"]))
     assert loss.item() == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_posterior_equal_to_the_prior_has_no_divergence() -> None:
-    vae = ProfileVAE().double()
-    with torch.no_grad():
-        for parameter in (*vae.mu.parameters(), *vae.logvar.parameters(), *vae.decoder.parameters()):
-            parameter.zero_()
-    profiles = torch.from_numpy(units(np.random.default_rng(0), 4).astype(np.float64))
-    assert vae.loss(profiles, torch.ones(4, 128).double(), "sum").item() == pytest.approx(1 / 384, rel=1e-6)
-
-
-def test_the_loss_trains_every_parameter_of_both_autoencoders() -> None:
-    made = router()
-    made.vae_loss(torch.ones(7, 128).double(), torch.ones(5, 128).double()).backward()
+    loss.backward()
     learning = {name for name, parameter in made.named_parameters() if parameter.grad is not None}
     assert learning == {name for name, _ in made.named_parameters() if "_vae." in name}
     assert all(made.get_parameter(name).grad.abs().sum() > 0 for name in learning)
 
 
-def memories(rows: int, records: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+# State encoder
+
+
+def memories(rows: int, records: int) -> tuple[Tensor, Tensor, Tensor]:
     """Projected questions, tokens, and memories of 0, 1, 2 ... records."""
-    draw = torch.Generator().manual_seed(seed)
+    draw = torch.Generator().manual_seed(0)
     q_hat = torch.randn(rows, 128, generator=draw, dtype=torch.float64)
     tokens = torch.randn(rows, records, 128, generator=draw, dtype=torch.float64)
     return q_hat, tokens, torch.arange(records) < torch.arange(rows)[:, None] % (records + 1)
 
 
-@pytest.mark.parametrize("records", range(6))
-def test_tokens_and_context_against_plain_numpy(records: int) -> None:
-    made = router()
-    reference, encoder = Reference(made), made.encoder
-    question, *responses = units(np.random.default_rng(records), 1 + records).astype(np.float64)
-    memory = [Record(rank % 3, (rank + 1) % 5, response) for rank, response in enumerate(responses)]
-    roles, backbones = made.latents()
-    rows = [encoder.token(roles[e.role], backbones[e.backbone], torch.from_numpy(e.response)) for e in memory]
-    tokens = torch.stack(rows)[None] if rows else torch.zeros(1, 0, 128).double()
-    assert tokens[0].detach().numpy() == pytest.approx(np.array([reference.token(e) for e in memory]).reshape(-1, 128))
-    q_hat = encoder.W_q(torch.from_numpy(question))[None]
-    context = encoder(q_hat, tokens, torch.ones(1, records, dtype=torch.bool))
-    assert context[0].detach().numpy() == pytest.approx(reference.context(question, memory), abs=1e-12)
-
-
-def test_a_batch_is_its_rows_and_what_pads_them_does_not_matter() -> None:
-    encoder = router().encoder
-    q_hat, tokens, stored = memories(9, 4)
-    padded = encoder(q_hat, torch.where(stored[:, :, None], tokens, 1e3), stored)
-    for row, records in enumerate(stored.sum(dim=1).tolist()):
-        alone = encoder(q_hat[row, None], tokens[row, None, :records], stored[row, None, :records])
-        assert torch.allclose(padded[row], alone[0], rtol=0, atol=1e-12)
-
-
 def test_a_question_without_records_gets_the_learned_vector_and_clean_gradients() -> None:
     encoder = router().encoder
     q_hat, tokens, stored = memories(10, 4)
-    q_hat.requires_grad_()
     tokens.requires_grad_()
     context = encoder(q_hat, tokens, stored)
     assert torch.equal(context[0], torch.cat([q_hat[0], encoder.h_empty]))
     (context**2).sum().backward()
     used = {name: parameter for name, parameter in encoder.named_parameters() if name[:2] != "W_"}
     assert all(parameter.grad.isfinite().all() and parameter.grad.any() for parameter in used.values())
-    assert q_hat.grad.isfinite().all()
     assert torch.equal(tokens.grad.any(dim=2), stored)
-
-
-def test_only_empty_memories_train_nothing_but_the_empty_vector() -> None:
-    encoder = router().encoder
-    q_hat, tokens, stored = memories(3, 4)
+    encoder.zero_grad()
     encoder(q_hat, tokens, torch.zeros_like(stored)).sum().backward()
-    learning = {name for name, parameter in encoder.named_parameters() if parameter.grad is not None}
-    assert learning == {"h_empty"}
-    assert encoder.h_empty.grad.tolist() == [3.0] * 128
-
-
-def test_the_order_of_records_counts() -> None:
-    encoder = router().encoder
-    q_hat, tokens, stored = memories(5, 4)
-    turned = encoder(q_hat[4:], tokens[4:].flip(1), stored[4:])
-    assert not torch.allclose(turned, encoder(q_hat[4:], tokens[4:], stored[4:]), atol=1e-6)
-    with torch.no_grad():
-        encoder.position.zero_()
-    turned = encoder(q_hat[4:], tokens[4:].flip(1), stored[4:])
-    assert torch.allclose(turned, encoder(q_hat[4:], tokens[4:], stored[4:]), atol=1e-12)
-
-
-def test_evaluation_mode_gives_the_bytes_of_training_mode() -> None:
-    made = router()
-    arguments = memories(10, 4)
-    trained = made.encoder(*arguments)
-    made.eval()
-    with torch.no_grad():
-        assert torch.equal(made.encoder(*arguments), trained)
+    assert {name for name, parameter in encoder.named_parameters() if parameter.grad is not None} == {"h_empty"}
 
 
 def test_starts_with_small_positions_no_empty_vector_and_two_different_layers() -> None:
@@ -147,145 +91,178 @@ def test_starts_with_small_positions_no_empty_vector_and_two_different_layers() 
     assert all(layer.norm_first and layer.dropout.p == 0 and layer.self_attn.dropout == 0 for layer in encoder.layers)
 
 
-SCORES: tuple[Literal["dot"], Literal["cosine"]] = ("dot", "cosine")
+@pytest.mark.parametrize(("rows", "shape"), [(2, (128, 384)), (17, (256, 128)), (70, (128, 32))])
+def test_by_row_gives_a_row_the_bytes_that_it_has_alone(rows: int, shape: tuple[int, int]) -> None:
+    draw = torch.Generator().manual_seed(rows)
+    x, weight, bias = (
+        torch.randn(size, generator=draw, dtype=torch.float64) for size in ((rows, 6, shape[0]), shape[::-1], shape[1:])
+    )
+    together = by_row(x, weight, bias)
+    for row in range(rows):
+        assert torch.equal(together[row, None], by_row(x[row, None], weight, bias))
+    assert torch.allclose(together, F.linear(x, weight, bias), rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_roles_and_backbones_against_plain_numpy(score: str) -> None:
-    made = router(score=score)
-    reference, (roles, backbones) = Reference(made), made.latents()
-    contexts = np.random.default_rng(0).normal(size=(4, 256))
-    rows = torch.from_numpy(contexts)
-    assert made.role_allocator is not None
-    assert made.llm_router is not None
-    by_role = made.role_allocator(rows, roles).exp().detach().numpy()
-    assert by_role == pytest.approx(np.stack([reference.roles(context) for context in contexts]), abs=1e-12)
-    acting = [3, 0, 6, 3]
-    by_backbone = made.llm_router(rows, roles[acting], backbones).exp().detach().numpy()
-    expected = [reference.backbones(context, role) for context, role in zip(contexts, acting, strict=True)]
-    assert by_backbone == pytest.approx(np.stack(expected), abs=1e-12)
+# Policies
 
 
-def test_the_learned_scale_starts_at_five_and_bounds_the_cosine() -> None:
-    query, pool = torch.eye(128)[:1] * 1000, torch.eye(128)[:3]
-    softmax = PoolSoftmax("cosine")
-    odds = (softmax(query, pool)[0, 0] - softmax(query, pool)[0, 1]).item()
-    assert odds == pytest.approx(5.0, rel=1e-6)
-    assert PoolSoftmax("dot").scale is None
-    assert PoolSoftmax("dot")(query, pool)[0, 0].item() == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_a_saturated_choice_keeps_finite_log_probabilities_and_gradients(score: Literal["dot", "cosine"]) -> None:
-    softmax, pool = PoolSoftmax(score).double(), torch.eye(128).double()[:4]
-    query = (1e6 * torch.ones(1, 128).double() * torch.tensor([1.0] + 127 * [-1.0])).requires_grad_()
-    log_probs = softmax(query, pool)
+@pytest.mark.parametrize("score", ["dot", "cosine"])
+def test_a_saturated_choice_keeps_finite_log_probabilities_and_gradients(score: Any) -> None:
+    softmax, options = PoolSoftmax(score).double(), torch.eye(128).double()[:4]
+    query = (1e6 * torch.tensor([[1.0] + 127 * [-1.0]]).double()).requires_grad_()
+    log_probs = softmax(query, options)
     log_probs[0, 3].backward()
     assert log_probs.isfinite().all()
     assert query.grad is not None
     assert query.grad.isfinite().all()
 
 
-def vectors(rows: int, seed: int = 0) -> np.ndarray:
-    return units(np.random.default_rng(seed), rows).astype(np.float64)
+def test_the_learned_scale_starts_at_five_and_bounds_the_cosine() -> None:
+    odds = PoolSoftmax("cosine")(torch.eye(128)[:1] * 1000, torch.eye(128)[:3])[0]
+    assert (odds[0] - odds[1]).item() == pytest.approx(5.0, rel=1e-6)
 
 
-def test_retrieval_against_plain_numpy() -> None:
-    made = router()
-    gate, reference, (roles, backbones) = made.retrieval_gate, Reference(made), made.latents()
-    assert gate is not None
-    questions, responses = torch.from_numpy(vectors(2)), torch.from_numpy(vectors(3, seed=1))
-    records = gate.record(roles[[4, 0, 4]], backbones[[1, 2, 3]], responses)
-    logits = gate(questions, roles[[2, 6]], backbones[[4, 0]], records.expand(2, 3, 128))
-    memory = [Record(r, m, y.numpy()) for r, m, y in zip((4, 0, 4), (1, 2, 3), responses, strict=True)]
-    expected = [
-        [reference.retrieval(question.numpy(), role, backbone, record) for record in memory]
-        for question, role, backbone in zip(questions, (2, 6), (4, 0), strict=True)
-    ]
-    assert torch.sigmoid(logits).detach().numpy() == pytest.approx(np.array(expected), abs=1e-12)
+# Gates
 
 
 def test_retrieval_starts_as_five_times_the_cosine_and_without_records_draws_nothing() -> None:
     gate = RetrievalGate().double()
-    assert (gate.s.item(), gate.b.item()) == (5.0, 0.0)
-    question, latent = torch.from_numpy(vectors(2)), torch.zeros(2, 128).double()
+    question, latent = vectors(2), torch.zeros(2, 128).double()
     assert gate(question, latent, latent, torch.zeros(2, 0, 128).double()).shape == (2, 0)
-    along = torch.nn.functional.normalize(gate.W_p(torch.cat([question, latent, latent], dim=1)), dim=1)
+    along = F.normalize(gate.W_p(torch.cat([question, latent, latent], dim=1)), dim=1)
     logits = gate(question, latent, latent, torch.stack([along, -along], dim=1))
     assert logits.detach().numpy() == pytest.approx(np.array([[5.0, -5.0]] * 2))
 
 
-@pytest.mark.parametrize("records", [0, 1, 3])
-def test_write_against_plain_numpy(records: int) -> None:
-    made = router()
-    gate, reference = made.write_gate, Reference(made)
-    assert gate is not None
-    context = np.random.default_rng(7).normal(size=256)
-    response, *stored = vectors(1 + records, seed=records)
-    directions = gate.direction(torch.from_numpy(np.array(stored).reshape(1, records, 384)))
-    full = torch.ones(1, records, dtype=torch.bool)
-    logit = gate(torch.from_numpy(context)[None], gate.direction(torch.from_numpy(response)[None]), directions, full)
-    expected = reference.write(context, response, [Record(0, 0, y) for y in stored])
-    assert torch.sigmoid(logit).item() == pytest.approx(expected, abs=1e-12)
-
-
-def test_rows_with_and_without_records_go_together_and_padding_counts_for_nothing() -> None:
-    gate = router().write_gate
-    assert gate is not None
-    context = torch.randn(3, 256, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    response = gate.direction(torch.from_numpy(vectors(3)))
-    # The padding is the response itself: the likest record there could be.
-    records = torch.stack([gate.direction(torch.from_numpy(vectors(3, seed=1))), response], dim=1)
-    stored = torch.tensor([[False, False], [True, False], [True, True]])
-    logits = gate(context, response, records, stored)
-    for row, count in enumerate((0, 1, 2)):
-        one = slice(row, row + 1)
-        alone = gate(context[one], response[one], records[one, :count], stored[one, :count])
-        assert logits[row].item() == pytest.approx(alone.item(), abs=1e-13)
-    logits.sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in gate.parameters())
-
-
 def test_write_starts_undecided_and_a_copy_is_less_welcome_than_news() -> None:
     gate = WriteGate().double()
-    assert torch.nn.functional.softplus(gate.beta).item() == pytest.approx(5.0, rel=1e-12)
-    assert (torch.sigmoid(gate.a).item(), gate.theta.item()) == (0.5, 0.0)
-    response = gate.direction(torch.from_numpy(vectors(1)))
+    assert F.softplus(gate.beta).item() == pytest.approx(5.0, rel=1e-12)
+    response = gate.direction(vectors(1))
     context, stored = torch.ones(1, 256).double(), torch.ones(1, 1, dtype=torch.bool)
     first = gate(context, response, response[None, :, :][:, :0], stored[:, :0])
     copy, opposite = (gate(context, response, sign * response[None], stored) for sign in (1, -1))
     assert (first - copy).item() == pytest.approx(2.5)
     assert (opposite - first).item() == pytest.approx(2.5)
     # A first record has no novelty: its weight stays λ, and it can be refused.
-    relevance = torch.nn.functional.normalize(gate.P_c(context)) @ response.T
+    relevance = F.normalize(gate.P_c(context)) @ response.T
     assert first.item() == pytest.approx(2.5 * relevance.item())
 
 
-def test_state_and_probability_against_plain_numpy() -> None:
-    made = router()
-    halting, reference = made.halting, Reference(made)
-    assert halting is not None
-    state, expected = torch.zeros(1, 128).double(), np.zeros(128)
-    for pooled in np.random.default_rng(0).normal(size=(4, 128)):
-        state, expected = halting.advance(torch.from_numpy(pooled)[None], state), reference.gru(pooled, expected)
-        assert state[0].detach().numpy() == pytest.approx(expected, abs=1e-12)
-        assert torch.sigmoid(halting(state)).item() == pytest.approx(reference.halt(expected), abs=1e-12)
-
-
-def test_the_pool_is_the_mean_of_what_is_stored_and_zero_of_nothing() -> None:
-    tokens = torch.arange(12.0).double().reshape(2, 3, 2).requires_grad_()
-    stored = torch.tensor([[True, True, False], [False, False, False]])
-    pooled = pool(tokens, stored)
-    assert pooled.tolist() == [[1.0, 2.0], [0.0, 0.0]]
-    assert pool(tokens[:, :0], stored[:, :0]).tolist() == [[0.0, 0.0], [0.0, 0.0]]
-    pooled.sum().backward()
-    assert tokens.grad is not None
-    assert tokens.grad[:, :, 0].tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
+# Halting
 
 
 def test_the_initial_bias_sets_the_probability_of_a_router_that_knows_nothing() -> None:
     torch.manual_seed(0)
-    halting = Halting(-1.1)
-    probabilities = torch.sigmoid(halting(torch.zeros(1, 128)))
-    assert halting.mlp[2].bias.item() == pytest.approx(-1.1)
-    assert probabilities.item() == pytest.approx(0.25, abs=0.03)
+    probability = torch.sigmoid(Halting(-1.1)(torch.zeros(1, 128)))
+    assert probability.item() == pytest.approx(0.25, abs=0.03)
+
+
+MADE: dict[str, Router] = {score: router(score=score) for score in ("dot", "cosine")}
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[Trace]:
+    """One to three trajectories of any depth, any pattern of storing, seeing and halting."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        steps: list[Step] = []
+        stored = 0
+        for _ in range(draw(st.integers(1, 6))):
+            seen = tuple(draw(st.lists(st.booleans(), min_size=stored, max_size=stored)))
+            written, halted = draw(st.booleans()), draw(st.sampled_from([None, True, False]))
+            choice = draw(st.integers(0, ROLES - 1)), draw(st.integers(0, BACKBONES - 1))
+            steps.append(Step(*choice, seen, units(rng), written, halted, 0.0))
+            stored += written
+        made.append(Trace(units(rng), tuple(steps)))
+    return made
+
+
+def compare(made: Router, traces: list[Trace]) -> None:
+    """The padded pass against the walk in plain NumPy, in everything it reports."""
+    found, reference = evaluate(made, traces), Reference(made)
+    walks = [reference.walk(each) for each in traces]
+    expected = [sum(walk.log_prob.values()) for walk in walks]
+    assert found.log_prob.detach().numpy() == pytest.approx(np.array(expected), abs=1e-9)
+    steps = sum(len(each.steps) for each in traces)
+    assert set(found.entropies) == {name for switch, (name, _) in MODULES.items() if getattr(made.config, switch)}
+    for name, entropy in found.entropies.items():
+        assert entropy.draws == total((walk.draws for walk in walks), name)
+        assert entropy.total.item() == pytest.approx(total((walk.entropy for walk in walks), name), abs=1e-9)
+    policy = sum(total((walk.entropy for walk in walks), name) for name in ("role", "backbone", "halt"))
+    assert found.mean_entropy.item() == pytest.approx(policy / steps, abs=1e-9)
+    assert set(found.top) == {"role", "backbone"} & set(found.entropies)
+    for name, top in found.top.items():
+        assert top == pytest.approx(total((walk.top for walk in walks), name) / steps)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(traces=batches(), score=st.sampled_from(["dot", "cosine"]))
+def test_a_batch_against_plain_numpy(traces: list[Trace], score: str) -> None:
+    compare(MADE[score], traces)
+
+
+OFF = [*((name,) for name in MODULES), ("retrieval_gate", "write_gate"), tuple(MODULES)]
+
+
+@pytest.mark.parametrize("off", OFF, ids=str)
+def test_a_module_that_is_off_adds_neither_log_probability_nor_entropy(off: tuple[str, ...]) -> None:
+    rng = np.random.default_rng(8)
+    traces = [trace(rng, depth, last=last) for depth, last in ((1, True), (5, False), (6, None))]
+    compare(router(**dict.fromkeys(off, False)), traces)
+
+
+def gradients(made: Router, traces: list[Trace]) -> tuple[Evaluation, dict[str, torch.Tensor]]:
+    made.zero_grad()
+    found = evaluate(made, traces)
+    noise = torch.ones(ROLES, 128).double(), torch.ones(BACKBONES, 128).double()
+    (found.log_prob.sum() + found.mean_entropy + made.vae_loss(*noise)).backward()
+    return found, {name: value.grad for name, value in made.named_parameters() if value.grad is not None}
+
+
+@pytest.mark.parametrize("off", [(), *OFF[:-1]], ids=str)
+def test_every_parameter_learns_from_stored_records_and_no_buffer_does(off: tuple[str, ...]) -> None:
+    made, rng = router(score="cosine", **dict.fromkeys(off, False)), np.random.default_rng(3)
+    _, found = gradients(made, [trace(rng, depth=6, written=0.8) for _ in range(4)])
+    assert set(found) == {name for name, _ in made.named_parameters()}
+    always = {"encoder", "role_vae", "backbone_vae"}
+    assert {name.split(".")[0] for name in found} == always | set(MODULES) - set(off)
+    assert all(gradient.isfinite().all() and gradient.any() for gradient in found.values())
+    assert all(buffer.grad is None and not buffer.requires_grad for buffer in made.buffers())
+
+
+def test_without_records_the_networks_that_read_them_learn_nothing_and_nothing_breaks() -> None:
+    made, rng = router(), np.random.default_rng(3)
+    _, found = gradients(made, [trace(rng, depth, written=0.0) for depth in (1, 2, 6)])
+    assert all(gradient.isfinite().all() for gradient in found.values())
+    learned = {name for name, gradient in found.items() if gradient.any()}
+    reading = ("encoder.W_g", "encoder.position", "encoder.layers", "encoder.attention", "retrieval_gate")
+    assert not [name for name in learned if name.startswith(reading)]
+    assert learned >= {"encoder.h_empty", "encoder.W_q.weight", "write_gate.a", "halting.gru.weight_hh"}
+
+
+def test_gradients_against_finite_differences_of_plain_numpy() -> None:
+    made, rng = router(score="cosine"), np.random.default_rng(6)
+    traces = [trace(rng, depth=4, written=0.7) for _ in range(2)]
+    made.zero_grad()
+    evaluate(made, traces).log_prob.sum().backward()
+    scalars = (
+        "write_gate.a write_gate.beta write_gate.theta retrieval_gate.s retrieval_gate.b role_allocator.softmax.scale"
+    )
+    for name in [*scalars.split(), "encoder.h_empty", "halting.mlp.2.bias", "encoder.position", "encoder.W_g.weight"]:
+        gradient = made.get_parameter(name).grad
+        assert gradient is not None
+        place = np.unravel_index(int(gradient.abs().argmax()), gradient.shape)
+        values = []
+        for shift in (1e-5, -1e-5):
+            reference = Reference(made)
+            reference.weights[name][place] += shift
+            values.append(sum(sum(reference.walk(each).log_prob.values()) for each in traces))
+        assert gradient[place].item() == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-5), name
+
+
+def test_retrieval_draws_must_match_the_records() -> None:
+    given = trace(np.random.default_rng(0), depth=2, written=1.0)
+    first, second = given.steps
+    with pytest.raises(ValueError, match="step 1 of the batch has 0 retrieval draws for 1 records"):
+        evaluate(MADE["dot"], [replace(given, steps=(first, replace(second, retrieved=())))])

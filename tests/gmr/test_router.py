@@ -1,19 +1,20 @@
+"""The decisions of a router step by step: against plain NumPy, module by module, and the same bytes in any company."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from gmr.config import Config
-from gmr.router import Router
-from tests.gmr.made import router, units
+from gmr.router import TOGETHER, Memory, Router, Snapshot
 from tests.gmr.reference import Record, Reference
-
-SWITCHES = ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting")
-
-
-def seeded(seed: int, **settings: bool) -> Router:
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(0)
-    return Router(Config(epochs={"default": 0}, **settings), units(rng, 3), units(rng, 2))
+from tests.gmr.world import MODULES, config, router, units
 
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
@@ -37,80 +38,74 @@ async def test_every_decision_of_a_trajectory_against_plain_numpy(score: str) ->
         hidden = reference.gru(reference.pool(memory), hidden)
         # At the last step there is nothing left to decide.
         assert halting == (None if number == 4 else pytest.approx(reference.halt(hidden), abs=1e-12))
+    assert not any(one.requires_grad for one in (state.context, after.tokens, after.records, after.halting))
+    assert torch.is_grad_enabled()
 
 
-def test_distributions_are_distributions() -> None:
-    policy = router().snapshot()
-    state = policy.begin(units(np.random.default_rng(0)))
-    for probabilities, count in ((policy.roles(state), 7), (policy.backbones(state, 0), 5)):
-        assert probabilities.shape == (count,)
-        assert probabilities.dtype == np.float64
-        assert probabilities.sum() == pytest.approx(1, abs=1e-14)
-        assert (probabilities > 0).all()
-        assert np.ptp(probabilities) > 1e-6
-
-
-async def test_trajectories_can_be_interleaved_and_steps_taken_twice() -> None:
-    policy = router().snapshot()
-    one, other, response = units(np.random.default_rng(0), 3)
-    before = policy.begin(one)
-    roles = policy.roles(before)
-    after = await policy.state(policy.advance(before, 0, 0, response, True)[0])
-    await policy.state(policy.advance(policy.begin(other), 1, 1, one, True)[0])
-    again = await policy.state(policy.advance(before, 0, 0, response, True)[0])
-    assert np.array_equal(policy.roles(before), roles)
-    assert np.array_equal(policy.roles(after), policy.roles(again))
-    assert not np.array_equal(policy.roles(after), roles)
-
-
-@pytest.mark.parametrize("switch", SWITCHES)
-async def test_a_module_that_is_off_does_not_exist_and_decides_nothing(switch: str) -> None:
-    made = router(**{switch: False})
-    assert getattr(made, switch) is None
-    assert not any(name.startswith(switch) for name, _ in made.named_parameters())
-    policy = made.snapshot()
-    question, response = units(np.random.default_rng(0), 2)
-    memory, halting = policy.advance(policy.begin(question), 1, 2, response, True)
-    state = await policy.state(memory)
-    uniform = {"role_allocator": np.full(7, 1 / 7), "llm_router": np.full(5, 1 / 5)}
-    decided = {
-        "role_allocator": policy.roles(state),
-        "llm_router": policy.backbones(state, 0),
-        "retrieval_gate": policy.retrieval(state, 0, 0),
-        "write_gate": policy.write(state, response),
-        "halting": halting,
-    }
-    for name, outcome in decided.items():
-        is_off = outcome is None or np.array_equal(outcome, uniform.get(name))
-        assert is_off == (name == switch)
+def seeded(seed: int, **switches: bool) -> Router:
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(0)
+    return Router(config(**switches), units(rng, 3), units(rng, 2))
 
 
 def test_weights_follow_the_seed_and_ablations_share_them() -> None:
     full = dict(seeded(3).named_parameters())
-    assert all(torch.equal(value, full[name]) for name, value in seeded(3).named_parameters())
+    assert {value.dtype for value in seeded(3).state_dict().values()} == {torch.float64}
     assert not any(torch.equal(value, full[name]) for name, value in seeded(4).named_parameters() if "W_" in name)
-    for switch in SWITCHES:
+    for switch in MODULES:
         ablated = dict(seeded(3, **{switch: False}).named_parameters())
         assert 0 < len(ablated) < len(full)
         assert all(torch.equal(value, full[name]) for name, value in ablated.items())
 
 
-def test_everything_is_float64_and_profiles_are_buffers_that_a_checkpoint_carries() -> None:
-    made, other = router(0), router(1)
-    assert {value.dtype for value in made.state_dict().values()} == {torch.float64}
-    assert {name for name, _ in made.named_buffers()} == {"role_profiles", "backbone_profiles"}
-    other.load_state_dict(made.state_dict())
-    question = units(np.random.default_rng(0))
-    decided = [policy.roles(policy.begin(question)) for policy in (made.snapshot(), other.snapshot())]
-    assert np.array_equal(*decided)
-    with pytest.raises(RuntimeError, match="size mismatch for role_profiles"):
-        seeded(0).load_state_dict(made.state_dict())
+# Company
+
+MEMORIES = 18
+DEPTHS = (1, 6)
 
 
-async def test_a_snapshot_leaves_no_trace_for_the_gradient() -> None:
-    made = router()
-    policy = made.snapshot()
-    question, response = units(np.random.default_rng(0), 2)
-    memory, context = await policy.state(policy.advance(policy.begin(question), 0, 0, response, True)[0])
-    assert not any(tensor.requires_grad for tensor in (context, memory.tokens, memory.records, memory.halting))
-    assert torch.is_grad_enabled()
+@cache
+def policy_of(depth: int) -> Snapshot:
+    return router(max_depth=depth).snapshot()
+
+
+@cache
+def memories(depth: int) -> tuple[Memory, ...]:
+    """As trajectories leave them, with 1 to ``depth`` records, each three times or more."""
+    rng, made, policy = np.random.default_rng(0), list[Memory](), policy_of(depth)
+
+    async def walk(number: int) -> None:
+        state = policy.begin(units(rng))
+        for step in range(1 + number % depth):
+            memory, _ = policy.advance(state, (number + step) % 7, step % 5, units(rng), True)
+            state = await policy.state(memory)
+        made.append(memory)
+
+    for number in range(MEMORIES):
+        asyncio.run(walk(number))
+    return tuple(made)
+
+
+def contexts(depth: int, numbers: Sequence[int]) -> list[bytes]:
+    """Contexts of memories by their numbers, all asked for at once."""
+    asked = [memories(depth)[number] for number in numbers]
+
+    async def at_once() -> list[bytes]:
+        states = await asyncio.gather(*map(policy_of(depth).state, asked))
+        return [state.context.numpy().tobytes() for state in states]
+
+    return asyncio.run(at_once())
+
+
+@cache
+def alone(depth: int) -> list[bytes]:
+    return [contexts(depth, [number])[0] for number in range(MEMORIES)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, MEMORIES - 1), min_size=1, max_size=2 * TOGETHER + 3), st.sampled_from(DEPTHS))
+@example(list(range(MEMORIES)), 6)
+@example([5] * TOGETHER, 6)
+def test_a_context_is_the_same_at_every_place_of_every_batch(numbers: list[int], depth: int) -> None:
+    assert contexts(depth, numbers) == [alone(depth)[number] for number in numbers]
+    assert len(set(alone(depth))) == MEMORIES

@@ -1,99 +1,41 @@
-"""A small world for whole trajectories: a pool of plain roles, a client that answers at once, a training."""
+"""Routers off their starting point, traces of any pattern, and whole trajectories over a pool of plain roles."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from gmr.config import Config, Pool
 from gmr.method import GMR
-from gmr.rollout import Rollout, Trace
+from gmr.rollout import Rollout, Step, Trace
 from gmr.router import Router, Snapshot
-from harness.agents.error_share import ErrorShare
 from harness.agents.roles import role
-from harness.agents.runtime import Runtime
-from harness.agents.trajectory import TEST, Context, Episode, Trajectory
+from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
-from harness.llm.encoder import Encoded
-from harness.llm.request import Reply, Request
-from harness.training.loop import Training
-from tests.exact import Exact
-from tests.fake_encoder import FakeEncoder
-from tests.gmr.made import router
 from tests.scripted import backbones, setting
+from tests.world import ITEMS, embedding, walked
 
-RULES = "End with a line that says: The answer is <number>."
+ROLES, BACKBONES = 7, 5
 SMALL, LARGE = 0, 1
-# Words that stand for what a sentence encoder reads.
-LONGEST = 50
 # Roles that need no tool; the third one has a second call.
 CRITIC, HISTORIAN, REFLECTOR, INSPECTOR = range(4)
 POOL = Pool(
     tuple(map(role, ("Commonsense/Critic", "Commonsense/Historian", "Commonsense/Reflector", "Math/Inspector"))),
     tuple(backbones().values()),
 )
-ITEMS = tuple(
-    Item(id=f"q{number}", benchmark="toy", question=f"Question {number}?", gold="right") for number in range(8)
-)
-
-
-@cache
-def embedding(text: str) -> NDArray[np.float32]:
-    """What stands for a text in every test."""
-    return FakeEncoder().encode(text).vector
-
-
-class Embeddings:
-    """Stands where the cache of embeddings does."""
-
-    encoder = FakeEncoder(max_tokens=LONGEST)
-
-    async def embed(self, text: str) -> Encoded:
-        return Encoded(embedding(text), len(text.split()))
-
-
-Answering = Callable[[str, Request], str | Reply]
-
-
-class Client:
-    """Answers at once, as a function of backbone and request; may fail, and may answer out of order.
-
-    Args:
-        answering: The text of a reply, or the reply.
-        tokens: Prompt and completion tokens of every reply.
-        late: Turns of the event loop that an answer takes, as a function of how many were asked before.
-    """
-
-    def __init__(
-        self,
-        answering: Answering = lambda backbone, request: f"{backbone} says so",
-        tokens: tuple[int, int] = (100, 10),
-        late: Callable[[int], int] = lambda number: 0,
-    ) -> None:
-        self.answering, self.tokens, self.late = answering, tokens, late
-        self.asked: list[tuple[str, Request]] = []
-
-    async def complete(self, backbone: str, request: Request) -> Reply:
-        self.asked.append((backbone, request))
-        for _ in range(self.late(len(self.asked))):
-            await asyncio.sleep(0)
-        reply = self.answering(backbone, request)
-        return reply if isinstance(reply, Reply) else Reply(reply, *self.tokens, "stop", request.model)
-
-
-def right_if(backbone: str) -> Answering:
-    """Only one backbone is ever right."""
-    return lambda asked, request: "right" if asked == backbone else "wrong"
-
-
-class Ruled(Exact):
-    output_rules = RULES
+PROFILES = [np.stack([embedding(each.profile) for each in part]) for part in (POOL.roles, POOL.backbones)]
+# The switches of the configuration, and the names of their draws in an evaluation and in the recorded decisions.
+MODULES = {
+    "role_allocator": ("role", "role"),
+    "llm_router": ("backbone", "backbone"),
+    "retrieval_gate": ("retrieval", "retrieve"),
+    "write_gate": ("write", "write"),
+    "halting": ("halt", "halt"),
+}
 
 
 def config(**changes: Any) -> Config:
@@ -108,22 +50,42 @@ def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> GMR:
     return made
 
 
-def runtime(client: Any, seed: int = 0, limit: float = 1.0) -> Runtime:
-    """A runtime without tools, where the answer is graded by :class:`Exact`."""
-    parts: Mapping[str, Any] = {"benchmark": Ruled(), "tools": None, "code_tools": None, "embeddings": Embeddings()}
-    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
+def units(rng: Generator, *shape: int) -> NDArray[np.float32]:
+    """Unit vectors of 384 dimensions."""
+    vectors = rng.normal(size=(*shape, 384))
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
 
 
-def training(
-    folder: Path, client: Any, items: Sequence[Item] = ITEMS[:4], seed: int = 0, identity: str = "one"
-) -> Training:
-    """A training in a folder, new or to be gone on with."""
-    facts = {"identity": identity, "method": "gmr"}
-    return Training(items, runtime(client, seed), folder, facts, "toy cell", lambda key: True, 64)
+def router(seed: int = 0, *, moved: float = 0.05, profiles: Any = None, **settings: Any) -> Router:
+    """A router whose every parameter is moved at random, so that nothing is zero or one by initialisation alone."""
+    rng = default_rng(seed)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        made = Router(config(**settings), *(profiles or (units(rng, ROLES), units(rng, BACKBONES))))
+        for parameter in made.parameters():
+            parameter += moved * torch.randn(parameter.shape, dtype=torch.float64)
+    return made
+
+
+def snapshot(seed: int = 0, **settings: Any) -> Snapshot:
+    """The decisions of a router off its starting point, over :data:`POOL`."""
+    return router(seed, profiles=PROFILES, **settings).snapshot()
+
+
+def trace(rng: Generator, depth: int, *, written: float = 0.5, last: bool | None = True) -> Trace:
+    """Decisions at random; ``last`` is the halting draw of the final step, every other one being no."""
+    steps: list[Step] = []
+    for number in range(depth):
+        stored = sum(step.written for step in steps)
+        seen = tuple(bool(draw) for draw in rng.random(stored) < 0.5)
+        halted = last if number == depth - 1 else False
+        choice = int(rng.integers(ROLES)), int(rng.integers(BACKBONES))
+        steps.append(Step(*choice, seen, units(rng), bool(rng.random() < written), halted, 0.0))
+    return Trace(units(rng), tuple(steps))
 
 
 async def walk(
-    policy: Snapshot,
+    policy: Any,
     settings: Config,
     client: Any,
     item: Item = ITEMS[0],
@@ -131,17 +93,8 @@ async def walk(
     seed: int = 0,
     episode: Episode = TEST,
     greedy: bool = False,
-    pool: Pool = POOL,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a context of its own: what the context recorded, and the trace."""
-    context: Context = runtime(client, seed).context(item, episode)
-    rollout = Rollout(policy, pool, settings, greedy=greedy)
-    return context.close(await rollout.solve(item, context)), rollout.trace
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return await walked(Rollout(policy, POOL, settings, greedy=greedy), client, item, seed, episode)
 
 
 class Plan(NamedTuple):
@@ -187,15 +140,3 @@ class Scripted:
     def advance(self, state: int, role: int, backbone: int, response: Any, written: bool) -> tuple[int, float | None]:
         halts = self.plans[state].halts
         return state + 1, None if halts is None else float(halts)
-
-
-def snapshot(seed: int = 0, **changes: Any) -> Snapshot:
-    """The decisions of a router off its starting point, over the pool of this world."""
-    made = router(seed)
-    profiles = [np.stack([embedding(each.profile) for each in part]) for part in (POOL.roles, POOL.backbones)]
-    whole = Router(made.config.model_copy(update=changes), *profiles)
-    weights = made.state_dict()
-    for name, value in whole.state_dict().items():
-        if value.shape == weights[name].shape:
-            value.copy_(weights[name])
-    return whole.snapshot()

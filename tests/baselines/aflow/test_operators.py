@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,10 +18,10 @@ from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply
 from harness.sandbox import Limits, Sandbox
 from tests import scripted
-from tests.baselines.aflow.made import CODE, ITEM, RULES, Bench, fenced, flow, node, when
+from tests.baselines.aflow.world import CODE, ITEM, Bench, fenced, flow, node, when
 from tests.scripted import ScriptedClient
+from tests.world import FAILED, RULES
 
-FAILED = Reply.failed("m", "no room")
 WRONG = fenced("def double(x):\n    return x")
 GOOD = fenced("def double(x):\n    return 2 * x  # good")
 
@@ -47,38 +47,32 @@ def user(client: ScriptedClient, number: int = -1) -> str:
 
 # Custom, CustomCodeGenerate, AnswerGenerate
 
+CHOICE = Item(id="m", benchmark="mmlu_pro", question="Which of them?\nA. this\nB. that", gold="B")
 
-async def test_the_start_workflow_is_one_call_with_the_prompt_of_single_llm() -> None:
-    client = ScriptedClient("The answer is 3")
-    found = await run(start("Math"), client)
-    assert found.answer == "The answer is 3"
-    assert calls(found) == [(1, "custom", 0)]
+
+@pytest.mark.parametrize(
+    ("workflow", "item", "reply", "answer", "purpose", "style"),
+    [
+        (start("Math"), ITEM, "The answer is 3", "The answer is 3", "custom", "direct"),
+        (start("Code"), CODE, f"It is easy.\n\n{GOOD}\n\nThat is all.", GOOD, "generate_code", "direct"),
+        (start("Code"), CODE, "I have no idea.", "I have no idea.", "generate_code", "direct"),
+        (start("Code"), CODE, FAILED, "", "generate_code", "direct"),
+        (flow(node("a", "AnswerGenerate")), CHOICE, "B", "B", "generate_answer", "step_by_step"),
+    ],
+)
+async def test_an_operator_alone_is_one_greedy_call_with_the_prompt_of_single_llm(
+    workflow: Workflow, item: Item, reply: str | Reply, answer: str, purpose: str, style: str
+) -> None:
+    client = ScriptedClient(reply)
+    found = await run(workflow, client, item, extract=benchmark(item.benchmark).extract)
+    assert found.answer == answer
+    assert calls(found) == [(1, purpose, 0)]
     [(backbone, request)] = client.asked
-    assert backbone == "small"
-    assert request.messages == question_prompt("", RULES, ITEM)
-    assert (request.temperature, request.draw) == (0.0, 0)
-
-
-async def test_the_start_workflow_for_code_asks_the_same_and_keeps_the_program() -> None:
-    client = ScriptedClient(f"Doubling is easy.\n\n{GOOD}\n\nThat is all.")
-    found = await run(start("Code"), client, CODE, extract=benchmark("humaneval").extract)
-    assert found.answer == GOOD
-    assert calls(found) == [(1, "generate_code", 0)]
-    assert client.asked[0][1].messages == question_prompt("", RULES, CODE)
-
-
-@pytest.mark.parametrize("text", [GOOD, "Quoting:\n\n````python\nx = '```'\n````", "x = 1"])
-async def test_generated_code_is_graded_as_the_reply_would_be(text: str) -> None:
-    extract = benchmark("humaneval").extract
-    found = await run(start("Code"), ScriptedClient(text), CODE, extract=extract)
-    programs = [extract(CODE, one) for one in (found.answer, text)]
-    assert len({one.strip("\n") for one in programs if one is not None}) == 1
-
-
-@pytest.mark.parametrize("reply", ["I have no idea.", "", FAILED])
-async def test_without_a_program_the_reply_is_left_as_it_is(reply: str | Reply) -> None:
-    found = await run(start("Code"), ScriptedClient(reply), CODE, extract=benchmark("humaneval").extract)
-    assert found.answer == (reply if isinstance(reply, str) else "")
+    assert (backbone, request.temperature, request.draw) == ("small", 0.0, 0)
+    assert request.messages[-1].content.endswith(question_prompt("", RULES, item)[0].content)
+    assert (style == "direct") == (request.messages == question_prompt("", RULES, item))
+    assert request.metadata is not None
+    assert (request.metadata["kind"], request.metadata["style"]) == ("solve", style)
 
 
 async def test_instruction_and_inputs_are_shown() -> None:
@@ -95,15 +89,6 @@ async def test_instruction_and_inputs_are_shown() -> None:
     )
 
 
-async def test_answer_generate_thinks_first() -> None:
-    client = ScriptedClient("B")
-    item = Item(id="m", benchmark="mmlu_pro", question="Which?", gold="B")
-    found = await run(flow(node("a", "AnswerGenerate")), client, item)
-    assert (found.answer, calls(found)) == ("B", [(1, "generate_answer", 0)])
-    assert user(client).startswith("Think through the question first")
-    assert user(client).endswith(f"{RULES}\n\nQuestion:\nWhich?")
-
-
 # Repetition, conditions
 
 
@@ -113,64 +98,73 @@ async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
     assert sampling(client) == [(0.0, 0), (0.0, 0), (0.7, 1), (0.7, 2)]
     assert calls(found) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]
     assert user(client).endswith("[1] Result of a:\none\n\n[2] Result of a:\ntwo\n\n[3] Result of a:\nthree")
-
-
-async def test_samples_of_two_nodes_with_one_prompt_are_independent_and_their_greedy_runs_one_call() -> None:
-    client = ScriptedClient("one", "two", "three", "four", "five", "six", "Candidate A")
-    twins = [node(name, "Custom", repeat=3, instruction="Solve.") for name in "ab"]
-    found = await run(flow(*twins, node("e", "ScEnsemble", "a", "b")), client)
-    solving = [request for _, request in client.asked[:6]]
-    assert len({request.messages for request in solving}) == 1
-    uses = Counter(call.key for call in found.calls if call.purpose == "custom")
-    assert sorted(uses.values()) == [1, 1, 1, 1, 2]
-    [shared] = [key for key, count in uses.items() if count == 2]
-    assert [(one.temperature, one.draw) for one in solving if one.key == shared] == [(0.0, 0)] * 2
-    assert all(one.temperature == 0.7 for one in solving if one.key != shared)
-
-
-def test_no_two_samples_of_a_workflow_have_the_same_draw() -> None:
     context: Any = None
     turns = [Turn(context, "m", step, run) for step in range(1, MOST_NODES + 1) for run in range(MOST_REPEATS)]
-    assert {turn.draw for turn in turns if turn.repetition == 0} == {0}
     sampled = [turn.draw for turn in turns if turn.repetition]
-    assert len(set(sampled)) == len(sampled) == 40
-    assert min(sampled) > 0
+    assert len(set(sampled) - {0}) == len(sampled) == 40
 
 
-@pytest.mark.parametrize(("outcome", "asked"), [("failed", 1), ("passed", 2)])
-async def test_a_condition_looks_at_the_status_of_an_earlier_node(outcome: str, asked: int) -> None:
-    """The node left out passes its first input on."""
-    client = ScriptedClient(fenced("answer = 3"), "Checked.")
-    again = node("c", "Custom", "p", when=when("p", outcome))
-    found = await run(flow(node("p", "Programmer"), again), client)
-    assert len(client.asked) == asked
-    assert found.answer == (f"{fenced('answer = 3')}\nThe answer is 3" if asked == 1 else "Checked.")
+VALUE = fenced("answer = 3")
+GIVEN = f"{VALUE}\nThe answer is 3"
+A, P, E = node("a", "Custom"), node("p", "Programmer"), node("e", "ScEnsemble", "a")
+T = node("t", "Test", "a")
+UNTESTED = Item(id="n", benchmark="humaneval", question="def f(): ...", gold="")
 
 
-async def test_a_node_left_out_passes_on_its_first_input_and_not_what_it_watches() -> None:
-    client = ScriptedClient("First.", fenced("answer = 3"), "Never.")
-    third = node("c", "Custom", "question", "a", "p", when=when("p", "failed"))
-    found = await run(flow(node("a", "Custom"), node("p", "Programmer"), third), client)
-    assert (found.answer, len(client.asked)) == ("First.", 2)
+def c(*inputs: str, if_: tuple[str, str] | None = None) -> Any:
+    """A node named c that asks once, if an earlier one ended with a status."""
+    return node("c", "Custom", *inputs, when=if_ and when(*if_))
 
 
-async def test_a_node_left_out_that_reads_the_question_alone_passes_on_what_it_watches() -> None:
-    client = ScriptedClient(fenced("answer = 3"), "Never.")
-    found = await run(flow(node("p", "Programmer"), node("c", "Custom", when=when("p", "failed"))), client)
-    assert found.answer.endswith("The answer is 3")
-    assert len(client.asked) == 1
+REPAIR = (A, T, c("t", if_=("t", "failed")))
 
 
-@pytest.mark.parametrize("outcome", ["failed", "passed"])
-async def test_a_node_left_out_has_no_status(outcome: str) -> None:
-    client = ScriptedClient(fenced("answer = 3"), "Never.")
-    flows = flow(
-        node("p", "Programmer"),
-        node("q", "Programmer", "p", when=when("p", "failed")),
-        node("c", "Custom", "q", when=when("q", outcome)),
-    )
-    assert (await run(flows, client)).answer.endswith("The answer is 3")
-    assert len(client.asked) == 1
+@pytest.mark.parametrize(
+    ("nodes", "item", "replies", "asked", "answer"),
+    [
+        # A condition looks at the status of an earlier node; a node left out passes its first input on, or what it
+        # watches, and has no status.
+        ((P, c("p", if_=("p", "failed"))), ITEM, [VALUE, "Checked."], "1", GIVEN),
+        ((P, c("p", if_=("p", "passed"))), ITEM, [VALUE, "Checked."], "12", "Checked."),
+        ((A, replace(P, inputs=("a",)), c("question", "a", "p", if_=("p", "failed"))), ITEM, ["1.", VALUE], "12", "1."),
+        ((A, replace(P, inputs=("a",)), c("question", if_=("p", "failed"))), ITEM, ["1.", VALUE], "12", GIVEN),
+        (
+            (P, node("q", "Programmer", "p", when=when("p", "failed")), c("q", if_=("q", "failed"))),
+            ITEM,
+            [VALUE],
+            "1",
+            GIVEN,
+        ),
+        (
+            (P, node("q", "Programmer", "p", when=when("p", "failed")), c("q", if_=("q", "passed"))),
+            ITEM,
+            [VALUE],
+            "1",
+            GIVEN,
+        ),
+        # What failed is no candidate, and one candidate is no choice.
+        ((A, E), ITEM, ["one"], "1", "one"),
+        ((replace(A, repeat=2), E), ITEM, [FAILED, "two"], "11", "two"),
+        ((replace(A, repeat=2), E), ITEM, [FAILED], "11", ""),
+        # A failed call ends the programmer.
+        ((P,), ITEM, ["Too hard.", f"So:\n\n{VALUE}\n\nThe answer is 4"], "11", GIVEN),
+        ((P,), ITEM, ["I think the answer is 3", FAILED], "11", "I think the answer is 3"),
+        # The first candidate that passes its examples is taken; without examples every program passes.
+        ((replace(A, repeat=2), T), CODE, [WRONG, GOOD], "11", GOOD),
+        ((replace(A, repeat=3), T), CODE, ["none", WRONG, WRONG.replace("x)", "y)"), GOOD], "1112", GOOD),
+        (REPAIR, CODE, ["No program at all.", "Fixed."], "13", "Fixed."),
+        (REPAIR, CODE, [FAILED, "Fixed."], "13", "Fixed."),
+        (REPAIR, CODE, [WRONG, "Only words.", "Fixed."], "123", "Fixed."),
+        (REPAIR, CODE, [WRONG, FAILED, "Fixed."], "123", "Fixed."),
+        (REPAIR, UNTESTED, [WRONG], "1", WRONG),
+    ],
+)
+async def test_which_nodes_ask_and_what_goes_on(
+    nodes: tuple[Any, ...], item: Item, replies: list[Any], asked: str, answer: str
+) -> None:
+    found = await run(flow(*nodes), ScriptedClient(*replies), item)
+    assert "".join(str(call.step) for call in found.calls) == asked
+    assert found.answer == answer
 
 
 async def test_of_several_runs_those_that_passed_come_first() -> None:
@@ -190,9 +184,8 @@ async def test_of_several_runs_those_that_passed_come_first() -> None:
 
 async def test_what_a_failed_call_left_empty_is_not_shown() -> None:
     client = ScriptedClient(FAILED, "Alone.")
-    found = await run(flow(node("a", "Custom"), node("b", "Custom", "a")), client)
+    assert (await run(flow(A, node("b", "Custom", "a")), client)).answer == "Alone."
     assert client.asked[1][1].messages == question_prompt("", RULES, ITEM)
-    assert found.answer == "Alone."
 
 
 # ScEnsemble
@@ -232,27 +225,11 @@ async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
     system, asked = client.asked[-1][1].messages
     assert "the letter of the candidate" in system.content.replace("\n", " ")
     assert RULES not in system.content
+    assert client.asked[-1][1].metadata is not None
+    assert {client.asked[-1][1].metadata[name] for name in ("kind", "form")} == {"aggregate", "letter"}
     assert asked.content == (
         f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
     )
-
-
-async def test_one_candidate_is_no_choice() -> None:
-    client = ScriptedClient("one")
-    found = await run(voting(1), client)
-    assert (found.answer, len(client.asked), found.decisions) == ("one", 1, ())
-
-
-async def test_candidates_that_failed_are_none() -> None:
-    assert (await run(voting(2), ScriptedClient(FAILED, "two"))).answer == "two"
-    assert (await run(voting(2), ScriptedClient(FAILED))).answer == ""
-
-
-async def test_as_many_candidates_as_there_can_be_have_letters() -> None:
-    sources = [node(f"n{place}", "Custom", repeat=5) for place in range(5)]
-    flows = flow(*sources, node("e", "ScEnsemble", *(one.id for one in sources)))
-    client = ScriptedClient(*map(str, range(25)), "Candidate Y")
-    assert (await run(flows, client)).answer == "24"
 
 
 # Programmer
@@ -274,33 +251,11 @@ async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() 
     assert all(request.temperature == 0.0 for _, request in client.asked)
 
 
-async def test_the_programmer_gives_program_and_value() -> None:
-    client = ScriptedClient("Too hard.", f"So:\n\n{fenced('answer = 3')}\n\nThe answer is 4")
-    found = await run(flow(node("p", "Programmer")), client)
-    assert found.answer == f"{fenced('answer = 3')}\nThe answer is 3"
-    assert len(found.calls) == 2
-
-
-async def test_a_failed_call_ends_the_programmer() -> None:
-    client = ScriptedClient("I think the answer is 3", FAILED)
-    found = await run(flow(node("p", "Programmer")), client)
-    assert (found.answer, len(client.asked)) == ("I think the answer is 3", 2)
-    assert (await run(flow(node("p", "Programmer")), ScriptedClient(FAILED))).answer == ""
-
-
 # Test
 
 
 def checked(repeat: int = 1) -> Workflow:
     return flow(node("a", "Custom", repeat=repeat), node("t", "Test", "a"))
-
-
-@pytest.mark.parametrize("reflections", [0, 1, 2, 3])
-async def test_a_solution_is_rewritten_until_it_passes(reflections: int) -> None:
-    client = ScriptedClient(*[WRONG] * reflections, GOOD)
-    found = await run(checked(), client, CODE)
-    assert found.answer == GOOD
-    assert calls(found) == [(1, "custom", 0), *((2, "reflect", number) for number in range(reflections))]
 
 
 async def test_three_reflections_are_all_there_are_and_the_last_one_goes_on() -> None:
@@ -312,41 +267,8 @@ async def test_three_reflections_are_all_there_are_and_the_last_one_goes_on() ->
     assert "failed: assert double(1) == 2" in user(client)
     assert texts[2] in user(client)
     assert texts[1] not in user(client)
-
-
-async def test_hidden_tests_are_not_seen() -> None:
-    client = ScriptedClient(WRONG)
-    await run(checked(), client, CODE)
+    # Hidden tests are not seen.
     assert not any("21" in message.content for _, request in client.asked for message in request.messages)
-
-
-async def test_the_first_candidate_that_passes_is_taken_and_else_the_first_rewritten() -> None:
-    assert (await run(checked(2), ScriptedClient(WRONG, GOOD), CODE)).answer == GOOD
-    client = ScriptedClient("no program", WRONG, WRONG.replace("x)", "y)"), GOOD)
-    found = await run(checked(3), client, CODE)
-    assert found.answer == GOOD
-    assert f"[1] Solution:\n{WRONG}" in user(client)
-
-
-@pytest.mark.parametrize(
-    ("replies", "item", "answer", "asked"),
-    [
-        (["No program at all."], CODE, "No program at all.", 2),
-        ([FAILED], CODE, "Fixed.", 2),
-        ([WRONG, "Only words."], CODE, "Fixed.", 3),
-        ([WRONG, FAILED], CODE, "Fixed.", 3),
-        ([WRONG], Item(id="n", benchmark="humaneval", question="def f(): ...", gold=""), WRONG, 1),
-    ],
-)
-async def test_without_a_program_it_fails_and_without_examples_it_passes(
-    replies: list[Any], item: Item, answer: str, asked: int
-) -> None:
-    """What follows on failure tells the status: it answers where the test failed."""
-    repair = node("c", "Custom", "t", when=when("t", "failed"))
-    client = ScriptedClient(*replies, "Fixed.")
-    found = await run(flow(*checked().nodes, repair), client, item)
-    assert len(client.asked) == asked
-    assert found.answer == ("Fixed." if asked > 1 else answer)
 
 
 # With real processes

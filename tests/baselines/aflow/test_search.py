@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.aflow.search import Failure, Round, best, candidates, children, converged, probabilities
-from baselines.aflow.workflow import start
-from tests.baselines.aflow.made import flow, node
+from baselines.aflow.search import Failure, Round, best, candidates, converged, probabilities
+from tests.baselines.aflow.world import flow, node
 
 
 def rounds(*scores: float | None) -> list[Round]:
@@ -31,13 +30,9 @@ def test_probabilities_are_those_of_the_formula(scores: list[float], share: floa
     found = probabilities(scores, share, sharpness)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert found.sum() == pytest.approx(1)
-
-
-def test_probabilities_by_hand() -> None:
-    """Ten points less are a factor of e^-2 with α = 0.2; λ = 0.3 gives each 0.15."""
-    found = probabilities([60.0, 50.0], 0.3, 0.2)
+    # Ten points less are a factor of e^-2 with α = 0.2; λ = 0.3 gives each 0.15.
     better = 1 / (1 + math.exp(-2))
-    assert found.tolist() == pytest.approx([0.15 + 0.7 * better, 0.15 + 0.7 * (1 - better)])
+    assert probabilities([60.0, 50.0], 0.3, 0.2).tolist() == pytest.approx([0.15 + 0.7 * better, 0.85 - 0.7 * better])
 
 
 def test_the_first_round_is_always_a_candidate_and_the_best_others_fill_up() -> None:
@@ -82,18 +77,6 @@ def test_convergence_against_exact_arithmetic(right: list[int], patience: int) -
         unchanged = unchanged + 1 if mean == before else 0
         before = mean
     assert converged([100 * one / 7 for one in right], patience) == (unchanged >= patience)
-
-
-def test_children_are_the_edits_of_one_parent_that_came_to_a_workflow() -> None:
-    workflow = start("Math")
-    tried = [
-        Round(1, None, "scored", workflow=workflow, score=1.0),
-        Round(2, 1, "scored", workflow=workflow, score=1.0),
-        Round(3, 2, "scored", workflow=workflow, score=1.0),
-        Round(4, 1, "no_proposal"),
-        Round(5, 1, "scored", workflow=workflow, score=1.0),
-    ]
-    assert [one.number for one in children(tried, tried[0])] == [2, 5]
 
 
 def test_a_round_survives_the_checkpoint() -> None:

@@ -1,10 +1,9 @@
-"""The five decisions: their probabilities, what they depend on, and where their gradient goes."""
+"""The autoencoder and the number of agents against computations of their own."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import itertools
 import math
 from functools import cache
 
@@ -15,15 +14,94 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
+from torch.distributions import Normal, kl_divergence
 
-from baselines.masrouter.router import Router, Trace, draw_noise, log_multinomial
+from baselines.masrouter.router import (
+    VAE,
+    NumberOfAgents,
+    Posterior,
+    Router,
+    Trace,
+    divergence,
+    draw_noise,
+    log_multinomial,
+    team_size,
+)
+from baselines.masrouter.team import MODES
 from harness.agents import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode
 from tests.baselines.masrouter.reference import Reference
-from tests.baselines.masrouter.world import BACKBONES, ITEMS, Client, pool, router, walk
+from tests.baselines.masrouter.world import BACKBONES, pool, router, walk
+from tests.world import ITEMS, Client
 
-SEEDS = range(4)
+
+def rows(seed: int, *shape: int) -> torch.Tensor:
+    return torch.tensor(np.random.default_rng(seed).normal(size=shape))
+
+
+def test_the_divergence_is_that_of_two_normal_distributions_47_at_unit_variance() -> None:
+    mu, logvar = rows(0, 4, 64), rows(100, 4, 64)
+    expected = kl_divergence(Normal(mu, torch.exp(logvar / 2)), Normal(0.0, 0.1)).mean()  # type: ignore[no-untyped-call]
+    assert divergence(Posterior(mu, logvar)).item() == pytest.approx(expected.item())
+    nothing = torch.zeros(3, 64, dtype=torch.float64)
+    assert divergence(Posterior(nothing, nothing)).item() == pytest.approx(0.5 * (100 - 1 - math.log(100)))
+    assert divergence(Posterior(nothing, nothing + math.log(0.01))).item() == pytest.approx(0, abs=1e-12)
+
+
+def test_direction_and_loss_against_plain_numpy() -> None:
+    torch.manual_seed(0)
+    made = VAE().double()
+    texts, noise = rows(4, 5, 384), rows(5, 5, 64)
+    w = {name: value.detach().numpy() for name, value in made.named_parameters()}
+
+    def linear(name: str, x: np.ndarray) -> np.ndarray:
+        return np.asarray(x @ w[f"{name}.weight"].T + w[f"{name}.bias"])
+
+    hidden = np.maximum(linear("encoder.0", texts.numpy()), 0)
+    mu, logvar = linear("mu", hidden), linear("logvar", hidden)
+    # A sample has a tenth of the deviation of its posterior.
+    z = mu + 0.1 * np.exp(logvar / 2) * noise.numpy()
+    rebuilt = linear("decoder.2", np.maximum(linear("decoder.0", z), 0))
+    kl = np.mean(0.5 * ((mu**2 + np.exp(logvar)) / 0.01 - 1 - np.log(np.exp(logvar) / 0.01)))
+    assert made.loss(texts, noise).item() == pytest.approx(np.mean((rebuilt - texts.numpy()) ** 2) + kl)
+    unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+    assert made.direction(texts, noise).detach().numpy() == pytest.approx(unit)
+    assert [value.shape for name, value in w.items() if "weight" in name] == [
+        *((64, 384), (64, 64), (64, 64), (64, 64), (384, 64))
+    ]
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.floats(-50, 50), st.floats(0, 26), st.integers(1, 26))
+def test_whatever_the_weights_a_team_has_one_to_max_agents(seed: int, bias: float, n_f: float, most: int) -> None:
+    torch.manual_seed(seed)
+    made = NumberOfAgents(most).double()
+    made.head.bias.data.fill_(bias)
+    assert 0 <= made(rows(seed, 1, 384), rows(seed + 1, 1, 64)).item() <= most
+    assert team_size(n_f, most) == int(torch.clamp(torch.round(torch.tensor(n_f, dtype=torch.float64)), 1, most))
+
+
+async def test_training_starts_with_three_agents_and_the_loss_that_users_reported() -> None:
+    """Half of six agents, and about 5 times 47.2 for the autoencoders (D-MR-6)."""
+    made = router()
+    for item in ITEMS:
+        _, trace = await walk(made, Client(), item)
+        assert len(trace.choices.roles) == 3
+        assert made.again([trace]).n_f.item() == pytest.approx(3, abs=0.5)
+        assert made.vae_loss([trace]).item() == pytest.approx(5 * 47.2, abs=6)
+
+
+def test_the_noise_of_a_trajectory_follows_from_one_number() -> None:
+    before = torch.random.get_rng_state()
+    first = draw_noise(0.3, 6, 12, 5)
+    assert [tuple(part.shape) for part in first] == [(6, 64), (1, 64), (1, 64), (12, 64), (5, 64)]
+    assert all(torch.equal(a, b) for a, b in zip(first, draw_noise(0.3, 6, 12, 5), strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(first, draw_noise(0.30001, 6, 12, 5), strict=True))
+    together = torch.cat(list(first))
+    assert abs(together.mean().item()) < 0.1
+    assert together.std().item() == pytest.approx(1, abs=0.1)
+    assert torch.equal(before, torch.random.get_rng_state())
 
 
 async def traces(made: Router, domain: str = "Commonsense", epochs: int = 3) -> list[Trace]:
@@ -40,7 +118,7 @@ async def traces(made: Router, domain: str = "Commonsense", epochs: int = 3) -> 
 
 @pytest.mark.parametrize("domain", ["Code", "Commonsense", "Math"])
 async def test_every_decision_against_plain_numpy(domain: str) -> None:
-    for seed in SEEDS:
+    for seed in range(2):
         made = router(seed, domain, moved=0.15)
         for trace in await traces(made, domain, epochs=1):
             expected, found = Reference(made, trace), made.again([trace])
@@ -54,7 +132,8 @@ async def test_every_decision_against_plain_numpy(domain: str) -> None:
 
 async def test_what_is_recorded_are_the_draws_by_their_keys() -> None:
     made = router(moved=0.15)
-    names = [mode.name for mode in pool().modes]
+    names = [mode.name for mode in MODES]
+    noises = set()
     roles, backbones = ([one.key for one in part] for part in (pool().roles, BACKBONES))
     for item in ITEMS:
         trajectory, trace = await walk(made, Client(), item, seed=3, episode=Episode(2, 0))
@@ -79,36 +158,10 @@ async def test_what_is_recorded_are_the_draws_by_their_keys() -> None:
         assert task.choice == ("Code", "Commonsense", "Math")[guess]
         assert task.log_prob == pytest.approx(math.log(expected.tasks[guess]))
         assert len(found) == 3 + 2 * agents
-
-
-async def test_the_noise_is_keyed_by_seed_episode_and_question() -> None:
-    made, found = router(), []
-    for item, seed, episode in itertools.product(ITEMS[:2], (0, 1), (Episode(1, 0), Episode(2, 0))):
-        _, trace = await walk(made, Client(), item, seed=seed, episode=episode)
-        uniform = rng.uniform(str(seed), str(episode.epoch), "0", "toy", item.id, "0", "noise", "0")
-        expected = draw_noise(uniform, 6, 7, 2)
-        assert all(torch.equal(a, b) for a, b in zip(trace.noise, expected, strict=True))
-        found.append(trace.noise.question.numpy().tobytes())
-    assert len(set(found)) == 8
-
-
-@pytest.mark.parametrize(("agents", "backbones"), [(1, 2), (3, 2), (4, 3), (6, 2)])
-def test_the_multinomial_term_is_a_distribution_over_counts(agents: int, backbones: int) -> None:
-    """For a whole number of agents, enumerated: all counts together have probability 1."""
-    p = np.random.default_rng(agents).dirichlet(np.ones(backbones))
-    log_p, n_f = torch.tensor(np.log(p))[None], torch.tensor([float(agents)], dtype=torch.float64)
-    total, orders = 0.0, 0.0
-    seen = set()
-    for chosen in itertools.product(range(backbones), repeat=agents):
-        orders += math.prod(p[index] for index in chosen)
-        counts = tuple(chosen.count(index) for index in range(backbones))
-        found = log_multinomial(n_f, log_p, torch.tensor([counts], dtype=torch.float64)).item()
-        assert found == pytest.approx(multinomial.logpmf(counts, agents, p))
-        if counts not in seen:
-            seen.add(counts)
-            total += math.exp(found)
-    assert total == pytest.approx(1)
-    assert orders == pytest.approx(1)
+        noise = draw_noise(rng.uniform("3", "2", "0", "toy", item.id, "0", "noise", "0"), 6, 7, 2)
+        assert all(torch.equal(a, b) for a, b in zip(trace.noise, noise, strict=True))
+        noises.add(noise.question.numpy().tobytes())
+    assert len(noises) == len(ITEMS)
 
 
 @given(
@@ -127,15 +180,12 @@ def test_the_multinomial_term_with_a_number_that_is_not_rounded(
     counts = torch.tensor([[chosen.count(index) for index in range(5)]], dtype=torch.float64)
     found = log_multinomial(torch.tensor([n_f], dtype=torch.float64), torch.tensor(np.log(p))[None], counts)
     assert found.item() == pytest.approx(expected, abs=1e-9)
+    # Of a whole number of agents it is the probability of the counts.
+    whole = log_multinomial(torch.tensor([float(len(chosen))]).double(), torch.tensor(np.log(p))[None], counts)
+    assert whole.item() == pytest.approx(multinomial.logpmf(counts[0].numpy(), len(chosen), p), abs=1e-6)
 
 
 # What depends on what
-
-
-async def test_roles_are_drawn_with_replacement() -> None:
-    drawn = [trace.choices.roles for trace in await traces(router(moved=0.15))]
-    assert any(len(set(roles)) < len(roles) for roles in drawn)
-    assert {index for roles in drawn for index in roles} == set(range(7))
 
 
 def other_role(made: Router, trace: Trace, place: int) -> tuple[Trace, bool]:
@@ -208,16 +258,10 @@ async def test_gradient_by_differences() -> None:
         assert parameter.grad.view(-1)[place].item() == pytest.approx(expected, rel=1e-3, abs=1e-7), name
 
 
-async def test_sampling_leaves_no_graph() -> None:
-    made = router()
-    await walk(made, Client())
-    assert all(parameter.grad is None for parameter in made.parameters())
-
-
 # Many questions at once
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(0, 23), min_size=1, max_size=24), st.booleans())
 def test_a_pass_over_many_questions_is_the_pass_over_each(picked: list[int], small: bool) -> None:
     made, made_traces = walked(small)
@@ -242,21 +286,3 @@ def walked(small: bool) -> tuple[Router, list[Trace]]:
     found = asyncio.run(traces(made))
     assert (len({len(trace.choices.roles) for trace in found}) == 1) == small
     return made, found
-
-
-def test_gradients_of_many_questions_are_the_sum_of_those_of_each() -> None:
-    made, made_traces = walked(False)
-    parameters = dict(made.named_parameters())
-    factors = torch.linspace(-1, 2, len(made_traces), dtype=torch.float64)
-
-    def gradients(loss: torch.Tensor) -> dict[str, torch.Tensor]:
-        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-        return {name: value for name, value in zip(parameters, found, strict=True) if value is not None}
-
-    together = gradients((made.again(made_traces).log_prob * factors).sum())
-    apart = gradients(
-        sum(made.again([trace]).log_prob[0] * factor for trace, factor in zip(made_traces, factors, strict=True))  # type: ignore[arg-type]
-    )
-    assert together.keys() == apart.keys()
-    for name, value in together.items():
-        assert torch.allclose(value, apart[name], rtol=1e-9, atol=1e-11), name

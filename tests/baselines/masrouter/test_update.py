@@ -5,30 +5,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import entropy
 
-from baselines.masrouter.method import learn, utility
+from baselines.masrouter.method import utility
 from baselines.masrouter.router import Choices, Router, Trace
 from harness.agents.results import Answered
-from harness.agents.trajectory import Call, Episode, Trajectory
-from harness.benchmarks.items import Status, Verdict
+from harness.agents.trajectory import Episode
 from harness.training.learning import Learning
+from harness.training.loop import TrainingStep
 from tests.baselines.masrouter.reference import Reference
-from tests.baselines.masrouter.world import ITEMS, MODE_NAMES, Client, pool, router, walk
+from tests.baselines.masrouter.world import MODE_NAMES, method, router, walk
+from tests.world import ITEMS, Client, attempt, graded
 
 KAPPA = 200.0
-
-
-def attempt(correct: bool, *costs: tuple[float, bool]) -> Answered:
-    calls = tuple(
-        Call(number, "act", 0, "small", "", "", 0, 0, cost, is_step, "stop", None)
-        for number, (cost, is_step) in enumerate(costs, 1)
-    )
-    return Answered(Trajectory(ITEMS[0], "", calls, ()), Verdict(correct, "", Status.GRADED))
 
 
 async def rollouts(made: Router, questions: int = 4) -> tuple[list[Answered], list[Trace]]:
@@ -36,13 +30,16 @@ async def rollouts(made: Router, questions: int = 4) -> tuple[list[Answered], li
     answered, traces = [], []
     for number, item in enumerate(ITEMS[:questions]):
         trajectory, trace = await walk(made, Client(), item, episode=Episode(1, 0))
-        answered.append(Answered(trajectory, Verdict(number % 2 == 0, "", Status.GRADED)))
+        answered.append(graded(trajectory, number % 2 == 0))
         traces.append(trace)
     return answered, traces
 
 
-def update(made: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace]) -> dict[str, float]:
-    return learn(made, answered, traces, pool(), utility=lambda one: utility(one, KAPPA), vae_weight=0.001)
+def update(
+    made: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], **changes: Any
+) -> dict[str, float]:
+    its = method(**{"kappa": {"default": KAPPA}, **changes})
+    return its.learn(made, answered, traces, TrainingStep(1, 1, 1))
 
 
 def test_the_utility_charges_every_call() -> None:
@@ -101,20 +98,7 @@ async def test_every_parameter_learns_and_the_texts_stay() -> None:
     assert all(value.dtype == np.float64 for value in after.values())
 
 
-async def test_without_reward_and_cost_only_the_classifier_and_the_autoencoders_learn() -> None:
-    made = Learning(router(), 0.01)
-    answered, traces = await rollouts(made.network)
-    wrong = [one._replace(verdict=Verdict(False, "", Status.GRADED)) for one in answered]
-    before = made.learned()
-    log = learn(made, wrong, traces, pool(), utility=lambda one: utility(one, 0.0), vae_weight=0.0)
-    moved = {name for name, value in made.learned().items() if not np.array_equal(value, before[name])}
-    assert (log["utility"], log["policy_loss"]) == (0.0, 0.0)
-    assert moved == {
-        f"network.classifier.{part}.{kind}" for part in ("question", "tasks") for kind in ("weight", "bias")
-    }
-
-
-@pytest.mark.parametrize("change", ["mode", "role", "backbone", "fewer", "more", "noise", "log_prob"])
+@pytest.mark.parametrize("change", ["mode", "role", "backbone", "fewer", "more", "noise", "log_prob", "nan"])
 async def test_rollouts_of_another_policy_are_refused(change: str) -> None:
     made = Learning(router(moved=0.1), 0.01)
     answered, traces = await rollouts(made.network)
@@ -129,6 +113,7 @@ async def test_rollouts_of_another_policy_are_refused(change: str) -> None:
         "more": {"choices": Choices(choices.mode, (0, *choices.roles), (0, *choices.backbones))},
         "noise": {"noise": noise._replace(modes=-noise.modes)},
         "log_prob": {"log_prob": trace.log_prob + 2e-5},
+        "nan": {"log_prob": math.nan},
     }
     traces[traces.index(trace)] = dataclasses.replace(trace, **others[change])  # type: ignore[arg-type]
     before = made.learned()
@@ -143,10 +128,3 @@ async def test_a_policy_that_has_moved_on_is_refused() -> None:
     update(made, answered, traces)
     with pytest.raises(RuntimeError, match=r"computed again.* the update is not on-policy"):
         update(made, answered, traces)
-
-
-async def test_a_log_probability_that_is_no_number_is_refused() -> None:
-    made = Learning(router(), 0.01)
-    answered, traces = await rollouts(made.network, 1)
-    with pytest.raises(RuntimeError, match="not on-policy"):
-        update(made, answered, [dataclasses.replace(traces[0], log_prob=math.nan)])

@@ -1,43 +1,27 @@
-"""A small world for teams: a client that answers by role, a router that decides as planned, a training."""
+"""Teams on a client that answers by role, routers off their starting point, and one that decides as planned."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from baselines.masrouter.method import Config, MASRouter, Pool, Rollout, new_router
 from baselines.masrouter.router import Choices, Decided, Router, Texts, Trace
 from baselines.masrouter.team import MODES
 from harness.agents.code_tools import CodeTools
-from harness.agents.error_share import ErrorShare
 from harness.agents.roles import by_domain, catalogue
-from harness.agents.runtime import Runtime
 from harness.agents.trajectory import TEST, Episode, Trajectory
-from harness.benchmarks.items import Item, Status, Verdict
-from harness.llm.encoder import Encoded
-from harness.llm.request import Reply, Request
+from harness.benchmarks.items import Item
+from harness.llm.request import Request
 from harness.sandbox import Execution, Outcome, Program, Sandbox
-from harness.training.loop import Training
-from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones, setting
+from tests.world import ITEMS, Client, embedding, walked
 
-RULES = "End with a line that says: The answer is <number>."
-ITEMS = tuple(Item(id=f"q{n}", benchmark="toy", question=f"Question {n}?", gold="right") for n in range(8))
 MODE_NAMES = [mode.name for mode in MODES]
 BACKBONES = tuple(backbones().values())
-
-
-@cache
-def embedding(text: str) -> NDArray[np.float32]:
-    """What stands for a text in every test."""
-    return FakeEncoder().encode(text).vector
 
 
 def config(**changes: Any) -> Config:
@@ -48,13 +32,16 @@ def pool(domain: str = "Commonsense") -> Pool:
     return Pool(domain, by_domain(domain), BACKBONES)
 
 
-def texts(of: Pool) -> Texts:
-    return Texts(*(np.stack([embedding(profile) for _, profile in of.to_facts()[kind]]) for kind in Texts._fields))
+def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonsense", **changes: Any) -> MASRouter:
+    its = setting("pool", seed=seed, benchmark="toy", domain=domain, max_epochs=max_epochs)
+    return MASRouter(its, config(**changes))
 
 
-def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0, max_agents: int = 6) -> Router:
+def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
     """A router as initialised, or moved off its starting point at random."""
-    made = new_router(config(max_agents=max_agents), texts(pool(domain)), seed)
+    facts = pool(domain).to_facts()
+    texts = Texts(*(np.stack([embedding(profile) for _, profile in facts[kind]]) for kind in Texts._fields))
+    made = new_router(config(), texts, seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in made.parameters():
@@ -77,9 +64,6 @@ class Planned:
         return Decided((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), torch.zeros(1, 2))
 
 
-Answering = Callable[[str, Request], str | Reply]
-
-
 def role_of(request: Request) -> str:
     """Name of the role whose description opens the system text; empty for the final node."""
     opening = request.messages[0].content
@@ -96,37 +80,6 @@ def by_role(backbone: str, request: Request) -> str:
     return f"{name} {turn}{late}"
 
 
-class Client:
-    """Answers as a function of backbone and request, at once or later.
-
-    Args:
-        answering: The text of a reply, or the reply.
-        late: Turns of the event loop that an answer takes, as a function of how many were asked before.
-        tokens: Prompt and completion tokens of every reply.
-    """
-
-    def __init__(
-        self,
-        answering: Answering = by_role,
-        late: Callable[[int], int] = lambda number: 0,
-        tokens: tuple[int, int] = (100, 10),
-    ) -> None:
-        self.answering, self.late, self.tokens = answering, late, tokens
-        self.asked: list[tuple[str, Request]] = []
-
-    async def complete(self, backbone: str, request: Request) -> Reply:
-        self.asked.append((backbone, request))
-        for _ in range(self.late(len(self.asked))):
-            await asyncio.sleep(0)
-        reply = self.answering(backbone, request)
-        return reply if isinstance(reply, Reply) else Reply(reply, *self.tokens, "stop", request.model)
-
-
-def right_if(key: str) -> Answering:
-    """Only one backbone is ever right."""
-    return lambda backbone, request: "right" if backbone == key else "wrong"
-
-
 class Passing(Sandbox):
     """Passes programs that hold a word, and notes what it is given."""
 
@@ -139,37 +92,13 @@ class Passing(Sandbox):
         return Execution(Outcome.PASSED if self.word in program.source else Outcome.WRONG_ANSWER, "", "")
 
 
-class Exact:
-    """Right when the text is the gold answer."""
-
-    key = "toy"
-    output_rules = RULES
-
-    def extract(self, item: Item, text: str) -> str | None:
-        return text
-
-    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
-        return Verdict(text == item.gold, text, Status.GRADED)
-
-
-class Embeddings:
-    """Stands where the cache of embeddings does."""
-
-    encoder = FakeEncoder()
-
-    async def embed(self, text: str) -> Encoded:
-        return Encoded(embedding(text), len(text.split()))
-
-
-def runtime(client: Any, seed: int = 0, sandbox: Sandbox | None = None, *, greedy: bool = False) -> Runtime:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "embeddings": Embeddings(), "greedy": greedy}
-    bench = CodeTools(sandbox or Passing())
-    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(1.0), code_tools=bench, **parts)
+def code_tools(sandbox: Sandbox | None = None) -> CodeTools:
+    return CodeTools(sandbox or Passing())
 
 
 async def walk(
     made: Any,
-    client: Any,
+    client: Client,
     item: Item = ITEMS[0],
     *,
     domain: str = "Commonsense",
@@ -179,23 +108,5 @@ async def walk(
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    """One rollout at a context of its own: what the context recorded, and the trace."""
-    context = runtime(client, seed, sandbox, greedy=greedy).context(item, episode)
     rollout = Rollout(made, pool(domain), config(**changes))
-    return context.close(await rollout.solve(item, context)), rollout.trace
-
-
-def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonsense", **changes: Any) -> MASRouter:
-    its = setting("pool", seed=seed, benchmark="toy", domain=domain, max_epochs=max_epochs)
-    return MASRouter(its, config(**changes))
-
-
-def training(folder: Path, client: Any, items: Sequence[Item] = ITEMS[:4], seed: int = 0) -> Training:
-    """A training in a folder, new or to be gone on with."""
-    facts = {"identity": "one", "method": "masrouter"}
-    return Training(items, runtime(client, seed), folder, facts, "toy cell", lambda key: True, 64)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools(sandbox), greedy=greedy)

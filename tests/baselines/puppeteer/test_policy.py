@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from baselines.puppeteer.agents import ACTIONS, TERMINATE
-from baselines.puppeteer.policy import STATE, Choice, Policy, state_of
-from harness.training.learning import seeded
+from baselines.puppeteer.agents import ACTIONS, KEYS, TERMINATE
+from baselines.puppeteer.method import Puppeteer, loss, returns, step_reward, step_weight, utility
+from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace
+from harness.agents.code_tools import Value
+from harness.agents.results import Answered
+from harness.agents.trajectory import Episode
+from harness.training.learning import Learning, seeded
+from harness.training.loop import TrainingStep
+from tests.baselines.puppeteer.world import Certain, Counting, config, walk
+from tests.scripted import setting
+from tests.world import ITEMS, graded
 
 RNG = np.random.default_rng(0)
 STATES = RNG.normal(size=(6, STATE))
@@ -44,15 +58,6 @@ def test_the_network_has_the_layers_of_the_specification() -> None:
     assert len(ACTIONS) == 10
 
 
-@pytest.mark.parametrize("place", range(6))
-def test_log_probabilities_are_those_of_plain_numpy(place: int) -> None:
-    policy = made()
-    found = policy.snapshot().log_probs(STATES[place], BARRED[place])
-    np.testing.assert_allclose(found, plain(policy, STATES[place], BARRED[place]), atol=1e-12)
-    assert np.exp(found).sum() == pytest.approx(1)
-    assert np.isneginf(found[list(BARRED[place])]).all()
-
-
 def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     policy = made()
     actions = [2, 4, 6, 8, 5, 9]
@@ -62,6 +67,8 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     found = policy.evaluate(choices)
     for place, action in enumerate(actions):
         expected = plain(policy, STATES[place], BARRED[place])
+        sampled = policy.snapshot().log_probs(STATES[place], BARRED[place])
+        np.testing.assert_allclose(sampled, expected, atol=1e-12)
         possible = expected[np.isfinite(expected)]
         assert found.log_prob[place].item() == pytest.approx(expected[action], abs=1e-12)
         assert found.entropy[place].item() == pytest.approx(-(np.exp(possible) * possible).sum(), abs=1e-12)
@@ -83,14 +90,161 @@ def test_a_snapshot_does_not_move_and_passes_no_gradient() -> None:
     assert all(parameter.requires_grad for parameter in policy.parameters())
 
 
-def test_the_state_before_the_first_step_and_after_some() -> None:
-    question, *outputs = (RNG.normal(size=384).astype(np.float32) for _ in range(4))
-    first = state_of(question, [])
-    assert first.shape == (1152,)
-    assert first.dtype == np.float64
-    assert np.array_equal(first[:384], question)
-    assert not first[384:].any()
-    later = state_of(question, outputs)
-    assert np.array_equal(later[:768], np.concatenate([question, outputs[-1]]))
-    mean = sum(output.astype(float) for output in outputs) / 3
-    np.testing.assert_allclose(later[768:], mean, atol=1e-15)
+N = 10
+
+
+def choice(step: int, action: int = 1, tokens: int = 0) -> Choice:
+    return Choice(step, np.zeros(STATE), (), action, -1.0, tokens)
+
+
+def chain(*tokens: int) -> Trace:
+    """One path: steps that used so many tokens, and its end."""
+    return (*(choice(at, tokens=used) for at, used in enumerate(tokens)), choice(len(tokens), TERMINATE))
+
+
+# Rewards
+
+
+def test_the_step_weight_grows_from_the_released_figure_to_a_tenth() -> None:
+    # D = 2: 0.1 log2(4/3); the released example log shows -0.0415 for a factor of 1.
+    assert step_weight(0, 2) == pytest.approx(0.0415, abs=5e-5)
+    assert step_weight(0, 6) == pytest.approx(0.1 * math.log2(8 / 7))
+    assert step_weight(6, 6) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("parameters_b", "factor"), [(14, 0.125), (32, 0.285), (200, 1.78)])
+def test_the_scale_of_a_step_of_445_tokens_and_kappa(parameters_b: float, factor: float) -> None:
+    """The scale that D-PUP-6 states."""
+    plain, doubled = (step_reward(0, 445, parameters_b, config(max_steps=2, step_weight=kappa)) for kappa in (1, 2))
+    assert plain == pytest.approx(-0.0415 * factor, abs=2e-4)
+    assert doubled == pytest.approx(2 * plain)
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_returns_of_a_path_worked_out_by_hand(correct: bool) -> None:
+    """Two steps of 1000 and 500 tokens on 10 B with D = 6."""
+    first = -0.1 * math.log2(1 + 1 / 7) * 2 * 10 * 1000 / 1e5
+    second = -0.1 * math.log2(1 + 2 / 7) * 2 * 10 * 500 / 1e5
+    end = 1.0 if correct else -1.0
+    expected = [first + 0.99 * (second + 0.99 * end), second + 0.99 * end, end]
+    np.testing.assert_allclose(returns(chain(1000, 500), correct, 10, config()), expected, rtol=1e-12)
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50))
+def test_returns_of_any_path_are_discounted_sums(tokens: list[int], gamma: float, parameters_b: float) -> None:
+    found = returns(chain(*tokens), True, parameters_b, config(gamma=gamma))
+    weights = [-0.1 * math.log(1 + (at + 1) / 7) / math.log(2) for at in range(len(tokens))]
+    rewards = [weight * 2 * parameters_b * used / 1e5 for weight, used in zip(weights, tokens, strict=True)]
+    rewards.append(1.0)
+    for at in range(len(rewards)):
+        expected = sum(gamma**later * reward for later, reward in enumerate(rewards[at:]))
+        assert found[at] == pytest.approx(expected, abs=1e-9)
+
+
+async def test_the_utility_of_a_path_is_the_return_of_its_first_choice() -> None:
+    policy = seeded(Policy, "any").snapshot()
+    for seed in range(8):
+        trajectory, trace = await walk(policy, Counting(), seed=seed)
+        first = returns(trace, seed % 2 == 0, 10, config())[0]
+        assert utility(graded(trajectory, seed % 2 == 0), 10, config()) == pytest.approx(first, abs=1e-12)
+
+
+async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_not() -> None:
+    class Bench:
+        async def value(self, text: str) -> Value:
+            return Value(printed="42")
+
+    trajectory, trace = await walk(Certain("python", "terminate"), Counting(), code_tools=Bench(), greedy=True)
+    # The n-th call reports 90 + n and 10 tokens.
+    assert [one.tokens for one in trace] == [101 + 102, 0]
+    assert len(trajectory.calls) == 3
+
+
+# Loss
+
+
+def test_the_loss_of_two_questions_worked_out_by_hand() -> None:
+    """Entropies count as the mean of a question, not of all choices; returns as they are."""
+    log_prob = torch.tensor([-1.0, -2.0, -0.5], dtype=torch.float64)
+    entropy = torch.tensor([2.0, 1.0, 0.4], dtype=torch.float64)
+    gains = [np.array([0.9, 1.0]), np.array([-1.0])]
+    traces = [(choice(0), choice(1)), (choice(0),)]
+    evaluation: Any = type("Evaluation", (), {"log_prob": log_prob, "entropy": entropy})
+    # 1 * 0.9 + 2 * 1.0 - 0.5 * 1.0 = 2.4; (2 + 1) / 2 + 0.4 = 1.9
+    assert loss(evaluation, traces, gains, config()).item() == pytest.approx(2.4 - 1.9)
+    assert loss(evaluation, traces, gains, config(entropy_weight=0.5)).item() == pytest.approx(2.4 - 0.95)
+    # At a limit of one step nobody drew the second choice: 2 + 0.4, and its log-probability counts all the same.
+    assert loss(evaluation, traces, gains, config(max_steps=1)).item() == pytest.approx(2.4 - 2.4)
+
+
+def learn(made: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:
+    """An update of the method on the backbone of ten billion parameters."""
+    return Puppeteer(setting("large"), settings).learn(made, answered, traces, TrainingStep(1, 1, 1))
+
+
+def learning() -> Learning[Policy]:
+    return Learning(seeded(Policy, "learning"), 1e-3)
+
+
+async def walked(made: Learning[Policy], **changes: Any) -> tuple[list[Answered], list[Trace]]:
+    """Graded questions of the present policy, every other one right."""
+    policy = made.network.snapshot()
+    answered, traces = [], []
+    for number, item in enumerate(ITEMS[:6]):
+        trajectory, trace = await walk(policy, Counting(), item, episode=Episode(1, 0), **changes)
+        answered.append(graded(trajectory, number % 2 == 0))
+        traces.append(trace)
+    return answered, traces
+
+
+@pytest.mark.parametrize("limit", [6, 2])
+async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) -> None:
+    made, settings = learning(), config(max_steps=limit)
+    answered, traces = await walked(made, max_steps=limit)
+    assert (limit == 2) <= any(one.step == limit for trace in traces for one in trace)
+    expected, gains_of_all = 0.0, []
+    for one, trace in zip(answered, traces, strict=True):
+        gains = returns(trace, one.verdict.correct, N, settings)
+        gains_of_all.append(gains)
+        entropies = []
+        for its, gain in zip(trace, gains, strict=True):
+            log_probs = plain(made.network, its.state, its.barred)
+            # What is computed again is what was sampled.
+            assert log_probs[its.action] == pytest.approx(its.log_prob, abs=1e-12)
+            possible = log_probs[np.isfinite(log_probs)]
+            if its.step < limit:
+                entropies.append(-(np.exp(possible) * possible).sum())
+            expected -= log_probs[its.action] * gain
+        expected -= 1.0 * np.mean(entropies)
+    before = made.learned()
+    log = learn(made, answered, traces, settings)
+    assert log["loss"] == pytest.approx(expected, abs=1e-9)
+    assert all(not np.array_equal(value, before[name]) for name, value in made.learned().items())
+    decisions = [one for each in answered for one in each.trajectory.decisions]
+    for key in KEYS:
+        assert log[f"share_{key}"] == pytest.approx(sum(one.choice == key for one in decisions) / len(decisions))
+    assert log["at_step_limit"] == pytest.approx(sum(one.step == limit + 1 for one in decisions) / 6)
+    assert log["utility"] == pytest.approx(np.mean([utility(one, N, settings) for one in answered]))
+    assert log["return"] == pytest.approx(np.concatenate(gains_of_all).mean())
+    assert 2 < log["entropy"] <= math.log(10)
+    # A policy that has moved on refuses them.
+    with pytest.raises(RuntimeError, match=r"differ from the sampled ones by \d"):
+        learn(made, answered, traces, settings)
+
+
+@pytest.mark.parametrize("change", ["action", "state", "barred", "log_prob"])
+async def test_choices_of_another_policy_are_refused(change: str) -> None:
+    made = learning()
+    answered, traces = await walked(made)
+    first = traces[0][0]
+    other: dict[str, Any] = {
+        "action": (first.action + 1) % 9,
+        "state": first.state + 0.1,
+        "barred": (*first.barred, (first.action + 1) % 9),
+        "log_prob": first.log_prob + 2e-5,
+    }
+    traces[0] = (dataclasses.replace(first, **{change: other[change]}), *traces[0][1:])
+    before = made.learned()
+    with pytest.raises(RuntimeError, match="the update is not on-policy"):
+        learn(made, answered, traces, config())
+    assert all(np.array_equal(value, before[name]) for name, value in made.learned().items())

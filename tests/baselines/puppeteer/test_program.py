@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
-from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, fenced, program_of, stated
-from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
+from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, program_of, stated
+from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value, fenced
 from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
-from harness.llm.request import Message, Reply
+from harness.llm.request import Message
 from harness.sandbox import Limits, Sandbox
-from tests.baselines.puppeteer.world import CODE, MATHS, RULES, Client, planned
+from tests.baselines.puppeteer.world import CODE, MATHS, Counting, planned
+from tests.world import FAILED, RULES
 
 PROGRAM = "```python\nanswer = 6 * 7\n```"
 RIGHT, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x\n"
@@ -22,8 +22,10 @@ PASSED = (
     "The program was run on every visible example of the question:\n"
     "- example passed: assert double(1) == 2\n- example passed: assert double('a') == 'aa'"
 )
-FAILED = PASSED.replace("passed: assert double(1) == 2", "failed: assert double(1) == 2 (the result differs)").replace(
-    "passed: assert double('a') == 'aa'", "failed: assert double('a') == 'aa' (the result differs)"
+WENT_WRONG = (
+    "The program was run on every visible example of the question:\n"
+    "- example failed: assert double(1) == 2 (the result differs)\n"
+    "- example failed: assert double('a') == 'aa' (the result differs)"
 )
 
 
@@ -45,16 +47,11 @@ class Scripted:
         return self.returned
 
 
-def replying(*texts: str) -> Client:
-    """The n-th reply is the n-th text, the last one repeats with a number that tells its repetitions apart."""
-    return Client(lambda request, number: texts[number - 1] if number <= len(texts) else f"{texts[-1]} #{number}")
-
-
 # Questions with an answer to compute
 
 
 async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
-    client = replying(PROGRAM, "So the answer is 42", "Seen.", "The answer is 42.")
+    client = Counting(PROGRAM, "So the answer is 42", "Seen.", "The answer is 42.")
     bench = Scripted(Value(printed="42"))
     trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=bench)
     question = f"Question:\n{MATHS.question}"
@@ -74,7 +71,7 @@ async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversati
 
 
 async def test_a_programmer_used_again_goes_on_from_its_second_reply() -> None:
-    client = replying(PROGRAM, "The answer is 42", PROGRAM, "The answer is 43", "Done.")
+    client = Counting(PROGRAM, "The answer is 42", PROGRAM, "The answer is 43", "Done.")
     await planned("python", "python", "terminate", client=client, code_tools=Scripted(Value(printed="42")))
     _, second, third, fourth, _ = client.conversations
     assert third[:5] == (*second, Message("assistant", "The answer is 42"))
@@ -93,7 +90,7 @@ async def test_a_programmer_used_again_goes_on_from_its_second_reply() -> None:
 async def test_a_program_that_did_not_run_is_told_to_later_agents_and_has_no_second_call(
     reply: str, value: Value | None, failure: str
 ) -> None:
-    client = replying(reply, "Then by hand. The answer is 42", "Closing.")
+    client = Counting(reply, "Then by hand. The answer is 42", "Closing.")
     trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=Scripted(value))
     assert [call.purpose for call in trajectory.calls] == ["act", "act", "aggregate"]
     assert client.users[1].endswith(f"[1] Programmer:\n{reply}\n\n{failure}")
@@ -101,32 +98,8 @@ async def test_a_program_that_did_not_run_is_told_to_later_agents_and_has_no_sec
     assert client.users[2].endswith("oldest first:\n\n[1] Reasoner:\nThe answer is 42")
 
 
-async def test_broken_json_is_no_program_for_the_real_code_tools(code_tools: CodeTools) -> None:
-    client = replying('{"code": "answer = 42"', "The answer is 1", "Closing.")
-    trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=code_tools)
-    assert [call.role for call in trajectory.calls] == ["python", "reasoning", ""]
-    assert client.users[1].endswith(NO_PROGRAM)
-
-
-@pytest.mark.parametrize(
-    ("program", "told"),
-    [
-        ("answer = 6 * 7", "The program was executed; its variable answer holds 42"),
-        ("answer = 1 / 0", "The program gave no value: ZeroDivisionError"),
-        ("result = 42", "The program gave no value: it has no variable named answer."),
-    ],
-)
-async def test_programs_are_really_run(code_tools: CodeTools, program: str, told: str) -> None:
-    client = replying(f"```python\n{program}\n```", "The answer is 42", "The answer is 43", "Closing.")
-    await planned("python", "reasoning", "terminate", client=client, code_tools=code_tools)
-    assert told in next(user for user in client.users if "[1] Programmer" in user)
-
-
 async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -> None:
-    def answering(request: Any, number: int) -> str | Reply:
-        return Reply.failed("org/small", "gone") if number == 2 else PROGRAM
-
-    client, bench = Client(answering), Scripted(Value(printed="42"))
+    client, bench = Counting(PROGRAM, FAILED, PROGRAM, PROGRAM), Scripted(Value(printed="42"))
     trajectory = await planned("python", "python", "terminate", client=client, code_tools=bench)
     assert [call.error for call in trajectory.calls] == [None, "gone", None, None, None]
     assert client.conversations[2][2] == Message("assistant", PROGRAM)
@@ -135,8 +108,7 @@ async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -
 
 
 async def test_a_failed_first_call_runs_nothing() -> None:
-    client = Client(lambda request, number: Reply.failed("org/small", "gone") if number == 1 else "Closing.")
-    bench = Scripted(Value(printed="42"))
+    client, bench = Counting(FAILED, "Closing."), Scripted(Value(printed="42"))
     trajectory = await planned("python", "terminate", client=client, code_tools=bench)
     assert bench.given == []
     assert [call.purpose for call in trajectory.calls] == ["act", "aggregate"]
@@ -147,7 +119,7 @@ async def test_a_failed_first_call_runs_nothing() -> None:
 
 async def test_every_agent_sees_what_all_have_said_and_the_latest_program_is_the_answer(code_tools: CodeTools) -> None:
     texts = ("A plan.", f"First.\n{fenced(WRONG)}", "It does not double.", f"So:\n{fenced(RIGHT)}")
-    client = replying(*texts)
+    client = Counting(*texts)
     keys = ["planning", "reasoning", "critique", "modify", "terminate"]
     trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
     names = ("Planner", "Reasoner", "Critic")
@@ -162,12 +134,12 @@ async def test_every_agent_sees_what_all_have_said_and_the_latest_program_is_the
 
 
 async def test_the_programmer_runs_the_visible_examples_with_one_call(code_tools: CodeTools) -> None:
-    client = replying(fenced(WRONG), "Hm.", f"```python\n{RIGHT}```", "Fine.")
+    client = Counting(fenced(WRONG), "Hm.", f"```python\n{RIGHT}```", "Fine.")
     keys = ["python", "critique", "python", "summarize", "terminate"]
     trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
     assert [call.purpose for call in trajectory.calls] == ["act"] * 4
     assert client.users[0] == f"Question:\n{CODE.question}\n\n{IMPLEMENT}"
-    first = f"[1] Programmer:\n```python\n{WRONG}```\n\n{FAILED}"
+    first = f"[1] Programmer:\n```python\n{WRONG}```\n\n{WENT_WRONG}"
     assert client.users[1].endswith(f"{RECORDS_HEADER}\n\n{first}")
     assert client.users[2] == f"{AGAIN}\n\n{IMPLEMENT}\n\n{RECORDS_HEADER}\n\n{first}\n\n[2] Critic:\nHm."
     assert client.users[3].endswith(f"{first}\n\n[2] Critic:\nHm.\n\n[3] Programmer:\n{fenced(RIGHT)}\n\n{PASSED}")
@@ -177,60 +149,30 @@ async def test_the_programmer_runs_the_visible_examples_with_one_call(code_tools
 async def test_a_turn_without_a_program_keeps_the_last_valid_one(code_tools: CodeTools) -> None:
     broken = "```python\ndef double(x:\n```"
     other = "```python\ndef triple(x):\n    return 3 * x\n```"
-    client = replying(fenced(RIGHT), broken, other, "No program at all.")
+    client = Counting(fenced(RIGHT), broken, other, "No program at all.")
     keys = ["reasoning", "modify", "conclude", "python", "terminate"]
     trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
     assert trajectory.answer == fenced(RIGHT)
     assert len(trajectory.calls) == 4
 
 
-@pytest.mark.parametrize(
-    ("keys", "names"),
-    [
-        ("planning", ["Planner"]),
-        ("planning critique", ["Planner", "Critic"]),
-        ("critique planning critique", ["Critic", "Planner", "Critic"]),
-        ("python critique", ["Programmer", "Critic"]),
-    ],
-)
-async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(
-    code_tools: CodeTools, keys: str, names: list[str]
-) -> None:
-    count = len(names)
-    client = replying(*(f"Words {place}." for place in range(count)), fenced(RIGHT))
-    trajectory = await planned(*keys.split(), "terminate", client=client, item=CODE, code_tools=code_tools)
+async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(code_tools: CodeTools) -> None:
+    client = Counting("Words 1.", "Words 2.", fenced(RIGHT))
+    trajectory = await planned("python", "critique", "terminate", client=client, item=CODE, code_tools=code_tools)
     assert trajectory.answer == fenced(RIGHT)
     *steps, last = trajectory.calls
-    assert [call.purpose for call in steps] == ["act"] * count
-    assert (last.step, last.slot, last.purpose, last.role, last.is_step) == (count + 1, 0, "aggregate", "", False)
-    assert last.backbone == steps[0].backbone
-    assert last.cost > 0
-    assert trajectory.cost_total == pytest.approx(sum(call.cost for call in trajectory.calls))
-    said = [
-        f"[{place}] {name}:\nWords {place - 1}." + (f"\n\n{NO_PROGRAM}" if name == "Programmer" else "")
-        for place, name in enumerate(names, 1)
-    ]
+    assert [call.purpose for call in steps] == ["act", "act"]
+    assert (last.step, last.slot, last.purpose, last.role, last.is_step) == (3, 0, "aggregate", "", False)
+    said = [f"[1] Programmer:\nWords 1.\n\n{NO_PROGRAM}", "[2] Critic:\nWords 2."]
     assert client.conversations[-1] == (
         Message("system", f"{WRITE}\n\n{RULES}"),
         Message("user", "\n\n".join([f"Question:\n{CODE.question}", RECORDS_HEADER, *said])),
     )
 
 
-async def test_a_last_call_without_a_program_is_the_answer_as_it_is(code_tools: CodeTools) -> None:
-    client = replying("A plan.", "I would rather not.")
-    trajectory = await planned("planning", "terminate", client=client, item=CODE, code_tools=code_tools)
-    assert trajectory.answer == "I would rather not."
-
-
-async def test_a_programmer_without_a_program_says_so(code_tools: CodeTools) -> None:
-    client = replying("Nothing to run.", "Nor here.")
-    await planned("python", "critique", "terminate", client=client, item=CODE, code_tools=code_tools)
-    assert client.users[1].endswith(f"{RECORDS_HEADER}\n\n[1] Programmer:\nNothing to run.\n\n{NO_PROGRAM}")
-
-
 async def test_where_the_question_states_no_example_nothing_is_told(code_tools: CodeTools) -> None:
     item = Item("c1", "toy", "Write double(x), please.", "", code=CodeTask("double", "", "", ()))
-    client = replying(fenced(RIGHT), "Fine.")
+    client = Counting(fenced(RIGHT), "Fine.")
     await planned("python", "critique", "terminate", client=client, item=item, code_tools=code_tools)
     assert client.users[1].endswith(f"[1] Programmer:\n{fenced(RIGHT)}")
 
@@ -240,13 +182,10 @@ def test_a_valid_program_parses_and_defines_the_function() -> None:
     helper = "```python\nONE = 1\n```"
     assert program_of(f"{helper}\nthen\n{fenced(RIGHT)}", CODE.code) == RIGHT
     assert program_of(RIGHT, CODE.code) == RIGHT
+    source = 'def double(x):\n    """\n    ```\n    double(1)\n    ```\n    """\n    return 2 * x\n'
+    assert program_of(fenced(source), CODE.code) == source
     for text in ("", "ok", helper, "```python\ndef double(\n```", "```text\ndef double(x): ...\n```"):
         assert program_of(text, CODE.code) is None
-
-
-def test_no_fence_inside_a_program_closes_its_own() -> None:
-    source = 'def double(x):\n    """\n    ```\n    double(1)\n    ```\n    """\n    return 2 * x\n'
-    assert benchmark("mbpp").extract(CODE, fenced(source)) == source
 
 
 @pytest.mark.parametrize(
@@ -264,18 +203,3 @@ def test_no_fence_inside_a_program_closes_its_own() -> None:
 )
 def test_an_answer_counts_only_where_it_is_stated(text: str, answer: str | None) -> None:
     assert stated(text) == answer
-
-
-@pytest.mark.parametrize(
-    ("key", "text", "expected"),
-    [
-        ("math", "So \\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
-        ("gsm_hard", "The answer is -12.5", "-12.5"),
-        ("mmlu_pro", "The answer is \\boxed{C}", "C"),
-        ("mmlu_pro", "The answer is C.", "C"),
-    ],
-)
-def test_a_candidate_reads_like_the_reply_it_was_taken_from(key: str, text: str, expected: str) -> None:
-    its = benchmark(key)
-    item = Item("x", key, "?", expected, options=("a", "b", "c") if key == "mmlu_pro" else ())
-    assert its.extract(item, f"The answer is {stated(text)}") == its.extract(item, text) == expected

@@ -8,23 +8,24 @@ import math
 import numpy as np
 import pytest
 
-from baselines.puppeteer.agents import ACTIONS, AGAIN, AGGREGATE, CANDIDATES_HEADER, KEYS, NO_CANDIDATES, TERMINATE
+from baselines.puppeteer.agents import (
+    ACTIONS,
+    AGAIN,
+    AGGREGATE,
+    CANDIDATES_HEADER,
+    KEYS,
+    NO_CANDIDATES,
+    TERMINATE,
+    Path,
+    turn,
+)
 from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
-from harness.llm.request import Message, Reply, Sampling
+from harness.llm.request import Message, Sampling
 from harness.training.learning import seeded
-from tests.baselines.puppeteer.world import (
-    MATHS,
-    RULES,
-    Certain,
-    Client,
-    NoPrograms,
-    embedding,
-    planned,
-    runtime,
-    walk,
-)
+from tests.baselines.puppeteer.world import MATHS, Certain, Counting, planned, walk
 from tests.scripted import sampling
+from tests.world import FAILED, RULES, embedding, runtime
 
 ACTION = {action.key: action for action in ACTIONS}
 QUESTION = "Question:\nWhat is 6 times 7?"
@@ -37,7 +38,7 @@ def system(key: str) -> str:
 
 
 async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_and_candidates() -> None:
-    client = Client()
+    client = Counting()
     trajectory = await planned("reasoning", "critique", "modify", "terminate", client=client)
     first, second, third = (f"Text {number}. The answer is {number}" for number in (1, 2, 3))
     shown = [f"[1] Reasoner:\n{first}", f"[2] Critic:\n{second}"]
@@ -63,19 +64,19 @@ async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_
 
 async def test_a_gsm_hard_question_is_posed_as_its_released_task_poses_it() -> None:
     item = dataclasses.replace(MATHS, benchmark="gsm_hard")
-    client, policy = Client(), Certain("reasoning", "critique", "terminate")
+    client, policy = Counting(), Certain("reasoning", "critique", "terminate")
     await walk(policy, client, item, greedy=True)
     line = "The following mathematical problem is to be solved by writing a Python program:"
     assert [user.count(f"Question:\n{line}\n{item.question}") for user in client.users] == [1, 1, 0]
     assert client.users[2].startswith(f"{QUESTION}\n\n{CANDIDATES_HEADER}")
     np.testing.assert_allclose(policy.states[0][:384], embedding(f"{line}\n{item.question}"), atol=1e-12)
-    others = Client()
+    others = Counting()
     await planned("reasoning", "terminate", client=others)
     assert others.users[0] == QUESTION
 
 
 async def test_calls_and_decisions_are_recorded_in_order() -> None:
-    client = Client()
+    client = Counting()
     trajectory = await planned("reasoning", "critique", "terminate", client=client)
     calls = [(call.step, call.slot, call.purpose, call.role, call.backbone, call.is_step) for call in trajectory.calls]
     assert calls == [
@@ -95,9 +96,13 @@ async def test_calls_and_decisions_are_recorded_in_order() -> None:
 
 
 async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_whole_path_anew() -> None:
-    client = Client()
+    client = Counting()
     await planned("reasoning", "critique", "reasoning", "reasoning", "terminate", client=client)
-    own, other, again = client.conversations[0], client.conversations[1], client.conversations[2]
+    own, other, again = (
+        client.conversations[0],
+        client.conversations[1],
+        client.conversations[2],
+    )
     assert other[0].content.startswith(ACTION["critique"].persona)
     records = "\n\n".join(
         f"[{number}] {name}:\nText {number}. The answer is {number}"
@@ -111,33 +116,23 @@ async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_w
     assert third[5:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{records}"),)
 
 
-async def test_prompts_grow_with_every_step_and_six_steps_are_the_most() -> None:
-    client = Client()
+async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -> None:
+    client = Counting()
     keys = ["reasoning", "question", "summarize", "conclude", "modify", "reflect"]
-    policy = Certain(*keys, "reasoning planning")
-    trajectory, trace = await walk(policy, client, greedy=True)
-    lengths = [sum(len(message.content) for message in messages) for messages in client.conversations[:-1]]
-    shown = [messages[-1].content.count("The answer is") for messages in client.conversations[:-1]]
-    assert shown == [0, 1, 2, 3, 4, 5]
-    assert lengths[5] > lengths[0]
+    trajectory, trace = await walk(Certain(*keys, "reasoning planning"), client, greedy=True)
+    assert [messages[-1].content.count("The answer is") for messages in client.conversations[:-1]] == list(range(6))
     assert [call.role for call in trajectory.calls] == [*keys, ""]
-    assert trajectory.depth == 6
-    # The end was forced, but counts as if chosen, with the probability it has in this state.
     last = trajectory.decisions[-1]
     assert (last.step, last.choice, last.options) == (7, "terminate", 10)
     assert last.log_prob == pytest.approx(-100 - math.log(1 + math.exp(-0.5)))
     assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (TERMINATE, 6, 0)
-
-
-@pytest.mark.parametrize("limit", [1, 2])
-async def test_the_step_limit_is_that_of_the_configuration(limit: int) -> None:
-    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Client(), greedy=True, max_steps=limit)
-    assert (trajectory.depth, len(trajectory.calls)) == (limit, limit + 1)
+    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Counting(), greedy=True, max_steps=2)
+    assert (trajectory.depth, len(trajectory.calls)) == (2, 3)
 
 
 async def test_nobody_can_terminate_before_anybody_has_acted() -> None:
     policy = Certain("terminate critique", "terminate")
-    trajectory, trace = await walk(policy, Client())
+    trajectory, trace = await walk(policy, Counting())
     assert [one.choice for one in trajectory.decisions] == ["critique", "terminate"]
     assert trace[0].barred == (TERMINATE,)
     assert trace[1].barred == ()
@@ -145,14 +140,14 @@ async def test_nobody_can_terminate_before_anybody_has_acted() -> None:
 
 
 async def test_the_final_call_is_told_where_nobody_has_answered() -> None:
-    client = Client(lambda request, number: f"I would rather not say, {number} times.")
+    client = Counting("I would rather not say.")
     await planned("reasoning", "planning", "terminate", client=client)
     assert client.users[-1] == f"{QUESTION}\n\n{NO_CANDIDATES}"
 
 
 async def test_the_policy_sees_question_last_output_and_the_mean_of_all() -> None:
     policy = Certain("reasoning", "critique", "terminate")
-    await walk(policy, Client(), greedy=True)
+    await walk(policy, Counting(), greedy=True)
     question, first, second = (
         embedding(text).astype(float) for text in (MATHS.question, "Text 1. The answer is 1", "Text 2. The answer is 2")
     )
@@ -164,10 +159,9 @@ async def test_the_policy_sees_question_last_output_and_the_mean_of_all() -> Non
 
 
 async def test_a_failed_call_is_an_empty_contribution_and_leaves_no_conversation() -> None:
-    failed = Reply.failed("org/small", "no such model")
-    client = Client(lambda request, number: failed if number == 1 else f"Text {number}. The answer is {number}")
+    client = Counting(FAILED, *(f"Text {number}. The answer is {number}" for number in (2, 3, 4)))
     trajectory = await planned("reasoning", "reasoning", "critique", "terminate", client=client)
-    assert [call.error for call in trajectory.calls] == ["no such model", None, None, None]
+    assert [call.error for call in trajectory.calls] == ["gone", None, None, None]
     assert [len(messages) for messages in client.conversations] == [2, 2, 2, 2]
     assert client.users[1] == f"{QUESTION}\n\n{RECORDS_HEADER}\n\n[1] Reasoner:"
     assert "[1] Reasoner:\nThe answer is 2" in client.users[-1]
@@ -177,21 +171,32 @@ async def test_a_failed_call_is_an_empty_contribution_and_leaves_no_conversation
 async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
     policy = seeded(Policy, "any").snapshot()
     for seed in range(20):
-        context = runtime(Client(), seed).context(MATHS)
-        trajectory, trace = await walk(policy, Client(), seed=seed, code_tools=NoPrograms())
+        context = runtime(Counting(), seed).context(MATHS)
+        trajectory, trace = await walk(policy, Counting(), seed=seed)
         for choice in trace[: trajectory.depth]:
             mass = np.exp(policy.log_probs(choice.state, choice.barred)).cumsum()
             expected = int(np.searchsorted(mass, context.uniform(choice.step + 1, "action", 0), side="right"))
             assert choice.action == expected
 
 
-async def test_actions_come_as_often_as_they_are_probable() -> None:
-    policy = seeded(Policy, "any").snapshot()
-    drawn = np.zeros(len(KEYS))
-    for seed in range(300):
-        _, trace = await walk(policy, Client(), seed=seed, max_steps=1)
-        drawn[trace[0].action] += 1
-    expected = 300 * np.exp(policy.log_probs(trace[0].state, (TERMINATE,)))
-    assert drawn[TERMINATE] == 0
-    # Chi-square with 8 degrees of freedom: 26.1 is the 0.999 quantile.
-    assert ((drawn - expected)[:TERMINATE] ** 2 / expected[:TERMINATE]).sum() < 26.1
+def test_ten_actions_and_only_agents_that_commit_to_an_answer_are_told_the_output_rules() -> None:
+    names = "planning reasoning critique reflect question summarize conclude modify python terminate"
+    assert tuple(names.split()) == KEYS
+    assert len({action.profile for action in ACTIONS}) == 10
+    told = {one.key for one in ACTIONS[:-1] if "RULES" in turn(one, MATHS, "RULES", Path())[0].content}
+    assert told == set(KEYS) - {"planning", "critique", "terminate"}
+
+
+@pytest.mark.parametrize("key", KEYS[:-1])
+async def test_what_a_turn_is_for_is_said_with_it(key: str) -> None:
+    """Simulated backbones read it."""
+    client = Counting()
+    await planned(key, "terminate", client=client)
+    kind = {"planning": "plan", "critique": "critique", "modify": "revise", "reflect": "revise"}
+    style = "step_by_step" if key == "reasoning" else "direct"
+    form = "program" if key == "python" else "answer"
+    common = {"instruction": ""}
+    assert [request.metadata for request in client.requests] == [
+        {"kind": kind.get(key, "solve"), "style": style, "form": form, "role": key, **common},
+        {"kind": "aggregate", "style": "direct", "form": "answer", "role": "", **common},
+    ]

@@ -1,0 +1,85 @@
+"""Workflows, models that answer by rule, and code tools without processes, for the tests of AFlow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from baselines.aflow.method import AFlow, Config
+from baselines.aflow.workflow import QUESTION, Condition, Node, Workflow
+from harness.agents.code_tools import Value
+from harness.agents.prompts import EXAMPLES_RUN
+from harness.benchmarks.items import CodeTask, Item
+from harness.llm.request import Request
+from tests.scripted import setting
+
+ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
+CODE = Item(
+    id="c",
+    benchmark="humaneval",
+    question="def double(x): ...",
+    gold="def double(x):\n    return 2 * x\n",
+    code=CodeTask("double", "", "assert double(21) == 42", ("assert double(1) == 2",)),
+)
+
+
+def node(id_: str, operator: str, *inputs: str, **changes: Any) -> Node:
+    return replace(Node(id_, operator, inputs or (QUESTION,)), **changes)
+
+
+def flow(*nodes: Node) -> Workflow:
+    return Workflow(nodes)
+
+
+def when(id_: str, outcome: Any) -> Condition:
+    return Condition(id_, outcome)
+
+
+def fenced(program: str) -> str:
+    return f"```python\n{program}\n```"
+
+
+class Bench:
+    """Code tools that judge by words: a program with ``good`` passes, one with ``answer = X`` gives X."""
+
+    async def passes(self, item: Item, text: str) -> bool | None:
+        return None if item.code is None or not item.code.visible else "good" in text
+
+    async def examples(self, item: Item, text: str) -> str:
+        return f"{EXAMPLES_RUN}\n- example {'passed' if 'good' in text else 'failed'}: assert double(1) == 2"
+
+    async def value(self, text: str) -> Value | None:
+        if "```" not in text:
+            return None
+        found = text.partition("answer = ")[2].splitlines()
+        return Value(printed=found[0]) if found else Value(failure="it has no variable named answer")
+
+
+def text_of(request: Request) -> str:
+    return "\n".join(message.content for message in request.messages)
+
+
+def is_proposal(request: Request) -> bool:
+    return request.messages[0].content.startswith("You improve, edit by edit, a workflow")
+
+
+def proposal(modification: str, **edit: Any) -> str:
+    return json.dumps({"modification": modification, "edit": edit})
+
+
+def told(instruction: str) -> str:
+    """A proposal that gives the only node of the start workflow an instruction."""
+    new = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": instruction}
+    return proposal(f"Tell it to {instruction}", kind="replace", id="node_1", node=new)
+
+
+def by_key(backbone: str, request: Request) -> str:
+    """A proposal or a reply that follows from the request alone, right two times of three."""
+    if is_proposal(request):
+        return told(f"count {request.key[:6]}")
+    return f"{request.key[:6]} {'right' if int(request.key, 16) % 3 else 'wrong'}"
+
+
+def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> AFlow:
+    return AFlow(setting(seed=seed, max_epochs=max_epochs), Config(**changes))

@@ -1,0 +1,278 @@
+"""Both schedules on a model whose replies say what it was shown: who is asked what, how often, how warm."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baselines import macnet
+from baselines.macnet import Config, between_terminals, build, graph_of
+from harness.agents.trajectory import Trajectory
+from harness.errors import UserError
+from harness.llm.request import Message, Reply, Request
+from harness.runner import method as harness_method
+from tests.baselines.macnet import model
+from tests.baselines.macnet.model import ITEM, RULES, TOPOLOGIES, Digesting, edges_of, longest_path, solve, take_apart
+from tests.scripted import ScriptedClient, setting
+
+REFERENCES = {"textbook": model.textbook, "official": model.official}
+
+ANY = (st.sampled_from(TOPOLOGIES), st.integers(1, 8), st.sampled_from([*REFERENCES]))
+
+
+def run(client: Digesting, topology: str, agents: int, schedule: str) -> Trajectory:
+    return asyncio.run(solve(client, topology, agents, schedule))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "topology", "calls"),
+    [
+        ("textbook", "chain", {"solve": 1, "critique": 5, "revise": 5}),
+        ("textbook", "star", {"solve": 1, "critique": 5, "revise": 5, "merge": 1}),
+        ("textbook", "tree", {"solve": 1, "critique": 5, "revise": 5, "merge": 1}),
+        ("textbook", "complete", {"solve": 1, "critique": 15, "revise": 15, "merge": 4}),
+        ("official", "chain", {"solve": 1, "critique": 6, "revise": 6}),
+        ("official", "star", {"solve": 1, "critique": 10, "revise": 10, "merge": 1}),
+        ("official", "tree", {"solve": 1, "critique": 8, "revise": 8, "merge": 2}),
+        ("official", "complete", {"solve": 1, "critique": 16, "revise": 16, "merge": 3}),
+    ],
+)
+async def test_calls_of_six_agents(schedule: str, topology: str, calls: dict[str, int]) -> None:
+    client = Digesting()
+    trajectory = await solve(client, topology, 6, schedule)
+    assert Counter(call.purpose for call in trajectory.calls) == calls
+    assert Counter(asked.kind for asked in client.asked) == calls
+
+
+@settings(deadline=None, max_examples=50)
+@given(*ANY)
+def test_every_prompt_shows_what_it_should_and_nothing_else(topology: str, agents: int, schedule: str) -> None:
+    answer, asked = REFERENCES[schedule](topology, agents)
+    client = Digesting()
+    found = run(client, topology, agents, schedule)
+    assert found.answer == answer
+    assert Counter(client.asked) == Counter(asked)
+    assert len({(call.step, call.slot) for call in found.calls}) == len(asked)
+    # A merge behind all nodes is no step.
+    assert [call.is_step for call in found.calls].count(False) <= (schedule == "textbook")
+
+
+@settings(deadline=None, max_examples=50)
+@given(*ANY, st.integers(0, 999))
+def test_the_order_in_which_replies_arrive_does_not_show(
+    topology: str, agents: int, schedule: str, latency: int
+) -> None:
+    assert run(Digesting(latency), topology, agents, schedule) == run(Digesting(), topology, agents, schedule)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.sampled_from(TOPOLOGIES),
+    st.integers(1, 8),
+    st.sampled_from([*REFERENCES]),
+    st.randoms(use_true_random=False),
+    st.sampled_from([0.1, 0.4, 0.9]),
+)
+def test_whatever_fails_the_answer_is_the_reply_to_the_last_call(
+    topology: str, agents: int, schedule: str, chance: object, share: float
+) -> None:
+    fates: dict[str, Reply | None] = {}
+
+    def instead(request: Request) -> Reply | None:
+        failed = Reply.failed(request.model, "refused")
+        fates.setdefault(request.key, failed if chance.random() < share else None)  # type: ignore[attr-defined]
+        return fates[request.key]
+
+    client = Digesting(instead=instead)
+    trajectory = run(client, topology, agents, schedule)
+    assert trajectory.final_call is not None
+    assert trajectory.answer == client.replies[trajectory.final_call.key]
+
+
+def depends_on(topology: str, schedule: str, kinds: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Purpose and step of the calls whose reply, changed, changes the answer; found by changing each in turn."""
+    plain = run(Digesting(), topology, 6, schedule)
+    seen = []
+    for call in plain.calls:
+        changed = run(Digesting(instead=_other_reply(call.key)), topology, 6, schedule)
+        if call.purpose in kinds and changed.answer != plain.answer:
+            seen.append((call.purpose, call.step))
+    return seen
+
+
+def _other_reply(key: str, reply: str = "another reply") -> Callable[[Request], str | None]:
+    return lambda request: reply if request.key == key else None
+
+
+def test_released_complete_graph_depends_on_three_solutions() -> None:
+    """Node 0, node 5 refining node 0, and the sink refining node 5."""
+    assert depends_on("complete", "official", ("solve", "revise", "merge")) == [
+        ("solve", 1),
+        ("revise", 6),
+        ("revise", 7),
+    ]
+    assert depends_on("complete", "official", ("critique",)) == [("critique", 6), ("critique", 7)]
+
+
+@pytest.mark.parametrize(("agents", "merged"), [(2, 1), (3, 2), (4, 3), (5, 1), (6, 2), (8, 3)])
+def test_pooled_merges_of_so_many_leaves(agents: int, merged: int) -> None:
+    """On a star with so many leaves the released sink has as many candidates."""
+    calls = run(Digesting(), "star", agents + 1, "official").calls
+    assert sum(call.purpose == "merge" for call in calls) == merged
+
+
+QUESTION = f"Question:\n{ITEM.question}"
+
+
+async def test_a_chain_of_three_word_by_word() -> None:
+    client = ScriptedClient("First.", "It lacks a unit.", "Second.", "no revision needed.", "Third.")
+    trajectory = await solve(client, "chain", 3)
+    assert trajectory.answer == "Third."
+    critic = "\n\n".join(
+        [
+            macnet.PROFILE,
+            macnet.CRITICISE,
+            macnet.CHECKS["Math"],
+            "If you find no defect, reply with these words alone: NO REVISION NEEDED",
+            f"The colleague, not you, has to keep to this form: {RULES}",
+        ]
+    )
+    reviser = f"{macnet.PROFILE}\n\n{macnet.REVISE}\n\n{RULES}"
+    assert [(request.temperature, *request.messages) for _, request in client.asked] == [
+        (1.0, Message("system", f"{macnet.PROFILE}\n\n{macnet.SOLVE}\n\n{RULES}"), user("Advice: None.")),
+        (0.5, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nFirst.")),
+        (0.5, Message("system", reviser), user(revision("First.", "It lacks a unit."))),
+        (0.0, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nSecond.")),
+        (0.0, Message("system", reviser), user(revision("Second.", "None."))),
+    ]
+    assert [(call.purpose, call.step, call.slot) for call in trajectory.calls] == [
+        ("solve", 1, 0),
+        ("critique", 2, 1),
+        ("revise", 2, 2),
+        ("critique", 3, 5),
+        ("revise", 3, 6),
+    ]
+    assert {(name, request.max_tokens) for name, request in client.asked} == {("small", 2048)}
+
+
+def user(block: str) -> Message:
+    return Message("user", f"{QUESTION}\n\n{block}")
+
+
+def revision(solution: str, advice: str) -> str:
+    return f"The solution, and the advice on it:\n\n[1] Solution:\n{solution}\n\n[2] Advice:\n{advice}"
+
+
+async def test_a_node_waits_for_its_own_predecessors_alone() -> None:
+    """In the tree, node 3 or 4 starts from node 1 while the other branch is still without its first critique."""
+
+    class Held(Digesting):
+        branches = 0
+
+        async def complete(self, backbone: str, request: Request) -> Reply:
+            asked = take_apart(request)
+            if asked.temperature == 0.5 and asked.kind == "critique":
+                self.branches += 1
+                if self.branches == 2:
+                    await reached.wait()
+            if asked.temperature == 0 and asked.kind == "critique":
+                reached.set()
+            return await super().complete(backbone, request)
+
+    reached = asyncio.Event()
+    trajectory = await asyncio.wait_for(solve(Held(), "tree"), timeout=5)
+    assert len(trajectory.calls) == 12
+
+
+@pytest.mark.parametrize("failure", ["", " \n", Reply.failed("org/small", "refused")])
+async def test_nothing_to_criticise(failure: str | Reply) -> None:
+    """A source that says nothing: the next node answers as if it were the first, at its own temperature."""
+    client = ScriptedClient(failure, "Mine.", "Advice.", "Better.")
+    trajectory = await solve(client, "chain", 3)
+    assert [call.purpose for call in trajectory.calls] == ["solve", "solve", "critique", "revise"]
+    first, second = (request for _, request in client.asked[:2])
+    assert (first.messages, first.temperature, second.temperature) == (second.messages, 1.0, 0.5)
+    assert trajectory.answer == "Better."
+
+
+@pytest.mark.parametrize("failure", ["", Reply.failed("org/small", "refused"), "Fine.\n\n**No revision needed.**"])
+async def test_the_actor_is_asked_although_there_is_no_advice(failure: str | Reply) -> None:
+    client = ScriptedClient("Mine.", failure, "Better.")
+    trajectory = await solve(client, "chain", 2)
+    assert [call.purpose for call in trajectory.calls] == ["solve", "critique", "revise"]
+    assert client.asked[-1][1].messages[1] == user(revision("Mine.", "None."))
+    assert trajectory.answer == "Better."
+
+
+async def test_a_single_candidate_left_of_several_is_merged_too() -> None:
+    """The last leaf failed; its call must not be taken for the one that gave the answer."""
+    refused = Reply.failed("org/small", "refused")
+    client = ScriptedClient("Root.", "A1", "One.", "A2", refused, "Merged.")
+    trajectory = await solve(client, "star", 3)
+    assert take_apart(client.asked[-1][1]) == ("merge", ("One.",), 0.0, 0)
+    assert trajectory.final_call is not None
+    assert (trajectory.final_call.error, trajectory.answer) == (None, "Merged.")
+
+
+def test_a_wrong_configuration_is_one_line() -> None:
+    for wrong, message in (
+        ({"topology": "net"}, "topology: 'net' should be 'chain', 'star', 'tree' or 'complete'"),
+        ({"topology": "tree", "agents": 0}, "agents: 0 should be greater than 0"),
+    ):
+        with pytest.raises(UserError, match=message):
+            harness_method.build("baselines.macnet", setting(), wrong)
+    with pytest.raises(UserError, match="unknown domain of critics 'Musik'; known: Code, Commonsense, Math"):
+        build(setting(domain="Musik"), Config(topology="chain"))
+
+
+@pytest.mark.parametrize(
+    ("topology", "predecessors", "leaves", "temperatures"),
+    [
+        ("chain", ((), (0,), (1,), (2,), (3,), (4,)), (5,), (1, 0.8, 0.6, 0.4, 0.2, 0)),
+        ("star", ((), (0,), (0,), (0,), (0,), (0,)), (1, 2, 3, 4, 5), (1, 0, 0, 0, 0, 0)),
+        ("tree", ((), (0,), (0,), (1,), (1,), (2,)), (3, 4, 5), (1, 0.5, 0.5, 0, 0, 0)),
+        ("complete", ((), (0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)), (5,), (1, 0.8, 0.6, 0.4, 0.2, 0)),
+    ],
+)
+def test_the_graphs(topology: Any, predecessors: Any, leaves: Any, temperatures: tuple[float, ...]) -> None:
+    graph = graph_of(topology, 6)
+    assert (graph.predecessors, graph.leaves) == (predecessors, leaves)
+    assert graph.temperatures == pytest.approx(temperatures)
+    for agents in range(1, 10):
+        graph = graph_of(topology, agents)
+        edges = [(before, node) for node in graph.nodes for before in graph.predecessors[node]]
+        assert edges == edges_of(topology, agents)
+        assert graph.depths == tuple(longest_path(node, edges) for node in range(agents))
+        # With terminals, a source stands in front as if it were a node of its own.
+        whole = between_terminals(graph)
+        edges = [(-1, 0), *edges, *((leaf, agents) for leaf in graph.leaves)]
+        depths = [longest_path(node, edges) for node in range(agents + 1)]
+        assert (whole.depths, whole.leaves) == (tuple(depths), (agents,))
+        assert whole.temperatures == pytest.approx([1 - depth / depths[-1] for depth in depths])
+    assert graph_of(topology, 1).temperatures == (0.0,)
+
+
+@pytest.mark.parametrize(
+    "critique", ["NO REVISION NEEDED", "  No revision needed.\n", "All hold.\n\n> **`No revision needed`**", " \n "]
+)
+def test_approval_and_silence_are_no_advice(critique: str) -> None:
+    assert macnet.advice_in(critique) == ""
+
+
+@pytest.mark.parametrize("critique", ["No revision needed, except for the sign.", "REVISION NEEDED"])
+def test_approval_with_a_restriction_is_advice(critique: str) -> None:
+    assert macnet.advice_in(f"\n{critique} ") == critique
+
+
+@pytest.mark.parametrize("domain", ["Math", "Code", "Commonsense"])
+async def test_critics_check_what_the_domain_of_the_benchmark_asks_for(domain: str) -> None:
+    client = Digesting()
+    await solve(client, "chain", 2, domain=domain)
+    [critic] = [request.messages[0].content for request in client.requests if macnet.CRITICISE in str(request)]
+    assert [name for name, checks in macnet.CHECKS.items() if checks in critic] == [domain]

@@ -1,0 +1,164 @@
+"""What all methods that learn keep to: resumption, determinism, a checkpoint elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness.agents import results
+from harness.benchmarks.items import Item
+from harness.errors import UserError
+from harness.llm.request import Request
+from harness.training.loop import CHECKPOINT, checkpoint
+from tests.baselines.aflow import world as aflow
+from tests.baselines.masrouter import world as masrouter
+from tests.baselines.puppeteer import world as puppeteer
+from tests.gmr import world as gmr
+from tests.world import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
+
+
+def by_key(backbone: str, request: Request) -> str:
+    """A reply that follows from the request alone, right two times of three."""
+    return f"{request.key[:6]}. The answer is {'right' if int(request.key, 16) % 3 else 'wrong'}"
+
+
+class Learner(NamedTuple):
+    """A method of two passes over the training questions, and what answers it."""
+
+    make: Callable[..., Any]
+    answering: Callable[[str, Request], Any]
+    code_tools: Any = None
+
+
+LEARNERS = {
+    "gmr": Learner(
+        lambda **at: gmr.method(epochs={"default": 2}, batch=2, group=2, max_depth=3, **at), right_if("small")
+    ),
+    "masrouter": Learner(
+        lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at), by_key, masrouter.code_tools()
+    ),
+    "puppeteer": Learner(
+        lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key, puppeteer.NoPrograms()
+    ),
+    "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key, aflow.Bench()),
+}
+EVERY = pytest.mark.parametrize("name", LEARNERS)
+
+
+async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, **changes: Any) -> Any:
+    learner = LEARNERS[name]
+    made, items = learner.make(seed=seed, **changes), questions(number, "t")
+    return await trained(made, folder, client, items, seed, code_tools=learner.code_tools)
+
+
+async def ask_test_questions(name: str, folder: Path, made: Any, client: Any, *items: Item) -> list[Any]:
+    answered = await answered_by(made, client, items or ITEMS[:4], code_tools=LEARNERS[name].code_tools)
+    results.write(folder, answered, {"cell": "toy"}, made.utility)
+    return answered
+
+
+async def whole(name: str, folder: Path, client: Any) -> None:
+    await ask_test_questions(name, folder, await fitted(name, folder, client), client)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, list[int]]]:
+    """What an undisturbed run leaves behind, and how many calls each of its epochs made."""
+    made: dict[str, tuple[Path, list[int]]] = {}
+
+    def run(name: str) -> tuple[Path, list[int]]:
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            asyncio.run(whole(name, folder, Client(LEARNERS[name].answering)))
+            epochs = pq.read_table(folder / "training_calls.parquet").column("epoch").to_pylist()
+            made[name] = folder, [epochs.count(epoch) for epoch in (1, 2)]
+        return made[name]
+
+    return run
+
+
+@EVERY
+@pytest.mark.parametrize("when", ["in the first epoch", "after an epoch", "in mid-epoch"])
+def test_an_interrupted_training_ends_in_the_same_bytes_and_a_finished_one_is_not_done_again(
+    tmp_path: Path, undisturbed: Any, name: str, when: str
+) -> None:
+    expected, (first, second) = undisturbed(name)
+    at = {"in the first epoch": first // 2, "after an epoch": first, "in mid-epoch": first + 3 * second // 4}[when]
+    # Replies that come in another order do not show either.
+    client = Client(LEARNERS[name].answering, late=lambda number: 5 * number % 7, fails_at=at)
+    with pytest.raises(UserError, match="the endpoint is gone"):
+        asyncio.run(fitted(name, tmp_path, client))
+    assert (tmp_path / "checkpoints" / "epoch-01.safetensors").exists() == (when != "in the first epoch")
+    assert not (tmp_path / CHECKPOINT).exists()
+    before = len(client.asked)
+    asyncio.run(fitted(name, tmp_path, client))
+    assert len(client.asked) - before == (first + second if when == "in the first epoch" else second)
+    before = len(client.asked)
+    made = asyncio.run(fitted(name, tmp_path, client))
+    assert len(client.asked) == before
+    asyncio.run(ask_test_questions(name, tmp_path, made, client))
+    assert content(tmp_path) == content(expected)
+
+
+@EVERY
+async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_alone(
+    tmp_path: Path, undisturbed: Any, name: str
+) -> None:
+    trained, _ = await asyncio.to_thread(undisturbed, name)
+    loaded = LEARNERS[name].make()
+    loaded.load(checkpoint.load(trained / CHECKPOINT))
+    client = Client(LEARNERS[name].answering)
+    together = await ask_test_questions(name, tmp_path, loaded, client)
+    assert (tmp_path / "items.parquet").read_bytes() == (trained / "items.parquet").read_bytes()
+    for item, one in zip(ITEMS[:4], together, strict=True):
+        [alone] = await ask_test_questions(name, tmp_path, loaded, client, item)
+        assert alone.trajectory == one.trajectory
+    # Nothing is learned at the test.
+    assert await ask_test_questions(name, tmp_path, loaded, client) == together
+
+
+@EVERY
+async def test_another_seed_is_another_training(tmp_path: Path, undisturbed: Any, name: str) -> None:
+    first, _ = await asyncio.to_thread(undisturbed, name)
+    await fitted(name, tmp_path, Client(LEARNERS[name].answering), seed=1)
+    for file in (CHECKPOINT, "training_calls.parquet"):
+        assert (tmp_path / file).read_bytes() != (first / file).read_bytes()
+
+
+@EVERY
+@pytest.mark.parametrize(("max_epochs", "trained"), [(0, 0), (1, 1), (9, 2)])
+async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int, trained: int) -> None:
+    client = Client(LEARNERS[name].answering)
+    made = await fitted(name, tmp_path, client, max_epochs=max_epochs)
+    assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == trained
+    epochs = set(pq.read_table(tmp_path / "training_calls.parquet")["epoch"].to_pylist())
+    assert epochs == set(range(1, trained + 1))
+    [answered] = await ask_test_questions(name, tmp_path, made, client, ITEMS[0])
+    assert answered.trajectory.answer
+
+
+@pytest.mark.parametrize(("name", "rollouts"), [("gmr", 2), ("masrouter", 1), ("puppeteer", 1)])
+async def test_a_last_batch_that_is_not_full_is_used_and_every_epoch_has_its_own_order(
+    tmp_path: Path, name: str, rollouts: int
+) -> None:
+    await fitted(name, tmp_path, Client(LEARNERS[name].answering), number=7)
+    log = pq.read_table(tmp_path / "training.parquet").to_pylist()
+    sizes = [(row["epoch"], row["update"], row["value"]) for row in log if row["measure"] == "trajectories"]
+    of_batches = [rollouts * size for size in (2, 2, 2, 1)]
+    assert sizes == [(1 + at // 4, 1 + at, of_batches[at % 4]) for at in range(8)]
+    calls = pq.read_table(tmp_path / "training_calls.parquet").to_pylist()
+    orders = [list(dict.fromkeys(row["item_id"] for row in calls if row["epoch"] == epoch)) for epoch in (1, 2)]
+    assert sorted(orders[0]) == sorted(orders[1]) == [item.id for item in questions(7, "t")]
+    assert orders[0] != orders[1]
+    assert {row["rollout"] for row in calls} == set(range(rollouts))
+
+
+@pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
+async def test_a_method_without_weights_does_not_answer(name: str) -> None:
+    with pytest.raises(RuntimeError, match="call fit or load first"):
+        await LEARNERS[name].make().solve(ITEMS[0], runtime(Client()).context(ITEMS[0]))

@@ -1,0 +1,180 @@
+"""A small world for methods: questions, a client that answers by rule, a runtime, a training in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from harness.agents.error_share import ErrorShare
+from harness.agents.results import Answered
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Call, Episode, Trajectory
+from harness.benchmarks.items import Item, Status, Verdict
+from harness.errors import UserError
+from harness.llm.encoder import Encoded
+from harness.llm.request import Message, Reply, Request
+from harness.runner.evaluation import evaluate
+from harness.runner.method import Learner
+from harness.runner.progress import Progress
+from harness.training.loop import Training
+from tests.fake_encoder import FakeEncoder
+from tests.scripted import backbones
+
+M = TypeVar("M", bound=Learner)
+RULES = "End with a line that says: The answer is <number>."
+# Words that stand for what a sentence encoder reads.
+LONGEST = 50
+FAILED = Reply.failed("m", "gone")
+
+
+def questions(number: int, name: str = "q") -> tuple[Item, ...]:
+    return tuple(Item(f"{name}{at}", "toy", f"Question {name}{at}?", "right") for at in range(number))
+
+
+ITEMS = questions(8)
+
+
+@cache
+def embedding(text: str) -> NDArray[np.float32]:
+    """What stands for a text in every test."""
+    return FakeEncoder().encode(text).vector
+
+
+class Embeddings:
+    """Stands where the cache of embeddings does."""
+
+    encoder = FakeEncoder(max_tokens=LONGEST)
+
+    async def embed(self, text: str) -> Encoded:
+        return Encoded(embedding(text), len(text.split()))
+
+
+Answering = Callable[[str, Request], str | Reply]
+
+
+class Client:
+    """Answers as a function of backbone and request; may break down once, and may answer out of order.
+
+    Args:
+        answering: The text of a reply, or the reply.
+        tokens: Prompt and completion tokens of every reply.
+        late: Turns of the event loop that an answer takes, as a function of how many were asked before.
+        fails_at: The call at which the endpoint is gone, counted from 0.
+    """
+
+    def __init__(
+        self,
+        answering: Answering = lambda backbone, request: f"{backbone} says so",
+        tokens: tuple[int, int] = (100, 10),
+        late: Callable[[int], int] = lambda number: 0,
+        fails_at: int = -1,
+    ) -> None:
+        self.answering, self.tokens, self.late, self.fails_at = answering, tokens, late, fails_at
+        self.asked: list[tuple[str, Request]] = []
+
+    async def complete(self, backbone: str, request: Request) -> Reply:
+        if len(self.asked) == self.fails_at:
+            self.fails_at = -1
+            raise UserError("the endpoint is gone")
+        self.asked.append((backbone, request))
+        number = len(self.asked)
+        reply = self.answering(backbone, request)
+        for _ in range(self.late(number)):
+            await asyncio.sleep(0)
+        return reply if isinstance(reply, Reply) else Reply(reply, *self.tokens, "stop", request.model)
+
+    @property
+    def requests(self) -> list[Request]:
+        return [request for _, request in self.asked]
+
+    @property
+    def conversations(self) -> list[tuple[Message, ...]]:
+        return [request.messages for request in self.requests]
+
+    @property
+    def users(self) -> list[str]:
+        """The last message of each request."""
+        return [request.messages[-1].content for request in self.requests]
+
+
+def right_if(key: str) -> Answering:
+    """Only one backbone is ever right."""
+    return lambda backbone, request: "right" if backbone == key else "wrong"
+
+
+class Toy:
+    """Stands where a Benchmark does; right when the text ends with the gold answer."""
+
+    key = "toy"
+    output_rules = RULES
+
+    def extract(self, item: Item, text: str) -> str | None:
+        return text.rpartition("answer is ")[2] or None
+
+    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
+        return Verdict(text.endswith(item.gold), text, Status.GRADED)
+
+
+def runtime(client: Any, seed: int = 0, *, code_tools: Any = None, limit: float = 1.0, greedy: bool = False) -> Runtime:
+    parts: Mapping[str, Any] = {"benchmark": Toy(), "tools": None, "code_tools": code_tools, "embeddings": Embeddings()}
+    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), greedy=greedy, **parts)
+
+
+def training(folder: Path, client: Any, items: Sequence[Item], seed: int = 0, **equipment: Any) -> Training:
+    """A training in a folder, new or to be gone on with."""
+    facts = {"identity": "one", "method": "toy"}
+    return Training(items, runtime(client, seed, **equipment), folder, facts, "toy cell", lambda key: True, 64)
+
+
+async def trained(
+    made: M, folder: Path, client: Any, items: Sequence[Item] | None = None, seed: int = 0, **equipment: Any
+) -> M:
+    """A method after its training on four questions or those that are given."""
+    its = training(folder, client, items or questions(4, "t"), seed, **equipment)
+    await made.fit(its)
+    its.finish()
+    return made
+
+
+async def answered_by(made: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:
+    place = runtime(client, **equipment)
+    return list(await evaluate(made, items, place, Progress("toy", len(items)), in_flight=3))
+
+
+def log(folder: Path, measure: str) -> list[float]:
+    """A measure of the training log, by update."""
+    rows = pq.read_table(folder / "training.parquet").to_pylist()
+    return [row["value"] for row in rows if row["measure"] == measure]
+
+
+async def walked(
+    rollout: Any, client: Any, item: Item, seed: int, episode: Episode, **equipment: Any
+) -> tuple[Trajectory, Any]:
+    """One rollout at a context of its own: what the context recorded, and the trace."""
+    context = runtime(client, seed, **equipment).context(item, episode)
+    return context.close(await rollout.solve(item, context)), rollout.trace
+
+
+def attempt(correct: bool, *costs: tuple[float, bool]) -> Answered:
+    """A graded attempt with calls of these prices, each of a step or not."""
+    calls = tuple(
+        Call(number, "act", 0, "small", "", "", 0, 0, cost, is_step, "stop", None)
+        for number, (cost, is_step) in enumerate(costs, 1)
+    )
+    return graded(Trajectory(ITEMS[0], "", calls, ()), correct)
+
+
+def graded(trajectory: Trajectory, correct: bool) -> Answered:
+    return Answered(trajectory, Verdict(correct, "", Status.GRADED))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
