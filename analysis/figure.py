@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from analysis.provenance import warning
 from analysis.table import csv
 from harness.files import write_atomically
@@ -107,14 +110,10 @@ def picture(figure: Figure) -> Picture:
     return made
 
 
-def balanced(text: str, widest: int) -> str:
-    """A text in as few lines as it needs, none much shorter than the others; a word that fits a line stays whole."""
-    whole = textwrap.wrap(text, widest)
-    for width in range(len(text) // len(whole), widest):
-        lines = textwrap.wrap(text, width, break_long_words=False)
-        if len(lines) <= len(whole) and max(map(len, lines)) <= widest:
-            return "\n".join(lines)
-    return "\n".join(whole)
+def bars(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
+    """How far error bars reach below and above; a rounded end may lie inside of an exact mean by its rounding."""
+    middle, ends = np.atleast_1d(mean), np.stack([np.atleast_1d(low), np.atleast_1d(high)]).astype(float)
+    return np.clip([middle - ends[0], ends[1] - middle], 0, None)
 
 
 @contextmanager
@@ -127,18 +126,15 @@ def _style() -> Iterator[None]:
 
 
 def _label(made: Picture, figure: Figure) -> None:
-    """The warning above the panels; below them the caption, and of which run it is."""
+    """The warning above the panels; below them the caption, and of which run it is; all as wide as the picture."""
+    points = figure.inches[0] * _POINTS
     if figure.warning:
-        made.suptitle(_fitted(figure.warning, figure, SIZE * _BOLD), fontsize=SIZE, fontweight="bold")
+        above = textwrap.fill(figure.warning, int(points / (SIZE * _BOLD)))
+        made.suptitle(above, fontsize=SIZE, fontweight="bold")
     told = figure.provenance
     run = ", ".join(f"{name} {told[name]}" for name in ("preset", "run", "seeds") if name in told)
-    lines = [_fitted(part, figure, CAPTION_SIZE * _PLAIN) for part in (figure.caption, run) if part]
+    lines = [textwrap.fill(part, int(points / (CAPTION_SIZE * _PLAIN))) for part in (figure.caption, run) if part]
     made.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=CAPTION_SIZE)
-
-
-def _fitted(text: str, figure: Figure, letter: float) -> str:
-    """A text as wide as the picture, given the width of a letter in points."""
-    return balanced(text, int(figure.inches[0] * _POINTS / letter))
 
 
 def _saved(made: Picture, kind: str, metadata: Mapping[str, str | None]) -> bytes:

@@ -6,13 +6,9 @@ the attention term, which grows with the length of a sequence, is left out as in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
-from analysis.ratios import estimates, mean_of
 from analysis.results import Cell, read_table
-from analysis.statistics import Estimate
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
@@ -45,12 +41,3 @@ def pflops(cell: Cell) -> pd.Series:
     if not sums.index.isin(items.index).all() or not (found[_TOKENS] == items[_TOKENS]).all(axis=None):
         raise UserError(f"{path}: its calls are not those that items.parquet counts; run the cell again")
     return found["flops"] / PETA
-
-
-def per_query(cells: Sequence[Cell]) -> Estimate:
-    """Mean PFLOPs of a test question, with the interval of a bootstrap over questions, and over several seeds.
-
-    Raises:
-        UserError: As :func:`pflops`.
-    """
-    return estimates([{"pflops": mean_of(pflops(cell))} for cell in cells])["pflops"]

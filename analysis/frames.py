@@ -7,18 +7,17 @@ printed, because what is compared must be what is read; costs are in the paper's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.provenance import identity, provenance
 from analysis.published import Published, load
-from analysis.ratios import estimates, mean_of
+from analysis.ratios import mean
 from analysis.results import TRAINING, Cell
 from analysis.statistics import Estimate, accuracy, macro_average
 from harness.benchmarks.items import Status
@@ -54,12 +53,7 @@ def percent(fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Results:
-    """The cells of an artefact beside the published numbers.
-
-    Attributes:
-        cells: Comparable ones (:func:`analysis.results.read_all`), in their order.
-        published: The paper's numbers.
-    """
+    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, beside the published numbers."""
 
     cells: tuple[Cell, ...]
     published: Published = field(default_factory=load)
@@ -103,29 +97,34 @@ class Results:
         """The rows of the main table by method and backbone: all published ones in their order, then those of the run.
 
         Columns: ``method_title``, ``backbone_title``, ``family``, ``multi_agent`` and ``routing`` (None where the paper
-        says nothing), ``in_paper``, ``average``, and ``name``, how a footnote calls the row.
+        says nothing), ``average``, ``name``, how a footnote calls the row, and whether it ``was_run`` on any benchmark.
         """
         printed = {(row.method, row.backbone): row.average for row in self.published.rows}
         titles = {cell.run.method: cell.run.method_title for cell in self.cells}
-        extra = sorted({key[:2] for key in self.trainings} - set(printed))
-        found = {row: self._row(*row, printed.get(row), titles) for row in [*printed, *extra]}
-        frame = pd.DataFrame.from_dict(found, orient="index")
-        frame.index = pd.MultiIndex.from_tuples(frame.index, names=KEY[:2])
-        return frame
+        run = sorted({key[:2] for key in self.trainings})
+        rows = list(dict.fromkeys([*printed, *run]))
+        records = []
+        for method, backbone in rows:
+            known, where = self.published.methods.get(method), self.published.backbones.get(backbone, backbone)
+            title, average = known.title if known else titles[method], printed.get((method, backbone))
+            records.append(
+                {
+                    "method_title": title,
+                    "backbone_title": where,
+                    "family": known.family if known and average is not None else "not in the paper",
+                    "multi_agent": known.multi_agent if known else None,
+                    "routing": known.routing if known else None,
+                    "average": average,
+                    "name": f"{title} ({where})",
+                    "was_run": (method, backbone) in run,
+                }
+            )
+        return pd.DataFrame(records, index=pd.MultiIndex.from_tuples(rows, names=KEY[:2]))
 
-    def _row(self, method: str, backbone: str, average: float | None, titles: Mapping[str, str]) -> dict[str, Any]:
-        known = self.published.methods.get(method)
-        title, where = known.title if known else titles[method], self.published.backbones.get(backbone, backbone)
-        return {
-            "method_title": title,
-            "backbone_title": where,
-            "family": known.family if known and average is not None else "not in the paper",
-            "multi_agent": known.multi_agent if known else None,
-            "routing": known.routing if known else None,
-            "in_paper": average is not None,
-            "average": average,
-            "name": f"{title} ({where})",
-        }
+    @cached_property
+    def ran(self) -> pd.DataFrame:
+        """Of :attr:`rows` those that were run on any benchmark."""
+        return self.rows[self.rows["was_run"]]
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -141,24 +140,36 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """Every row on every benchmark of the run, run or not.
 
-        The columns of :attr:`rows`, the published accuracies and what was measured; besides: ``ran``;
-        ``benchmark_title``; ``published`` with ``published_fit`` and ``published_counts``, the counts of correct
-        answers that can be behind it; ``difference``, measured minus published in points, missing where the one was
-        fitted to the other.
+        The columns of :attr:`rows`, the published accuracies and what was measured (:meth:`beside`); besides
+        ``benchmark_title``, and ``published`` with ``published_fit`` and ``published_counts``, the counts of correct
+        answers that can be behind it.
         """
         index = pd.MultiIndex.from_tuples(
             [(*row, key) for row in self.rows.index for key in self.benchmarks], names=KEY
         )
-        frame = pd.DataFrame(index=index).join(self.rows.drop(columns="average"), on=KEY[:2])
-        frame["benchmark_title"] = [self.benchmarks[key] for key in index.get_level_values("benchmark")]
-        return self.beside(frame.join(self._printed))
+        return self.beside(
+            pd.DataFrame(index=index).join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed)
+        )
 
     def beside(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame indexed by :data:`KEY` with ``published`` accuracies, joined with what was measured."""
-        found = frame.join(self.measured)
-        found["ran"] = found["n"].notna()
-        fitted = found["calibrated"].eq(True)
-        return found.assign(difference=(found["measured"] - found["published"]).where(~fitted).round(2))
+        """A frame indexed by :data:`KEY` with ``published`` accuracies, joined with what was measured.
+
+        ``ran`` says whether anything was; ``difference`` is measured minus published in points, missing where the one
+        was fitted to the other.
+        """
+        titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
+        return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
+
+    def unpublished(self, questions: Mapping[str, float] = MappingProxyType({})) -> pd.DataFrame:
+        """What was measured with its costs, of a sweep of which the paper prints no number.
+
+        Args:
+            questions: By benchmark, how many to scale the total costs to.
+        """
+        blank = dict.fromkeys(("published", "published_total"), float("nan"))
+        frame = pd.DataFrame(blank, index=self.measured.index)
+        sizes = [questions.get(key, float("nan")) for *_, key in frame.index]
+        return with_costs(self.beside(frame.assign(published_questions=sizes)), self)
 
     @cached_property
     def _printed(self) -> pd.DataFrame:
@@ -182,61 +193,41 @@ class Results:
         return frame
 
     @cached_property
-    def ran(self) -> pd.DataFrame:
-        """Of :attr:`rows` those that were run on any benchmark."""
-        ran = {key[:2] for key in self.trainings}
-        return self.rows[[row in ran for row in self.rows.index]]
-
-    @cached_property
     def averages(self) -> pd.DataFrame:
         """The average over the paper's benchmarks of every row: the columns of :attr:`frame` that an average has.
 
         Nothing is measured unless all benchmarks were run, and with the same seeds: an average that weighs a training
         on one benchmark more than on another is of no method. ``uneven`` says where the seeds differ.
         """
-        found = {row: self._average(row) for row in self.rows.index}
-        frame = pd.DataFrame.from_dict(found, orient="index").reindex(
-            columns=[
-                "measured",
-                "seed0",
-                "low",
-                "high",
-                "fraction",
-                "variance",
-                "calibrated",
-                "several",
-                "uneven",
-                *IDENTITY,
-            ]
-        )
-        frame.index = pd.MultiIndex.from_tuples(frame.index, names=KEY[:2])
-        frame = self.rows.join(frame).rename(columns={"average": "published"})
-        frame["ran"] = frame["measured"].notna()
-        fitted = frame["calibrated"].eq(True)
-        frame["difference"] = (frame["measured"] - frame["published"]).where(~fitted).round(2)
+        columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
+        found = pd.DataFrame([self._average(*row) for row in self.rows.index], self.rows.index, [*columns, *IDENTITY])
+        frame = _with_difference(self.rows.join(found).rename(columns={"average": "published"}), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
 
-    def _average(self, row: tuple[str, str]) -> dict[str, Any]:
-        keys = [key for key in ((*row, benchmark) for benchmark in self.published.benchmarks) if key in self.trainings]
-        calibrated = any(cell.run.calibrated for key in keys for cell in self.trainings[key])
-        if len({tuple(cell.run.seed for cell in self.trainings[key]) for key in keys}) > 1:
-            return {"calibrated": calibrated, "uneven": True}
-        if len(keys) < len(self.published.benchmarks):
-            return {"calibrated": calibrated, "uneven": False}
+    def _average(self, method: str, backbone: str) -> dict[str, Any]:
+        keys = [key for one in self.published.benchmarks if (key := (method, backbone, one)) in self.trainings]
         own = self.measured.loc[keys]
+        record = {"calibrated": bool(own["calibrated"].any()), "uneven": own["seeds"].nunique() > 1}
+        if record["uneven"] or len(own) < len(self.published.benchmarks):
+            return record
         found = macro_average([Estimate(one.fraction, 0, 1, one.variance) for one in own.itertuples()])
+        first = own["fraction_seed0"].astype(float)
         return {
+            **record,
             "measured": percent(found.mean),
-            "seed0": percent(fmean(own["fraction_seed0"])) if own["fraction_seed0"].notna().all() else None,
+            "seed0": None if first.isna().any() else percent(first.mean()),
             "low": percent(found.low),
             "high": percent(found.high),
             "fraction": found.mean,
             "variance": found.variance,
-            "calibrated": calibrated,
-            "several": any(len(self.trainings[key]) > 1 for key in keys),
-            "uneven": False,
+            "several": bool(own["several"].any()),
             **identity([cell for key in keys for cell in self.trainings[key]]),
         }
+
+
+def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFrame:
+    difference = (frame["measured"] - frame["published"]).where(~frame["calibrated"].eq(True))
+    return frame.assign(ran=frame[sign_of_a_run].notna(), difference=difference.astype(float).round(2))
 
 
 def measure(cells: Sequence[Cell]) -> dict[str, Any]:
@@ -250,21 +241,26 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     """
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
-    first = [cell.items["correct"].mean() for cell in cells if cell.run.seed == 0]
+    first = seed_0(cells, "correct")
     n, seeds = len(cells[0].items), len(cells)
     shares = items["status"].value_counts(normalize=True)
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
+    graded = [cell.items["math_verify"].eq(True) for cell in cells]
+    # An item without a secondary verdict beside items with one counts as wrong, so that n stays the same.
+    undecided = (items["status"] == Status.GRADED) & items["math_verify"].isna()
+    second = items["math_verify"].notna().any()
     return {
         "measured": percent(found.mean),
-        "seed0": percent(first[0]) if first else None,
+        "seed0": None if first is None else percent(first),
         "n": n,
         "low": percent(found.low),
         "high": percent(found.high),
         "fraction": found.mean,
-        "fraction_seed0": first[0] if first else None,
+        "fraction_seed0": first,
         "variance": found.variance,
         "calibrated": any(cell.run.calibrated for cell in cells),
-        **_math_verify(cells, items),
+        "math_verify": percent(accuracy(graded).mean) if second else None,
+        "math_verify_undecided": percent(undecided.mean()) if second else None,
         **{status.value: percent(shares.get(status, 0.0)) for status in Status},
         **{name: float(value) for name, value in sums.items()},
         "cost_per_query": float(sums["cost"]) / n,
@@ -275,13 +271,9 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _math_verify(cells: Sequence[Cell], items: pd.DataFrame) -> dict[str, float | None]:
-    """An item without a secondary verdict beside items with one counts as wrong, so that ``n`` stays the same."""
-    if items["math_verify"].isna().all():
-        return {"math_verify": None, "math_verify_undecided": None}
-    undecided = (items["status"] == Status.GRADED) & items["math_verify"].isna()
-    verdicts = [cell.items["math_verify"].eq(True) for cell in cells]
-    return {"math_verify": percent(accuracy(verdicts).mean), "math_verify_undecided": percent(undecided.mean())}
+def seed_0(cells: Sequence[Cell], column: str) -> float | None:
+    """The mean of a column of the items of that seed alone, if it was run."""
+    return next((float(cell.items[column].mean()) for cell in cells if cell.run.seed == 0), None)
 
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
@@ -293,29 +285,15 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     over published, missing where the one was fitted to the other, and ``is_far`` whether it asks for an explanation;
     ``total_scaled`` what as many questions as the paper's would have cost.
     """
-    found = frame.astype({"published_total": float, "published_questions": float})
+    found = frame.astype({"published_total": float, "published_questions": float}).join(results.each(_cost))
     printed = found["published_total"] / found["published_questions"]
-    ends = {key: cost_per_query(results.trainings[key]) for key in found.index if key in results.trainings}
     found["published_cost_per_query"] = printed
-    found["cost_low"] = pd.Series({key: one.low for key, one in ends.items()}, dtype=float).reindex(found.index)
-    found["cost_high"] = pd.Series({key: one.high for key, one in ends.items()}, dtype=float).reindex(found.index)
-    found["cost_seed0"] = [_seed_0(results.trainings.get(key, ()), "cost") for key in found.index]
     found["cost_ratio"] = (found["cost_per_query"] / printed).where(~found["calibrated"].eq(True))
     found["is_far"] = found["cost_ratio"].notna() & ~found["cost_ratio"].between(1 / FAR, FAR, inclusive="neither")
     return found.assign(total_scaled=found["cost_per_query"] * found["published_questions"])
 
 
-def unpublished(results: Results) -> pd.DataFrame:
-    """What was measured with its costs, of a sweep of which the paper prints no number."""
-    blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
-    return with_costs(results.beside(pd.DataFrame(blank, index=results.measured.index)), results)
-
-
-def cost_per_query(cells: Iterable[Cell]) -> Estimate:
-    """Mean cost of a test question, with the interval of a bootstrap over questions, and over several seeds."""
-    return estimates([{"cost": mean_of(cell.items["cost"])} for cell in cells])["cost"]
-
-
-def _seed_0(cells: Sequence[Cell], column: str) -> float:
-    first = [cell.items[column].mean() for cell in cells if cell.run.seed == 0]
-    return float(first[0]) if first and len(cells) > 1 else np.nan
+def _cost(cells: Sequence[Cell]) -> dict[str, float]:
+    ends, first = mean([cell.items["cost"] for cell in cells]), seed_0(cells, "cost")
+    alone = float("nan") if first is None or len(cells) == 1 else first
+    return {"cost_low": ends.low, "cost_high": ends.high, "cost_seed0": alone}

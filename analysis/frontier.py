@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-class Point(NamedTuple):
-    """What a question costs, and how often the answer is right.
+def on_frontier(cost: pd.Series, accuracy: pd.Series) -> pd.Series:
+    """Whether no other point is at least as good in both respects and better in one; missing where either is missing.
 
-    Attributes:
-        cost: Lower is better.
-        accuracy: Higher is better.
+    Equal points do not beat each other, so they are in or out together.
     """
-
-    cost: float
-    accuracy: float
-
-
-def frontier(points: Sequence[Point]) -> list[int]:
-    """The points that no other beats, as places in ``points``, by rising cost.
-
-    A point is beaten by one that is at least as good in both respects and better in one. Equal points do not beat
-    each other, so they are in or out together.
-    """
-    found: list[int] = []
-    for place in sorted(range(len(points)), key=lambda place: (points[place].cost, -points[place].accuracy)):
-        last = points[found[-1]] if found else None
-        if last is None or points[place].accuracy > last.accuracy or points[place] == last:
-            found.append(place)
-    return found
+    c, a = cost.to_numpy(float), accuracy.to_numpy(float)
+    beats = (c[:, None] <= c) & (a[:, None] >= a) & ((c[:, None] < c) | (a[:, None] > a))
+    return pd.Series(~beats.any(axis=0), cost.index, dtype=object).where(cost.notna() & accuracy.notna())
 
 
-def outline(points: Sequence[Point], until: float) -> list[Point]:
-    """The frontier as a line of steps: the best accuracy that a cost can buy, from the cheapest point on.
-
-    Args:
-        points: Points.
-        until: Cost at which the line ends.
-
-    Returns:
-        Its corners; an upright step has two.
-    """
-    best = [points[place] for place in frontier(points)]
-    corners = best[:1]
-    for point in best[1:]:
-        corners += [Point(point.cost, corners[-1].accuracy), point]
-    return [*corners, Point(max(until, corners[-1].cost), corners[-1].accuracy)] if corners else []
+def draw(panel: Axes, cost: pd.Series, accuracy: pd.Series, **style: Any) -> None:
+    """The best accuracy that a cost can buy, as steps from the cheapest point to the edge of the panel."""
+    low, high = panel.get_xlim()
+    best = pd.DataFrame({"cost": cost, "accuracy": accuracy})[on_frontier(cost, accuracy).eq(True)].sort_values("cost")
+    if len(best):
+        edge = max(high, best["cost"].iloc[-1])
+        accuracies = [*best["accuracy"], best["accuracy"].iloc[-1]]
+        panel.plot([*best["cost"], edge], accuracies, drawstyle="steps-post", **style)
+    panel.set_xlim(low, high)

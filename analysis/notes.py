@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from analysis.columns import ALL_CALLS
 from analysis.frames import Key, Results
 from analysis.provenance import answered
 from analysis.results import Cell
-from analysis.table import DAGGER, NOT_RUN, signed
+from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 
 # A caption names so many rows; of more it says how many cells they are.
 _FEW = 3
@@ -26,6 +25,8 @@ COUNTED = (
     "Measured costs count the calls that the published ones count: of GMR, its variants and Puppeteer those of the "
     f"steps, of every other method all of them (D-REPORT-2). {ALL_CALLS}: with the final call of the former, too."
 )
+TEST_ALONE = "Training and search are not in here: the paper charges the test questions alone."
+BLANK = "A blank published column: the paper prints no such value."
 
 
 def conditions(results: Results) -> str:
@@ -54,16 +55,27 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     if several:
         yield "Rows of several seeds show their mean, and below it seed 0 alone."
     yield "Bold is the best accuracy of a column and underlined the second best; equal values share a mark."
-    if not frame["ran"].all():
-        yield f"{NOT_RUN}: not run."
+    yield from not_run(frame)
     if frame["calibrated"].eq(True).any():
         yield (
             f"{DAGGER}: the simulation was fitted to the paper's accuracies and, before any length_scale, its "
             "costs; agreement is no finding, so neither a difference nor a ratio is shown."
         )
     if frame["published_total"].isna().any():
-        yield "A blank published column: the paper prints no such value."
+        yield BLANK
     yield from protocol(results)
+
+
+def not_run(frame: pd.DataFrame) -> Iterator[str]:
+    """What the sign says, where it stands."""
+    if not frame["ran"].all():
+        yield f"{NOT_RUN}: not run."
+
+
+def far(frame: pd.DataFrame) -> Iterator[str]:
+    """What the sign on ratios of costs says, where it stands."""
+    if frame["is_far"].any():
+        yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
 
 
 def protocol(results: Results) -> Iterator[str]:

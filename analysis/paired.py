@@ -3,90 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from analysis.frames import KEY, Key, Results
 from analysis.results import Cell
-from analysis.statistics import Estimate, bootstrap, wilson
+from analysis.statistics import Array, Drawn, Estimate, estimate, means, resampled, wilson
 from harness.errors import UserError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
 
 ALPHA = 0.05
 POWER = 0.8
+ENDS = ("", "_low", "_high")
+_MEASURES = ("difference", "cost_difference", "cost_ratio", "cost_ratio_all_calls")
+#: What a comparison says.
+COLUMNS = [
+    *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "difference_first_seed"),
+    *("first_alone", "second_alone", "p_exact", "odds_ratio", "cohens_g", "detectable"),
+]
 # An interval narrower than this has no width but for rounding.
 _DUST = 1e-9
 
 
-class Discordant(NamedTuple):
-    """Items of one seed that only one of two methods answered correctly.
-
-    Attributes:
-        first: Correct by the first method alone.
-        second: Correct by the second method alone.
-    """
-
-    first: int
-    second: int
-
-    @property
-    def odds_ratio(self) -> float:
-        """Effect size: ``first / second``; infinite where the second is never alone, NaN without a discordant item."""
-        if self.second:
-            return self.first / self.second
-        return math.inf if self.first else math.nan
-
-    @property
-    def cohens_g(self) -> float:
-        """Effect size: the share of the first among the discordant items, less a half; 0 without any."""
-        total = self.first + self.second
-        return self.first / total - 0.5 if total else 0.0
-
-    @property
-    def p(self) -> float:
-        """Exact McNemar test, two-sided; 1 without a discordant item."""
-        from statsmodels.stats.contingency_tables import mcnemar
-
-        return float(mcnemar([[0, self.first], [self.second, 0]], exact=True).pvalue)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The first method against the second on one benchmark.
-
-    Attributes:
-        n: Number of items both answered.
-        accuracy: First minus second, a fraction. Like the next three over all seeds, with a 95 % interval over items
-            and, where a method has several, over its seeds.
-        cost: First minus second, for one question, in the paper's unit; of the calls that published costs count
-            (``cost`` of :class:`analysis.results.Cell`), as in the next.
-        cost_ratio: First over second; infinite where the second cost nothing.
-        cost_ratio_all_calls: The same of all calls.
-        discordant: Counted on the first seed of each; the McNemar test and effect sizes are its own.
-        detectable: The smallest true difference in accuracy between these trainings, a fraction, that as many items of
-            this discordance show with 80 % power at a two-sided 5 %; infinite where they cannot show any.
-    """
-
-    n: int
-    accuracy: Estimate
-    cost: Estimate
-    cost_ratio: Estimate
-    cost_ratio_all_calls: Estimate
-    discordant: Discordant
-    detectable: float
-
-    @property
-    def first_seed(self) -> float:
-        """Difference in accuracy on the first seed of each, a fraction: what the McNemar test is about."""
-        return (self.discordant.first - self.discordant.second) / self.n
-
-
-def compare(first: Sequence[Cell], second: Sequence[Cell]) -> Comparison:
+def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
     """Compare two methods item by item; each is given as its cells, one a seed, in order of seed.
 
     Both are drawn on the same items: an item comes with all its answers, however many seeds gave one (percentile
@@ -94,32 +36,76 @@ def compare(first: Sequence[Cell], second: Sequence[Cell]) -> Comparison:
     its trainings is in the intervals as in those of :func:`analysis.statistics.accuracy`, with the same weakness at
     three seeds. A method without training has one seed and may meet one with several.
 
+    Returns:
+        ``n`` items; over all seeds with the ends of a 95 % interval (``_low``, ``_high``) ``difference`` in accuracy,
+        first minus second in points (and ``variance``, of the fraction), ``cost_difference`` of a question,
+        ``cost_ratio`` (first over second, infinite where the second cost nothing) by the calls that published costs
+        count, and ``cost_ratio_all_calls``; of the first seed of each ``difference_first_seed`` in points,
+        ``first_alone`` and ``second_alone``, the items that only the one answered correctly, ``p_exact`` of the
+        two-sided McNemar test, ``odds_ratio`` and ``cohens_g``; ``detectable``, see :func:`detectable`, in points.
+
     Raises:
-        UserError: When they did not answer the same items.
+        UserError: They did not answer the same items.
     """
-    _check_items(first, second)
-    accuracy, cost, ratio, whole = _estimates(first, second)
-    right = _by_item(first) - _by_item(second)
-    return Comparison(
-        n=len(right),
-        accuracy=accuracy if accuracy.high - accuracy.low > _DUST else _without_spread(accuracy.mean, len(right)),
-        cost=cost,
-        cost_ratio=ratio,
-        cost_ratio_all_calls=whole,
-        discordant=_discordant(first[0].items["correct"], second[0].items["correct"]),
-        detectable=detectable(right.tolist()),
+    for cell in (*first, *second):
+        if not cell.items["item_id"].equals(first[0].items["item_id"]):
+            raise UserError(
+                f"{first[0].folder} ({len(first[0].items)} items) and {cell.folder} ({len(cell.items)} items) "
+                "did not answer the same items; expected the same test set; run one of them again"
+            )
+    own, other = _values(first), _values(second)
+    found = dict(zip(_MEASURES, _estimates(own, other), strict=True))
+    right, n = own[0].mean(axis=0) - other[0].mean(axis=0), own.shape[2]
+    accuracy = found["difference"]
+    if accuracy.high - accuracy.low <= _DUST:
+        # Items that all differ alike are no certainty: the interval goes as far as as many without a miss reach.
+        reach = wilson(0, n)[1]
+        accuracy = Estimate(accuracy.mean, max(-1.0, accuracy.mean - reach), min(1.0, accuracy.mean + reach), 0.0)
+    found["difference"] = Estimate(100 * accuracy.mean, 100 * accuracy.low, 100 * accuracy.high, accuracy.variance)
+    alone, others = int((own[0, 0] > other[0, 0]).sum()), int((own[0, 0] < other[0, 0]).sum())
+    return {
+        "n": n,
+        **{f"{name}{end}": one for name, of in found.items() for end, one in zip(ENDS, of[:3], strict=True)},
+        "variance": accuracy.variance,
+        "difference_first_seed": 100 * (alone - others) / n,
+        "first_alone": alone,
+        "second_alone": others,
+        "p_exact": mcnemar(alone, others),
+        "odds_ratio": alone / others if others else math.inf if alone else math.nan,
+        "cohens_g": alone / (alone + others) - 0.5 if alone + others else 0.0,
+        "detectable": 100 * detectable(right),
+    }
+
+
+def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]]) -> pd.DataFrame:
+    """What :func:`compare` says of pairs of places, by the keys of the mapping; missing unless both were run."""
+    found = {
+        key: compare(results.trainings[first], results.trainings[second])
+        for key, (first, second) in pairs.items()
+        if first in results.trainings and second in results.trainings
+    }
+    return pd.DataFrame(
+        [found.get(key, {}) for key in pairs], index=pd.MultiIndex.from_tuples(pairs, names=KEY), columns=COLUMNS
     )
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjustment of p values that belong to one question, in their order."""
+def mcnemar(first: int, second: int) -> float:
+    """P of the exact two-sided McNemar test, from the items that only one of two methods answered correctly."""
+    from statsmodels.stats.contingency_tables import mcnemar as test
+
+    return float(test([[0, first], [second, 0]], exact=True).pvalue)
+
+
+def holm(p_values: pd.Series) -> pd.Series:
+    """Holm's adjustment of p values that belong to one question; without those that are missing."""
     from statsmodels.stats.multitest import multipletests
 
-    return [float(p) for p in multipletests(p_values, ALPHA, method="holm")[1]] if p_values else []
+    known = p_values.dropna()
+    return known if known.empty else pd.Series(multipletests(known, ALPHA, method="holm")[1], known.index)
 
 
-def detectable(differences: Sequence[float]) -> float:
-    """The smallest true mean difference that as many items would have shown, given how often they differ.
+def detectable(differences: Array) -> float:
+    """The smallest true mean difference that as many items show with 80 % power at a two-sided 5 %, or infinity.
 
     The test is taken for a paired t test whose standard deviation is the root mean square of the differences, that is
     of one seed the root of the share of discordant items. No mean can exceed the mean absolute difference, so where
@@ -127,15 +113,10 @@ def detectable(differences: Sequence[float]) -> float:
 
     Args:
         differences: By item, between -1 and 1.
-
-    Returns:
-        A fraction, or infinity.
     """
     n = len(differences)
-    discordance = math.fsum(difference**2 for difference in differences) / n
-    largest = math.fsum(map(abs, differences)) / n
-    needed = _effect(n) * math.sqrt(discordance) if n > 1 else math.inf
-    return needed if 0 < needed <= largest else math.inf
+    needed = _effect(n) * math.sqrt(np.mean(differences**2)) if n > 1 else math.inf
+    return needed if 0 < needed <= np.abs(differences).mean() else math.inf
 
 
 @cache
@@ -150,71 +131,29 @@ def _effect(n: int) -> float:
     return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))
 
 
-def _check_items(first: Sequence[Cell], second: Sequence[Cell]) -> None:
-    here = first[0]
-    for cell in (*first, *second):
-        if not cell.items["item_id"].equals(here.items["item_id"]):
-            raise UserError(
-                f"{here.folder} ({len(here.items)} items) and {cell.folder} ({len(cell.items)} items) "
-                "did not answer the same items; expected the same test set; run one of them again"
-            )
-
-
-def _by_item(cells: Sequence[Cell]) -> NDArray[np.float64]:
-    """The share of seeds that answered each item correctly."""
-    import numpy as np
-
-    return np.mean([cell.items["correct"] for cell in cells], axis=0, dtype=float)
-
-
-def _estimates(first: Sequence[Cell], second: Sequence[Cell]) -> list[Estimate]:
-    """Differences in accuracy and cost, and two ratios of costs; a single item leaves all of them open."""
-    import numpy as np
-
-    n, seeds = len(first[0].items), [len(one) for one in (first, second) if len(one) > 1]
-    statistic = _statistic(_values(first), _values(second))
-    samples = [np.arange(count) for count in (n, *seeds)]
-    if n > 1:
-        return bootstrap(samples, statistic)
-    points, ends = statistic(*samples, axis=-1), ((0.0, 0.0), (-math.inf, math.inf), (0.0, math.inf), (0.0, math.inf))
-    return [Estimate(float(point), *end, math.inf) for point, end in zip(points, ends, strict=True)]
-
-
-def _values(cells: Sequence[Cell]) -> NDArray[np.float64]:
+def _values(cells: Sequence[Cell]) -> Array:
     """Verdicts, costs, and costs of all calls, by seed and item."""
-    import numpy as np
-
     return np.array([[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")], dtype=float)
 
 
-def _statistic(first: NDArray[np.float64], second: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
-    """The four estimates as a function of the items drawn, then of the seeds of each method that has several."""
-    import numpy as np
+def _estimates(first: Array, second: Array) -> list[Estimate]:
+    """Differences in accuracy and cost, and two ratios of costs; a single item leaves all of them open."""
 
-    def means(
-        values: NDArray[np.float64], items: NDArray[np.int64], rest: Iterator[NDArray[np.int64]], axis: int
-    ) -> list[NDArray[np.float64]]:
-        drawn = next(rest) if values.shape[1] > 1 else np.zeros((*items.shape[:-1], 1), dtype=int)
-        by_seed = [np.stack([row[items].mean(axis) for row in kind], axis=axis) for kind in values]
-        return [np.take_along_axis(one, drawn, axis).mean(axis) for one in by_seed]
-
-    def statistic(items: NDArray[np.int64], *seeds: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+    def statistic(items: Drawn, *seeds: Drawn, axis: int = -1) -> Array:
         rest = iter(seeds)
-        own, other = (means(values, items, rest, axis) for values in (first, second))
+        of_first, of_second = (next(rest) if values.shape[1] > 1 else None for values in (first, second))
+        own = [means(values, items, of_first, axis=axis) for values in first]
+        other = [means(values, items, of_second, axis=axis) for values in second]
         ratios = [
             np.divide(cost, its, out=np.full_like(cost, math.inf), where=its > 0)
             for cost, its in zip(own[1:], other[1:], strict=True)
         ]
         return np.stack([own[0] - other[0], own[1] - other[1], *ratios])
 
-    return statistic
-
-
-def _without_spread(difference: float, n: int) -> Estimate:
-    """Items that all differ alike show no spread, which is no certainty: as far as as many without a miss reach."""
-    reach = wilson(0, n)[1]
-    return Estimate(difference, max(-1.0, difference - reach), min(1.0, difference + reach), 0.0)
-
-
-def _discordant(first: pd.Series, second: pd.Series) -> Discordant:
-    return Discordant(int((first & ~second).sum()), int((~first & second).sum()))
+    n = first.shape[2]
+    counts = [n, *(values.shape[1] for values in (first, second) if values.shape[1] > 1)]
+    points = statistic(*map(np.arange, counts))
+    if n > 1:
+        return [estimate(float(point), row) for point, row in zip(points, resampled(counts, statistic), strict=True)]
+    ends = ((0.0, 0.0), (-math.inf, math.inf), (0.0, math.inf), (0.0, math.inf))
+    return [Estimate(float(point), *end, math.inf) for point, end in zip(points, ends, strict=True)]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from analysis.statistics import CONFIDENCE, RESAMPLES, SEED, Estimate, wilson
+from analysis.statistics import Array, Drawn, Estimate, estimate, resampled, wilson
 
 _BATCH = 1000
-
-Array = NDArray[np.float64]
-Resampled = Callable[..., Array]
 
 
 class Ratio(NamedTuple):
@@ -48,6 +44,11 @@ def mean_of(values: ArrayLike) -> Ratio:
     return Ratio(each, np.ones(len(each)), is_share=False)
 
 
+def mean(seeds: Sequence[ArrayLike]) -> Estimate:
+    """The mean of one value a question, of one or several seeds (:func:`estimates`)."""
+    return estimates([{"mean": mean_of(values)} for values in seeds])["mean"]
+
+
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
     """Mean over the seeds and 95 % percentile interval of every measure.
 
@@ -67,72 +68,47 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
     if not names:
         return {}
     nothing = np.zeros(next(len(one.numerators) for seed in seeds for one in seed.values()))
-    blank = Ratio(nothing, nothing)
-    ratios = [[seed.get(name, blank) for seed in seeds] for name in names]
-    drawn = _distribution(
-        np.array([[one.numerators for one in of] for of in ratios], dtype=float),
-        np.array([[one.denominators for one in of] for of in ratios], dtype=float),
-    )
-    return {name: _estimate(of, row) for name, of, row in zip(names, ratios, drawn, strict=True)}
+    ratios = {name: [seed.get(name, Ratio(nothing, nothing)) for seed in seeds] for name in names}
+    # Both of shape (measures, seeds, questions).
+    tops, bottoms = (np.array([[one[part] for one in of] for of in ratios.values()], dtype=float) for part in (0, 1))
+    statistic = _statistic(tops, bottoms)
+    _, several, questions = tops.shape
+    counts = [questions, several][: 1 + (several > 1)]
+    # Nothing can be resampled of a single question.
+    alone = [np.arange(count) for count in counts]
+    drawn = resampled(counts, statistic, _BATCH) if questions > 1 else np.repeat(statistic(*alone), 2, axis=-1)
+    return {name: _estimate(of, row) for (name, of), row in zip(ratios.items(), drawn, strict=True)}
 
 
 def _estimate(seeds: Sequence[Ratio], drawn: Array) -> Estimate:
-    mean = float(np.nanmean([one.value for one in seeds]))
-    tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = (float(end) for end in np.nanpercentile(drawn, [tail, 100 - tail]))
-    if low == high and any(one.is_share for one in seeds):
-        cases = max(one.cases for one in seeds)
-        low, high = wilson(round(mean * cases), cases)
-    # A resampled mean of few questions can lie beside its own point, which an interval must hold.
-    return Estimate(mean, min(mean, low), max(mean, high), float(np.nanvar(drawn, ddof=1)))
+    found = estimate(float(np.nanmean([one.value for one in seeds])), drawn)
+    if found.low < found.high or not any(one.is_share for one in seeds):
+        return found
+    cases = max(one.cases for one in seeds)
+    low, high = wilson(round(found.mean * cases), cases)
+    return found._replace(low=min(found.mean, low), high=max(found.mean, high))
 
 
-def _distribution(numerators: Array, denominators: Array) -> Array:
-    """Resampled means over the seeds, shape (measures, resamples); both arguments (measures, seeds, questions)."""
-    from scipy.stats import DegenerateDataWarning, bootstrap
-
-    _, seeds, questions = numerators.shape
-    statistic = _resampled(numerators, denominators)
-    samples = tuple(np.arange(count) for count in (questions, seeds)[: 1 + (seeds > 1)])
-    if questions < 2:
-        return np.repeat(statistic(*samples), 2, axis=-1)
-    with warnings.catch_warnings():
-        # Only the distribution is used; the interval that scipy cannot make of resamples without a case is not.
-        warnings.simplefilter("ignore", DegenerateDataWarning)
-        made = bootstrap(
-            samples,
-            statistic,
-            n_resamples=RESAMPLES,
-            batch=_BATCH,
-            vectorized=True,
-            paired=False,
-            method="percentile",
-            rng=np.random.default_rng(SEED),
-        )
-    return np.asarray(made.bootstrap_distribution)
-
-
-def _resampled(numerators: Array, denominators: Array) -> Resampled:
+def _statistic(tops: Array, bottoms: Array) -> Callable[..., Array]:
     """The measures as a function of which questions and seeds were drawn, shape (measures, resamples)."""
-    measures, seeds, questions = numerators.shape
-    tops, bottoms = (part.reshape(measures * seeds, questions).T for part in (numerators, denominators))
+    measures, seeds, questions = tops.shape
+    above, below = (part.reshape(measures * seeds, questions).T for part in (tops, bottoms))
 
-    def statistic(items: NDArray[np.int64], *chosen: NDArray[np.int64], axis: int = -1) -> Array:
+    def statistic(items: Drawn, *chosen: Drawn, axis: int = -1) -> Array:
         weights = _weights(items.reshape(-1, questions))
         shape = (len(weights), measures, seeds)
-        bottom = (weights @ bottoms).reshape(shape)
-        by_seed = np.divide((weights @ tops).reshape(shape), bottom, out=np.full(shape, np.nan), where=bottom > 0)
+        bottom = (weights @ below).reshape(shape)
+        by_seed = np.divide((weights @ above).reshape(shape), bottom, out=np.full(shape, np.nan), where=bottom > 0)
         if chosen:
             by_seed = np.take_along_axis(by_seed, chosen[0].reshape(-1, 1, seeds), axis=2)
-        present = ~np.isnan(by_seed)
-        count = present.sum(axis=2)
-        total = np.where(present, by_seed, 0).sum(axis=2)
+        count = np.count_nonzero(~np.isnan(by_seed), axis=2)
+        total = np.nansum(by_seed, axis=2)
         return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0).T
 
     return statistic
 
 
-def _weights(items: NDArray[np.int64]) -> Array:
+def _weights(items: Drawn) -> Array:
     """How often each question was drawn: sums over questions then are one matrix product."""
     resamples, questions = items.shape
     places = (items + questions * np.arange(resamples)[:, None]).ravel()

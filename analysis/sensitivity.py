@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from analysis.frames import Key
 from harness.benchmarks import keys
 from harness.errors import unknown
 from harness.files import ROOT, Declaration, Distinct, Text, read
@@ -16,6 +15,9 @@ from harness.llm.backbones import load as load_backbones
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 from harness.simulator.parameters import DEFAULT_FILE, Settings, load_settings
+
+if TYPE_CHECKING:
+    from analysis.frames import Key
 
 PATH = ROOT / "config" / "sensitivity.yaml"
 

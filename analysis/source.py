@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analysis.frames import Results
-from analysis.results import read_all
 from harness.errors import UserError
 from harness.runner.config import Preset
+
+if TYPE_CHECKING:
+    from analysis.frames import Results
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,21 @@ class Source:
         """A source of cells alone."""
         return cls(tuple(cells), options=options)
 
-    def results(self) -> Results:
-        """The cells, beside the published numbers.
+    def results(self, benchmark: str | None = None) -> Results:
+        """The cells, of one benchmark where it is named, beside the published numbers.
 
         Raises:
-            UserError: When there is none, one cannot be read, or two of them cannot stand in one artefact.
+            UserError: There is none, one cannot be read, or two of them cannot stand in one artefact.
         """
-        return Results(read_all(self.cells))
+        # Planning a run and starting a job import this module too, and need no pandas.
+        from analysis.frames import Results
+        from analysis.results import read_all
+
+        cells = read_all(self.cells)
+        found = tuple(cell for cell in cells if benchmark in (None, cell.run.benchmark))
+        if not found:
+            raise UserError(f"no cell of benchmark {benchmark} among those given; run the workflow for it first")
+        return Results(found)
 
     @property
     def run(self) -> Preset:

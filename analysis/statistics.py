@@ -6,13 +6,13 @@ Accuracies are fractions between 0 and 1; tables turn them into percent.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
@@ -21,16 +21,12 @@ SEED = 0
 # Numbers held at once by a batch of resamples: memory stays small however long a test set is.
 _BATCH = 500_000
 
+Array = NDArray[np.float64]
+Drawn = NDArray[np.int64]
+
 
 class Estimate(NamedTuple):
-    """A value with its interval.
-
-    Attributes:
-        mean: The point estimate.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
-        variance: Of the point estimate itself, that is the squared standard error.
-    """
+    """A value, the ends of its interval, and the variance of the value itself, its squared standard error."""
 
     mean: float
     low: float
@@ -47,7 +43,7 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 
 
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
-    """Accuracy over the items of a test set, from one or several seeds.
+    """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
 
     One seed is a count out of ``n`` and gets a Wilson interval, which tells how far other questions of this kind would
     move the value and nothing of how far another training would. Several seeds answer the same items, so both are
@@ -60,19 +56,19 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     Where all verdicts are the same, or there is but one item, resampling shows no spread, and the Wilson interval of as
     many items takes its place.
 
-    Args:
-        seeds: For each seed one verdict an item, in the same order of items.
-
     Raises:
-        ValueError: When there is no verdict at all, or the seeds differ in length.
+        ValueError: There is no verdict at all, or the seeds differ in length.
     """
-    values = [math.fsum(item) / len(seeds) for item in zip(*seeds, strict=True)]
-    if not values:
+    verdicts = np.array(seeds, dtype=float)
+    if not verdicts.size:
         raise ValueError("an accuracy needs at least one seed and one item")
-    mean = math.fsum(values) / len(values)
-    if len(seeds) > 1 and len(values) > 1 and 0 < mean < 1:
-        return _crossed(seeds)
-    return Estimate(mean, *wilson(round(mean * len(values)), len(values)), _variance_of_mean(values))
+    values = verdicts.mean(axis=0)
+    n, mean = len(values), math.fsum(values) / len(values)
+    if len(verdicts) > 1 and n > 1 and 0 < mean < 1:
+        drawn = resampled([n, len(verdicts)], lambda *drawn, axis: means(verdicts, *drawn, axis=axis)[np.newaxis])
+        return estimate(mean, drawn[0])
+    # A single value says nothing of the spread, so it gets the largest possible variance.
+    return Estimate(mean, *wilson(round(mean * n), n), values.var(ddof=1) / n if n > 1 else 0.25)
 
 
 def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
@@ -82,82 +78,60 @@ def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimat
     has the same verdict contributes no variance: with few items the interval is then too narrow.
 
     Args:
-        estimates: One a test set.
+        estimates: One a test set, one at least.
         lowest: The smallest possible value: 0 of an accuracy, -1 of a difference of two.
-
-    Raises:
-        ValueError: When there is nothing to average.
     """
-    if not estimates:
-        raise ValueError("an average needs at least one estimate")
     count = len(estimates)
-    mean = math.fsum(estimate.mean for estimate in estimates) / count
-    return _normal(mean, math.fsum(estimate.variance for estimate in estimates) / count**2, lowest)
+    mean = math.fsum(one.mean for one in estimates) / count
+    variance = math.fsum(one.variance for one in estimates) / count**2
+    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
+    return Estimate(mean, max(lowest, mean - reach), min(1.0, mean + reach), variance)
 
 
-def bootstrap(
-    samples: Sequence[ArrayLike], statistic: Callable[..., NDArray[np.float64]], *, paired: bool = False
-) -> list[Estimate]:
-    """Percentile intervals of one or several statistics of the same samples.
+def resampled(counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None) -> Array:
+    """Statistics of bootstrap resamples, shape (statistics, resamples).
 
     Args:
-        samples: What is drawn from, at least two observations each.
-        statistic: Vectorised: from as many arrays as samples and an ``axis`` to an array of statistics, along its
-            first dimension one after the other.
-        paired: Whether the samples are drawn from together, observation by observation, or each apart.
-
-    Returns:
-        An estimate each, in the order of the statistics.
+        counts: How many observations each sample has, at least two. Samples are drawn from apart, by number.
+        statistic: Vectorised: from the numbers drawn of each sample and an ``axis`` to an array of statistics, along
+            its first dimension one after the other.
+        batch: Resamples at a time, on which the draws of several samples depend.
     """
-    import numpy as np
     from scipy import stats
 
-    arrays = [np.asarray(sample) for sample in samples]
-    # An infinite value, such as a ratio to nothing, has its place in a percentile but no standard error.
-    with np.errstate(invalid="ignore"):
-        found = stats.bootstrap(
-            arrays,
+    # A resample may leave nothing to divide by; an infinite value has its place in a percentile. Only the distribution
+    # is used, not the interval that scipy cannot make of such.
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        made = stats.bootstrap(
+            [np.arange(count) for count in counts],
             statistic,
             n_resamples=RESAMPLES,
-            batch=max(1, _BATCH // max(map(len, arrays))),
+            batch=batch or max(1, _BATCH // max(counts)),
             vectorized=True,
-            paired=paired,
-            confidence_level=CONFIDENCE,
+            paired=False,
             method="percentile",
             rng=np.random.default_rng(SEED),
         )
-    ends = zip(*found.confidence_interval, found.standard_error, strict=True)
-    points = statistic(*arrays, axis=-1)
-    # Sums in another order differ in the last digit: an interval must still hold its own point.
-    return [
-        Estimate(float(point), float(min(point, low)), float(max(point, high)), float(error) ** 2)
-        for point, (low, high, error) in zip(points, ends, strict=True)
-    ]
+    return np.asarray(made.bootstrap_distribution)
 
 
-def _crossed(seeds: Sequence[Sequence[bool]]) -> Estimate:
-    """Items and seeds drawn apart; a resample is the mean of the verdicts where both meet."""
-    import numpy as np
-
-    verdicts = np.array(seeds, dtype=float)
-
-    def statistic(items: NDArray[np.int64], drawn: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        of_seed = np.stack([row[items].mean(axis) for row in verdicts], axis=axis)
-        return np.take_along_axis(of_seed, drawn, axis).mean(axis)[np.newaxis]
-
-    (found,) = bootstrap([np.arange(verdicts.shape[1]), np.arange(len(verdicts))], statistic)
+def means(values: Array, items: Drawn, seeds: Drawn | None = None, *, axis: int = -1) -> Array:
+    """Means over drawn items and seeds of values by seed and item; without drawn seeds, of the first."""
+    by_seed = np.stack([row[items].mean(axis) for row in values], axis=axis)
+    drawn = np.zeros((*items.shape[:-1], 1), dtype=int) if seeds is None else seeds
+    found: Array = np.take_along_axis(by_seed, drawn, axis).mean(axis)
     return found
 
 
-def _variance_of_mean(values: Sequence[float]) -> float:
-    """From the sample variance; a single value says nothing of the spread, so it gets the largest possible one."""
-    n = len(values)
-    if n == 1:
-        return 0.25
-    mean = math.fsum(values) / n
-    return math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n
+def estimate(mean: float, drawn: Array) -> Estimate:
+    """A value with the percentile interval of its resamples, of which those without a value are left out.
 
-
-def _normal(mean: float, variance: float, lowest: float) -> Estimate:
-    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
-    return Estimate(mean, max(lowest, mean - reach), min(1.0, mean + reach), variance)
+    An interval holds its own point: sums in another order differ in the last digit, and a resampled mean of few
+    questions can lie beside it.
+    """
+    tail = 100 * (1 - CONFIDENCE) / 2
+    with np.errstate(invalid="ignore"):
+        # Between two infinite values numpy finds no number.
+        low, high = np.nan_to_num(np.nanpercentile(drawn, [tail, 100 - tail]), nan=math.inf, posinf=math.inf).tolist()
+        return Estimate(mean, min(mean, low), max(mean, high), float(np.nanvar(drawn, ddof=1)))

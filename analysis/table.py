@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 NOT_RUN = "–"
 DAGGER = "†"
 FAR = "‡"
+ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
-ENDINGS = ("tex", "csv", "md", "html")
 _TEMPLATE = Path(__file__).with_name("table.html.j2")
 
 
@@ -42,6 +42,26 @@ class Entry(NamedTuple):
     sign: str = ""
     beside: str = ""
     below: str = ""
+
+
+def say(values: pd.Series, form: str | Callable[[float], str]) -> pd.Series:
+    """Numbers as text, by a format such as ``"{:.2f}"`` or a function; empty where there is none."""
+    write = form.format if isinstance(form, str) else form
+    return pd.Series(["" if pd.isna(value) else write(value) for value in values], values.index, dtype=object)
+
+
+def entries(text: pd.Series, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
+    """A column of a table from columns of text, one for each part of an :class:`Entry`.
+
+    Args:
+        text: The numbers; where it is empty, ``missing`` stands alone.
+        missing: What stands where there is no number, such as :data:`NOT_RUN`.
+        parts: Further attributes of the entries, a single text for all of them.
+    """
+    frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
+    for name, part in parts.items():
+        frame[name] = part if isinstance(part, str) else part.to_numpy()
+    return [Entry(**row) if row["text"] else Entry(missing) for row in frame.to_dict("records")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +112,12 @@ def shown(
     return pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object).set_axis(index).set_axis(names, axis=1)
 
 
-def marks(values: Iterable[float | None]) -> list[str]:
+def marks(values: Iterable[float | None]) -> pd.Series:
     """Best and second best of a column, as printed; equal values share a mark, and a single value is not ranked."""
     column = pd.Series(values, dtype=float)
-    if column.count() < 2:
-        return [""] * len(column)
+    names = {1: BEST, 2: SECOND} if column.count() > 1 else {}
     ranks = column.rank(method="dense", ascending=False)
-    return list(ranks.map({1: BEST, 2: SECOND}).fillna(""))
+    return pd.Series([names.get(rank, "") for rank in ranks], column.index, dtype=object)
 
 
 def signed(points: float, digits: int = 2) -> str:

@@ -25,7 +25,7 @@ class Timed(Declaration, extra="ignore"):
 
 
 class Host(Declaration, extra="ignore"):
-    """Where a timing job ran."""
+    """Where a timing job ran; not where the backbones were served."""
 
     platform: Text
     processors: PositiveInt
@@ -34,16 +34,8 @@ class Host(Declaration, extra="ignore"):
 class Timing(Declaration, extra="ignore"):
     """What ``timing.json`` says, as far as a report needs it.
 
-    Attributes:
-        simulated: Whether the servers were modelled, so that their time is, too.
-        n: Questions answered.
-        seconds: Wall-clock time of all of them together.
-        concurrency: Questions that were worked on at the same time.
-        calls: Of models, every use of one.
-        failed_calls: Those of them that got no reply.
-        engine: Settings of the modelled servers; ``None`` where they were real.
-        cell: The cell whose method was timed.
-        host: Where this ran; not where the backbones were served.
+    ``seconds`` are of all ``n`` questions together, ``concurrency`` of which were worked on at the same time;
+    ``engine`` are the settings of modelled servers, None where they were real.
     """
 
     preset: Text
@@ -100,23 +92,17 @@ def read(folder: Path) -> Timing:
 
 
 def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Timing]:
-    """The timings of cells, by what they are of.
-
-    Args:
-        folders: Of finished timing jobs.
-        cells: Comparable cells; each timing must be of one of them.
+    """The timings of comparable cells, by what they are of.
 
     Raises:
         UserError: One cannot be read, is of no such cell or of an earlier run of it, or two of them cannot be compared.
     """
-    run_ids = {
-        (cell.run.method, cell.run.backbone, cell.run.benchmark, cell.run.seed): cell.run.run_id for cell in cells
-    }
+    run_ids = {cell.run.cell: cell.run.run_id for cell in cells}
     found: dict[Key, Timing] = {}
     for folder in sorted(folders):
         one = read(folder)
         key = (one.method, one.backbone, one.benchmark)
-        if run_ids.get((*key, one.seed)) != one.cell.run_id:
+        if run_ids.get(f"{one.method}/{one.benchmark}/{one.backbone}/{one.seed}") != one.cell.run_id:
             raise UserError(
                 f"{folder}: the timing of run {short(one.cell.run_id)}, which is none of the cells shown with it; "
                 "time the cell again"

@@ -332,16 +332,21 @@ def _syntax(source: bytes) -> bytes:
         return source
 
 
-def _plain(node: Any) -> Any:
+def _plain(node: ast.AST) -> tuple[str, list[tuple[str, Any]]]:
     """A tree as tuples without positions, docstrings and empty fields, of which newer versions of Python have more."""
-    if isinstance(node, list):
-        return [_plain(part) for part in node]
-    if not isinstance(node, ast.AST):
-        return node
-    fields = dict(ast.iter_fields(node))
-    if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-        fields["body"] = node.body[1:]
-    return type(node).__name__, [(name, _plain(value)) for name, value in fields.items() if value not in (None, [])]
+    fields: list[tuple[str, Any]] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            fields.append((name, _plain(value)))
+        elif isinstance(value, list):
+            if name == "body" and isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                del value[0]
+            if value:
+                fields.append((name, [_plain(part) if isinstance(part, ast.AST) else part for part in value]))
+        elif value is not None:
+            fields.append((name, value))
+    return type(node).__name__, fields
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from analysis import notes, sweeps
-from analysis.figure import Figure
-from analysis.frames import COST, IDENTITY, MEASURED, UNIT, unpublished
+from analysis.figure import Figure, bars
+from analysis.frames import COST, IDENTITY, MEASURED, UNIT
+from analysis.ratios import mean
 from analysis.source import Source
-from analysis.table import signed
+from analysis.table import say, signed
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,55 +40,45 @@ _COLUMNS = ["method", "benchmark", "max_depth", "published", *MEASURED, *COST, "
 
 
 def build(source: Source) -> Figure:
-    """Build the figure.
-
-    Raises:
-        UserError: A cell cannot be read, is of another method than those of the sweep, or of a second benchmark.
-    """
+    """The figure of one benchmark; raises UserError for a second one, or a method that is not of the sweep."""
     results = source.results()
-    budgets = sweeps.values(sweeps.DEPTHS, "max_depth")
-    strange = sorted({method for method, *_ in results.trainings} - set(budgets))
-    if strange or len(results.benchmarks) > 1:
-        found = f"the method {strange[0]}" if strange else "several benchmarks"
-        raise UserError(f"the sweep of depths was given {found}; expected {', '.join(budgets)} on one benchmark")
-    frame = unpublished(results)
-    depths = {key: fmean(cell.items["depth"].mean() for cell in cells) for key, cells in results.trainings.items()}
-    frame["max_depth"] = [budgets[method] for method, *_ in frame.index]
-    frame = frame.assign(mean_depth=pd.Series(depths)).sort_values("max_depth")
+    if len(results.benchmarks) > 1:
+        raise UserError("the sweep of depths was given several benchmarks; expected one")
+    frame = sweeps.measured(results, sweeps.DEPTHS, "max_depth")
+    depths = results.each(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
+    frame = frame.join(depths)
+    (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
-        caption=f"{_CAPTION}{_found(frame, list(budgets.values()))}{notes.conditions(results)}",
+        caption=f"{_CAPTION}{_found(frame)}{notes.conditions(results)}",
         simulated=results.simulated,
-        draw=functools.partial(_draw, next(iter(results.benchmarks.values())), frame),
+        draw=functools.partial(_draw, title, frame),
         inches=(5.4, 3.9),
         provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
 
 
-def _found(frame: pd.DataFrame, budgets: Sequence[float]) -> str:
+def _found(frame: pd.DataFrame) -> str:
     """The published sentence about φ = 6 and 10 as measured, and what was not run."""
     of = frame.set_index("max_depth")["fraction"]
     change = f" Here: {signed(100 * (of[10] - of[6]))} points." if {6, 10} <= set(of.index) else ""
-    missing = [f"{phi:g}" for phi in budgets if phi not in of.index]
+    missing = [f"{phi:g}" for phi in sweeps.values(sweeps.DEPTHS, "max_depth").values() if phi not in of.index]
     return change + (f" Not run: φ = {', '.join(missing)}." if missing else "")
 
 
 def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     left = picture.subplots()
     right = left.twinx()
-    phi = frame["max_depth"]
-    _line(left, phi - _APART, (100 * frame["fraction"], frame["low"], frame["high"]), _ACCURACY)
-    costs = (UNIT * frame["cost_per_query"], UNIT * frame["cost_low"], UNIT * frame["cost_high"])
-    _line(right, phi + _APART, costs, _COST)
+    percents = pd.DataFrame({"mean": 100 * frame["fraction"], **frame[["low", "high", "seed0"]]})
+    costs = UNIT * frame[["cost_per_query", "cost_low", "cost_high", "cost_seed0"]].set_axis(percents.columns, axis=1)
     # The first training alone, where it is one of several: the paper has one.
-    first = frame[frame["several"] & frame["seed0"].notna()]
-    cross: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4}
-    if len(first):
-        left.plot(first["max_depth"] - _APART, first["seed0"], **cross, color=_ACCURACY["color"])
-        right.plot(first["max_depth"] + _APART, UNIT * first["cost_seed0"], **cross, color=_COST["color"])
+    percents["seed0"] = percents["seed0"].where(frame["several"])
+    _line(left, frame["max_depth"] - _APART, percents, _ACCURACY)
+    _line(right, frame["max_depth"] + _APART, costs, _COST)
     left.set_xlabel("maximum depth φ (mean depth reached)")
-    left.set_xticks(list(phi), [f"{row.max_depth:g}\n({row.mean_depth:.2f})" for row in frame.itertuples()])
+    ticks = say(frame["max_depth"], "{:g}\n") + say(frame["mean_depth"], "({:.2f})")
+    left.set_xticks(list(frame["max_depth"]), list(ticks))
     left.set_ylabel(f"accuracy on {title} (%)")
     right.set_ylabel("cost of a question (1e-4)", color=_COST["color"])
     right.set_ylim(bottom=0)
@@ -97,9 +87,9 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     left.legend(handles=lines, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(lines), frameon=False)
 
 
-def _line(axes: Axes, at: pd.Series, values: tuple[pd.Series, pd.Series, pd.Series], style: Mapping[str, Any]) -> None:
-    means, low, high = values
-    axes.plot(at, means, **style, markersize=5)
-    # A rounded end may lie inside of an exact mean by its rounding.
-    reach = [(means - low).clip(lower=0), (high - means).clip(lower=0)]
-    axes.errorbar(at, means, yerr=reach, fmt="none", ecolor=style["color"], elinewidth=0.8, capsize=2)
+def _line(axes: Axes, at: pd.Series, of: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    axes.plot(at, of["mean"], **style, markersize=5)
+    reach = bars(of["mean"], of["low"], of["high"])
+    axes.errorbar(at, of["mean"], yerr=reach, fmt="none", ecolor=style["color"], elinewidth=0.8, capsize=2)
+    if of["seed0"].notna().any():
+        axes.plot(at, of["seed0"].astype(float), linestyle="", marker="x", markersize=4, color=style["color"])

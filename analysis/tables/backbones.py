@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from analysis.columns import entries, say
 from analysis.published import Price, load
 from analysis.results import short
 from analysis.source import Source
@@ -19,43 +21,35 @@ from harness.runner.config import Preset
 
 BACKBONES = ROOT / "config" / "backbones.yaml"
 _VALUES = {"size": "Size", "price_in": "Price of prompts", "price_out": "Price of replies"}
+_UNITS = ("billions of parameters", "per million tokens", "per million tokens")
 _COLUMNS = [
     *("backbone", "model", *(f"published_{name}" for name in _VALUES), *_VALUES, "follows_the_rule", "replies"),
     *("revision", "context_length", "preset", "config_hash"),
 ]
-_SAME = 1e-9
 
 
 def build(source: Source) -> Table:
-    """Build the table: the backbones of the paper, then others that are declared.
-
-    Raises:
-        UserError: There is no preset, or ``config/backbones.yaml`` has a slip.
-    """
+    """The backbones of the paper, then others that are declared."""
     preset, published = source.run, load()
     declared = load_backbones(BACKBONES, preset.weights)
     config = fingerprint([BACKBONES, *([BACKBONES.with_name("weights.yaml")] if preset.weights else [])])
     keys = dict.fromkeys([*published.prices, *declared])
     frame = pd.DataFrame([_record(preset, key, published.prices.get(key), declared.get(key)) for key in keys])
-    frame = frame.assign(preset=preset.name, config_hash=config)
-    texts = frame[["model", "replies", "revision"]]
-    frame[texts.columns] = texts.astype(object).where(texts.notna(), None)
-    rows = list(frame.itertuples())
-    units = ("billions of parameters", "per million tokens", "per million tokens")
+    frame = frame.assign(preset=preset.name, config_hash=config).reindex(columns=_COLUMNS)
+    asked = frame["replies"].notna()
+    revisions = ["" if pd.isna(one) or preset.simulated else short(one) for one in frame["revision"]]
     groups = {
-        (title, unit): {
-            "Publ.": [_number(getattr(row, f"published_{name}")) for row in rows],
-            "Here": [_here(row, name) for row in rows],
-        }
-        for (name, title), unit in zip(_VALUES.items(), units, strict=True)
+        (title, unit): {"Publ.": entries(say(frame[f"published_{name}"], "{:g}")), "Here": _here(frame, name)}
+        for (name, title), unit in zip(_VALUES.items(), _UNITS, strict=True)
     }
     groups["Asked", f"preset {preset.name}"] = {
-        "Replies": [Entry(row.replies or NOT_RUN) for row in rows],
-        "Revision": [Entry(_revision(preset, row)) for row in rows],
-        "Context": [Entry(f"{row.context_length:.0f}" if row.replies else NOT_RUN) for row in rows],
+        "Replies": entries(say(frame["replies"], str), NOT_RUN),
+        "Revision": entries(pd.Series(revisions).replace("", "not pinned").where(asked, ""), NOT_RUN),
+        "Context": entries(say(frame["context_length"].where(asked), "{:.0f}"), NOT_RUN),
     }
     labels = [
-        ("pool", published.backbones.get(row.backbone, row.backbone), row.model or "not declared") for row in rows
+        ("pool", published.backbones.get(key, key), "not declared" if pd.isna(model) else model)
+        for key, model in zip(frame["backbone"], frame["model"], strict=True)
     ]
     weights = {backbone.weights for backbone in declared.values() if backbone.weights}
     return Table(
@@ -63,21 +57,21 @@ def build(source: Source) -> Table:
         caption="Size and prices of the open-weight backbones, and what a run of this preset asks.",
         simulated=preset.simulated,
         shown=shown(labels, ("Backbone", "Model"), groups),
-        notes=tuple(_notes(frame, sorted(weights))),
+        notes=tuple(_legend(frame, sorted(weights))),
         provenance={"preset": preset.name, "config/backbones.yaml": short(config)},
-        frame=frame[_COLUMNS],
+        frame=frame,
     )
 
 
 def follows_the_rule(printed: Price | None, backbone: Backbone) -> bool:
     """Whether the prices counted here are those that a size has (D-GEN-1): the printed one where there is one."""
     size = printed.size if printed else backbone.parameters_b
-    pairs = ((backbone.price_in, PRICE_IN_PER_B * size), (backbone.price_out, PRICE_OUT_PER_B * size))
-    return all(abs(price - rule) <= _SAME * rule for price, rule in pairs)
+    rule = (PRICE_IN_PER_B * size, PRICE_OUT_PER_B * size)
+    return bool(np.allclose((backbone.price_in, backbone.price_out), rule, rtol=1e-9, atol=0))
 
 
 def _record(preset: Preset, key: str, printed: Price | None, backbone: Backbone | None) -> dict[str, Any]:
-    record: dict[str, Any] = {"backbone": key, **dict.fromkeys(_COLUMNS[1:])}
+    record: dict[str, Any] = {"backbone": key}
     if printed:
         values = (printed.size, printed.input, printed.output)
         record |= {f"published_{name}": value for name, value in zip(_VALUES, values, strict=True)}
@@ -96,25 +90,13 @@ def _record(preset: Preset, key: str, printed: Price | None, backbone: Backbone 
     return record
 
 
-def _number(value: float | None) -> Entry:
-    return Entry("" if pd.isna(value) else f"{value:g}")
+def _here(frame: pd.DataFrame, name: str) -> list[Entry]:
+    own, printed = (say(frame[column], "{:g}") for column in (name, f"published_{name}"))
+    apart = say(frame[name] - frame[f"published_{name}"], "{:+g}").where(own != printed, "")
+    return entries(own, NOT_RUN, sign=frame["follows_the_rule"].eq(False).map({True: OFF, False: ""}), beside=apart)
 
 
-def _here(row: Any, name: str) -> Entry:
-    own, printed = getattr(row, name), getattr(row, f"published_{name}")
-    if pd.isna(own):
-        return Entry(NOT_RUN)
-    apart = not pd.isna(printed) and f"{own:g}" != f"{printed:g}"
-    return Entry(f"{own:g}", sign="" if row.follows_the_rule else OFF, beside=f"{own - printed:+g}" if apart else "")
-
-
-def _revision(preset: Preset, row: Any) -> str:
-    if not row.replies:
-        return NOT_RUN
-    return short(row.revision) if row.revision and not preset.simulated else "not pinned"
-
-
-def _notes(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:
+def _legend(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:
     yield (
         "Publ.: printed in the paper. Here: by config/backbones.yaml, from which costs and FLOPs are counted; nothing "
         f"is measured. Prices are {PRICE_IN_PER_B:g} N for prompts and {PRICE_OUT_PER_B:g} N for replies, N the "

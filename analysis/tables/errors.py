@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pandas as pd
 
-from analysis import notes
-from analysis.columns import by_benchmark
-from analysis.frames import IDENTITY, KEY, WITHOUT_VERDICT, Results
+from analysis import columns, notes
+from analysis.columns import by_benchmark, entries, say
+from analysis.frames import IDENTITY, KEY, WITHOUT_VERDICT
 from analysis.notes import WITHOUT_VERDICT as NAMES
 from analysis.results import Cell
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table, shown
+from analysis.table import NOT_RUN, Entry, Table
 from harness.benchmarks.items import Status
 from harness.errors import UserError
 from harness.sandbox.model import Outcome
 
 # Without the sandbox's own failure, which is a status and not an end.
 _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_ERROR]
-_STOPPED = [
-    one.value
-    for one in (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.KILLED)
-]
+_STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
 _COLUMNS = [
     *(*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT),
     *("math_verify_undecided", *_ENDS, *IDENTITY),
@@ -31,47 +27,36 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """Build the table, whose rows are those that were run.
-
-    Raises:
-        UserError: When a cell cannot be read or the cells do not belong in one table.
-    """
+    """The rows that were run."""
     results = source.results()
-    ran = set(results.ran.index)
-    frame = _with_ends(results.frame[[key[:2] in ran for key in results.frame.index]], results)
-    groups = {(title, n): _group(own) for _, title, n, own in by_benchmark(results, frame)}
-    rows = [(row.family, row.method_title, row.backbone_title) for row in results.ran.itertuples()]
-    return Table(
+    frame = results.frame[results.frame["was_run"]].join(results.each(_ends))
+    return columns.table(
+        results,
         label="errors",
-        caption=f"Answers without a verdict, in percent of all answers to test questions.{notes.conditions(results)}",
-        simulated=results.simulated,
-        shown=shown(rows, ("Method", "LLM"), groups),
-        notes=tuple(_notes(frame)),
-        provenance=results.provenance,
+        caption="Answers without a verdict, in percent of all answers to test questions.",
+        rows=columns.labels(results.ran),
+        heads=("Method", "LLM"),
+        groups={(title, n): _group(own) for _, title, n, own in by_benchmark(results, frame)},
+        legend=_legend(frame),
         frame=frame[frame["ran"]].reset_index()[_COLUMNS].drop(columns=[] if _has_programs(frame) else _ENDS),
     )
-
-
-def _with_ends(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """A frame with the share of each end of programs, where answers are such, and the accuracy of the graded ones."""
-    return frame.join(results.each(_ends))
 
 
 def _ends(cells: Sequence[Cell]) -> dict[str, float]:
     """The accuracy of the graded answers; how programs ended, in percent of all answers, where answers are such."""
     items = pd.concat([cell.items for cell in cells])
-    programs = items[(items["status"] == Status.GRADED) & (items["detail"] != "")]
+    graded = items[items["status"] == Status.GRADED]
     # The first word of what grading says of a program.
-    words = programs["detail"].str.partition(":")[0] if len(programs) else programs["detail"]
+    words = graded.loc[graded["detail"] != "", "detail"].str.split(":").str[0]
     strange = sorted(set(words) - set(_ENDS))
     if strange:
         raise UserError(
             f"{cells[0].folder / 'items.parquet'}: a program ended as {strange[0]!r}, expected one of "
             f"{', '.join(_ENDS)}; run the cell again"
         )
-    right = round(100 * float(items.loc[items["status"] == Status.GRADED, "correct"].mean()), 2)
-    shares = (100 * words.value_counts() / len(items)).round(2).to_dict()
-    return {"measured_of_graded": right, **{end: shares.get(end, 0.0) if shares else float("nan") for end in _ENDS}}
+    shares = (100 * words.value_counts() / len(items)).round(2)
+    ends = shares.reindex(_ENDS, fill_value=0.0 if len(words) else float("nan"))
+    return {"measured_of_graded": round(100 * graded["correct"].mean(), 2), **ends}
 
 
 def _has_programs(frame: pd.DataFrame) -> bool:
@@ -79,22 +64,16 @@ def _has_programs(frame: pd.DataFrame) -> bool:
 
 
 def _group(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    columns = {"No verdict": [_without_verdict(row) for _, row in own.iterrows()]}
+    kinds = [say(own[name].where(own[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()]
+    below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
+    without = own[list(NAMES)].sum(axis=1).where(own["ran"])
+    found = {"No verdict": entries(say(without, "{:.1f}"), NOT_RUN, below=below)}
     if _has_programs(own):
-        columns["Stopped"] = [
-            Entry(f"{row[_STOPPED].sum():.1f}" if row["ran"] else NOT_RUN) for _, row in own.iterrows()
-        ]
-    return columns
+        found["Stopped"] = entries(say(own[_STOPPED].sum(axis=1).where(own["ran"]), "{:.1f}"), NOT_RUN)
+    return found
 
 
-def _without_verdict(row: Any) -> Entry:
-    if not row["ran"]:
-        return Entry(NOT_RUN)
-    found = [f"{NAMES[name][0].upper()} {row[name]:.1f}" for name in NAMES if row[name]]
-    return Entry(f"{sum(row[name] for name in NAMES):.1f}", below=", ".join(found))
-
-
-def _notes(frame: pd.DataFrame) -> Iterator[str]:
+def _legend(frame: pd.DataFrame) -> Iterator[str]:
     letters = ", ".join(f"{name[0].upper()} {name}" for name in NAMES.values())
     yield f"No verdict: all of them count as wrong in every accuracy; below, which they are ({letters})."
     if _has_programs(frame):
@@ -107,5 +86,4 @@ def _notes(frame: pd.DataFrame) -> Iterator[str]:
         "accuracy among the answers with a verdict; that is no accuracy of the method, for it is no chance which "
         "questions stay without one."
     )
-    if not frame["ran"].all():
-        yield f"{NOT_RUN}: not run."
+    yield from notes.not_run(frame)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import notes, traces
+from analysis import columns, notes, traces
 from analysis.frames import IDENTITY, Results
 from analysis.provenance import identity
 from analysis.ratios import estimates
 from analysis.results import Cell
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table, shown, signed
+from analysis.table import NOT_RUN, Entry, Table, signed
 
 _TABLE = "gate_behaviour"
 _COLUMNS = ["method", "benchmark", "measure", "published", "measured", "low", "high", "by_seed", "cases", *IDENTITY]
@@ -68,69 +68,64 @@ _NOTES = (
 
 
 def build(source: Source) -> Table:
-    """Build the table: a row a measure, a group of columns a benchmark.
-
-    Raises:
-        UserError: A cell cannot be read, its decisions are damaged, or it does not go with the others, being of
-            another preset or another method.
-    """
+    """A row a measure, a group of columns a benchmark; raises UserError for cells of several methods."""
     results = source.results()
     frames = {key: _frame(results, key, cells) for key, cells in traces.by_benchmark(results).items()}
-    groups = {(results.benchmarks[key], results.questions(key)): _group(frame) for key, frame in frames.items()}
-    rows = [(measure.section, measure.section, measure.title) for measure in _MEASURES.values()]
-    return Table(
+    return columns.table(
+        results,
         label="gate-behaviour",
-        caption=f"What the gates of GMR do on the test questions.{notes.conditions(results)}",
-        simulated=results.simulated,
-        shown=shown(rows, ("", "Measure"), groups),
-        notes=(*_NOTES, *notes.protocol(results)),
-        provenance=results.provenance,
+        caption="What the gates of GMR do on the test questions.",
+        rows=[(measure.section, measure.section, measure.title) for measure in _MEASURES.values()],
+        heads=("", "Measure"),
+        groups={(results.benchmarks[key], results.questions(key)): _group(frame) for key, frame in frames.items()},
+        legend=[*_NOTES, *notes.protocol(results)],
         frame=pd.concat(frames.values())[_COLUMNS],
     )
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[Cell, ...]) -> pd.DataFrame:
     """One row a measure, in the unit of the table; a seed without a case is ``nan``."""
-    seeds = [traces.ratios(traces.read(cell)) for cell in cells]
-    found, method = estimates(seeds), cells[0].run.method
-    first = next((seed for cell, seed in zip(cells, seeds, strict=True) if cell.run.seed == 0), {})
+    seeds = {cell.run.seed: traces.ratios(traces.read(cell)) for cell in cells}
+    found, method = estimates(list(seeds.values())), cells[0].run.method
     records = []
     for name, measure in _MEASURES.items():
-        values = [seed[name].value if name in seed else math.nan for seed in seeds]
-        ends = found[name][:3] if name in found else (math.nan,) * 3
+        each = {seed: measure.factor * of[name].value if name in of else math.nan for seed, of in seeds.items()}
+        mean, low, high = (measure.factor * one for one in (found[name][:3] if name in found else (math.nan,) * 3))
         records.append(
             {
                 "method": method,
                 "benchmark": benchmark,
                 "measure": name,
                 "published": results.published.at(_TABLE, method, benchmark, measure.published),
-                **{key: measure.factor * one for key, one in zip(("measured", "low", "high"), ends, strict=True)},
-                "by_seed": " ".join(f"{measure.factor * value:.10g}" for value in values),
-                "seed0": measure.factor * first[name].value if name in first else None,
-                "several": len(cells) > 1 and any(cell.run.seed == 0 for cell in cells),
-                "cases": fmean(seed[name].cases if name in seed else 0 for seed in seeds),
+                "measured": mean,
+                "low": low,
+                "high": high,
+                "by_seed": " ".join(f"{value:.10g}" for value in each.values()),
+                # The first training alone where there are several: the paper has one.
+                "alone": f"; seed 0: {_number(each[0], measure.digits)}" if len(cells) > 1 and 0 in each else "",
+                "cases": fmean(of[name].cases if name in of else 0 for of in seeds.values()),
                 **identity(cells),
             }
         )
     return pd.DataFrame(records)
 
 
+def _number(value: float, digits: int, missing: str = NOT_RUN) -> str:
+    return missing if pd.isna(value) else f"{value:.{digits}f}"
+
+
 def _group(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     rows = [(row, _MEASURES[row.measure]) for row in frame.itertuples()]
-    printed = [
-        Entry("" if pd.isna(row.published) else f"{row.published:.{measure.printed_digits}f}") for row, measure in rows
-    ]
-    cases = [Entry("0" if pd.isna(row.measured) else f"{round(row.cases, 1):g}") for row, _ in rows]
-    return {"Publ.": printed, "Meas.": [_measured(row, measure.digits) for row, measure in rows], "Cases": cases}
+    return {
+        "Publ.": [Entry(_number(row.published, measure.printed_digits, "")) for row, measure in rows],
+        "Meas.": [Entry(NOT_RUN) if pd.isna(row.measured) else _measured(row, measure.digits) for row, measure in rows],
+        "Cases": [Entry("0" if pd.isna(row.measured) else f"{round(row.cases, 1):g}") for row, _ in rows],
+    }
 
 
 def _measured(row: Any, digits: int) -> Entry:
-    """Below, the first training alone where there are several: the paper has one."""
-    if pd.isna(row.measured):
-        return Entry(NOT_RUN)
-    alone = NOT_RUN if pd.isna(row.seed0) else f"{row.seed0:.{digits}f}"
     return Entry(
         text=f"{row.measured:.{digits}f}",
         beside="" if pd.isna(row.published) else signed(round(row.measured, digits) - row.published, digits),
-        below=f"{row.low:.{digits}f}–{row.high:.{digits}f}{f'; seed 0: {alone}' if row.several else ''}",
+        below=f"{row.low:.{digits}f}–{row.high:.{digits}f}{row.alone}",
     )

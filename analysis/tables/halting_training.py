@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
-from typing import Any
-
 import pandas as pd
 
-from analysis import notes
+from analysis import columns, notes
+from analysis.columns import entries, say
 from analysis.frames import IDENTITY, Results
-from analysis.provenance import identity
 from analysis.results import Cell
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table, shown, signed
-from analysis.training import Rollouts, rollouts, updates
+from analysis.table import NOT_RUN, Entry, Table, signed
+from analysis.training import rollouts, updates
 from harness.errors import UserError
 
 HALTING, NONE = "gmr", "gmr_no_halting"
+_RATIO = "ratio"
 _TABLE = "halting_training"
-_TITLES = {HALTING: "Halting (GMR)", NONE: "No halting"}
-_RATIO = "No halting / halting"
-_MEASURES = ("depth", "steps")
+_TITLES = {HALTING: "Halting (GMR)", NONE: "No halting", _RATIO: "No halting / halting"}
+_MEASURES = ["depth", "steps"]
+_SIZE = ["questions", "epochs", "group"]
 _NOTES = (
     (
         "Publ.: printed in the paper. Meas.: this run; beside it measured minus published, beside steps measured over "
@@ -39,114 +36,106 @@ _NOTES = (
     ),
     f"{NOT_RUN}: not run.",
 )
-_COLUMNS = [
-    *("method", "benchmark", "measure", "published", "measured", "by_seed", "questions", "epochs", "group"),
-    *IDENTITY,
-]
-
-# By method, then measure, then seed.
-_Values = Mapping[str, Mapping[str, Mapping[int, float]]]
+_COLUMNS = ["method", "benchmark", "measure", "published", "measured", "by_seed", *_SIZE, *IDENTITY]
 
 
 def build(source: Source) -> Table:
-    """Build the table: with halting, without, and one over the other; a group of columns a benchmark.
+    """With halting, without, and one over the other; a group of columns a benchmark.
 
     Raises:
-        UserError: A cell cannot be read or was not trained, or two trainings to compare had other numbers of rollouts.
+        UserError: A cell was not trained, or two trainings to compare had other numbers of rollouts.
     """
     results = source.results()
-    groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
-    records: list[dict[str, Any]] = []
-    for key, title in results.benchmarks.items():
-        cells = {
-            method: of
-            for method in _TITLES
-            for (name, _, on), of in results.trainings.items()
-            if (name, on) == (method, key)
-        }
-        values = {method: _values(of) for method, of in cells.items()}
-        size = _size(key, cells)
-        groups[title, " × ".join(map(str, size))] = _columns(results, key, values)
-        records += [
-            {
-                "method": method,
-                "benchmark": key,
-                "measure": measure,
-                "published": results.published.at(_TABLE, method, key, measure),
-                "measured": fmean(values[method][measure].values()),
-                "by_seed": " ".join(f"{value:.10g}" for value in values[method][measure].values()),
-                **size._asdict(),
-                **identity(of),
-            }
-            for method, of in cells.items()
-            for measure in _MEASURES
-        ]
-    rows = [*(("trainings", title) for title in _TITLES.values()), ("ratio", _RATIO)]
-    return Table(
+    cells = [cell for cell in results.cells if cell.run.method in _TITLES]
+    trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
+    sizes = {key: _size(key, trainings[trainings["benchmark"] == key]) for key in results.benchmarks}
+    seeds = trainings.melt(["method", "benchmark", "seed"], _MEASURES, "measure")
+    frame = _frame(results, seeds)
+    keys = ["method", "benchmark"]
+    tidy = frame.drop(index=_RATIO, level="method").reset_index().dropna(subset="measured")
+    tidy = tidy.join(trainings.groupby(keys)[_SIZE].first(), on=keys)
+    tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
+    return columns.table(
+        results,
         label="halting-training",
-        caption=(
-            f"Depth and executed steps of the training rollouts, with and without halting.{notes.conditions(results)}"
-        ),
-        simulated=results.simulated,
-        shown=shown(rows, ("Training",), groups),
-        notes=(*_NOTES, *notes.protocol(results)),
-        provenance=results.provenance,
-        frame=pd.DataFrame(records, columns=_COLUMNS),
+        caption="Depth and executed steps of the training rollouts, with and without halting.",
+        rows=[("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()],
+        heads=("Training",),
+        groups={
+            (title, sizes[key]): {**_group(frame.loc[key], "depth"), **_group(frame.loc[key], "steps")}
+            for key, title in results.benchmarks.items()
+        },
+        legend=[*_NOTES, *notes.protocol(results)],
+        frame=tidy[_COLUMNS],
     )
 
 
-def _size(benchmark: str, cells: Mapping[str, Sequence[Cell]]) -> Rollouts:
+def _training(cell: Cell) -> dict[str, float | str]:
+    log = updates(cell)
+    if log.empty:
+        raise UserError(f"{cell.folder}: nothing was trained; expected one epoch at least; run it again with epochs")
+    steps = float(log["steps"].sum())
+    return {
+        "method": cell.run.method,
+        "benchmark": cell.run.benchmark,
+        "seed": cell.run.seed,
+        "steps": steps,
+        "depth": steps / float(log["trajectories"].sum()),
+        **rollouts(cell)._asdict(),
+    }
+
+
+def _size(benchmark: str, trainings: pd.DataFrame) -> str:
     """The number of rollouts, which all trainings to compare must share."""
-    sizes = {f"{method}, seed {cell.run.seed}": rollouts(cell) for method, of in cells.items() for cell in of}
-    if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name}: {' × '.join(map(str, size))}" for name, size in sizes.items())
+    sizes = trainings[_SIZE].astype(str).agg(" × ".join, axis=1)
+    if sizes.nunique() > 1:
+        told = ", ".join(trainings["method"] + ", seed " + trainings["seed"].astype(str) + ": " + sizes)
         raise UserError(
             f"trainings of different size on {benchmark} (questions × epochs × rollouts: {told}); expected the same "
             "for all; train one of them again with the questions and epochs of the others"
         )
-    return next(iter(sizes.values()))
+    return str(sizes.iloc[0])
 
 
-def _values(cells: Sequence[Cell]) -> dict[str, dict[int, float]]:
-    found: dict[str, dict[int, float]] = {measure: {} for measure in _MEASURES}
-    for cell in cells:
-        log = updates(cell)
-        if log.empty:
-            raise UserError(
-                f"{cell.folder}: nothing was trained; expected one epoch at least; run it again with epochs"
-            )
-        found["steps"][cell.run.seed] = float(log["steps"].sum())
-        found["depth"][cell.run.seed] = float(log["steps"].sum() / log["trajectories"].sum())
-    return found
+def _frame(results: Results, seeds: pd.DataFrame) -> pd.DataFrame:
+    """By method (or their ratio), benchmark and measure what is published and measured, with its spread over seeds."""
+    wide = seeds.pivot(index=["benchmark", "measure", "seed"], columns="method", values="value")
+    wide = wide.reindex(columns=[HALTING, NONE]).assign(**{_RATIO: lambda of: of[NONE] / of[HALTING]})
+    long = wide.stack().rename_axis(["benchmark", "measure", "seed", "method"]).reset_index(name="value")
+    names = ["benchmark", "method", "measure"]
+    index = pd.MultiIndex.from_product([results.benchmarks, _TITLES, _MEASURES], names=names)
+    groups = long.groupby(index.names)["value"]
+    frame = groups.agg(measured="mean", sd="std").reindex(index)
+    frame["by_seed"] = groups.agg(lambda of: " ".join(f"{value:.10g}" for value in of))
+    frame["seed0"] = long[long["seed"] == 0].set_index(index.names)["value"]
+    printed = pd.Series(
+        [results.published.at(_TABLE, method, benchmark, measure) for benchmark, method, measure in index], index, float
+    ).unstack("method")
+    printed[_RATIO] = printed[NONE] / printed[HALTING]
+    return frame.assign(published=printed.stack().reorder_levels([0, 2, 1]))
 
 
-def _columns(results: Results, benchmark: str, values: _Values) -> dict[str, list[Entry]]:
-    columns: dict[str, list[Entry]] = {}
-    for measure, factor, digits in (("depth", 1.0, 2), ("steps", 1e-3, 1)):
-        printed = {method: results.published.at(_TABLE, method, benchmark, measure) for method in _TITLES}
-        own = {method: values[method][measure] if method in values else {} for method in _TITLES}
-        both = {seed: own[NONE][seed] / own[HALTING][seed] for seed in own[NONE] if seed in own[HALTING]}
-        above, below = printed[NONE], printed[HALTING]
-        ratio = None if above is None or below is None else above / below
-        columns[f"{measure.capitalize()} publ."] = [
-            *(Entry("" if value is None else f"{factor * value:.1f}") for value in printed.values()),
-            Entry("" if ratio is None else f"{ratio:.2f}"),
-        ]
-        columns[f"{measure.capitalize()} meas."] = [
-            *(_entry(own[method], printed[method], factor, digits) for method in _TITLES),
-            _entry(both, ratio, 1.0, 2),
-        ]
-    return columns
+def _group(of_benchmark: pd.DataFrame, measure: str) -> dict[str, list[Entry]]:
+    """Both trainings, and below them their ratio."""
+    own = of_benchmark.xs(measure, level="measure").loc[list(_TITLES)]
+    parts = [
+        _columns(own.drop(index=_RATIO), measure == "steps", "{:.1f}"),
+        _columns(own.loc[[_RATIO]], False, "{:.2f}"),
+    ]
+    return {f"{measure.capitalize()} {name}": column for name, column in columns.below_one_another(parts).items()}
 
 
-def _entry(values: Mapping[int, float], published: float | None, factor: float, digits: int) -> Entry:
+def _columns(rows: pd.DataFrame, are_totals: bool, printed: str) -> dict[str, list[Entry]]:
     """Totals, in thousands, are compared as costs are, by their ratio."""
-    if not values:
-        return Entry(NOT_RUN)
-    mean = fmean(values.values())
-    beside = "" if published is None else signed(factor * (mean - published), digits)
-    if published is not None and factor < 1:
-        beside = f"×{mean / published:.2f}"
-    first = f"; seed 0: {factor * values[0]:.{digits}f}" if 0 in values else ""
-    spread = f"sd {factor * stdev(values.values()):.{digits}f}{first}" if len(values) > 1 else ""
-    return Entry(f"{factor * mean:.{digits}f}", beside=beside, below=spread)
+    form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
+    ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
+    first = unit * rows["seed0"].where(rows["sd"].notna())
+    return {
+        "publ.": entries(say(unit * rows["published"], printed)),
+        "meas.": entries(
+            say(unit * rows["measured"], form),
+            NOT_RUN,
+            beside=say(ratio, "×{:.2f}") if are_totals else say(difference, signed),
+            below=say(unit * rows["sd"], f"sd {form}") + say(first, f"; seed 0: {form}"),
+        ),
+    }

@@ -8,14 +8,13 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from analysis import columns, notes, sweeps, traces
-from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results, with_costs
-from analysis.frontier import Point, frontier
-from analysis.ratios import estimates, mean_of
+from analysis import columns, notes, sweeps
+from analysis.columns import below_one_another, by_benchmark, entries, interval, say
+from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
+from analysis.ratios import mean
 from analysis.results import TRAINING, Cell
 from analysis.source import Source
-from analysis.statistics import Estimate
-from analysis.table import NO, NOT_RUN, YES, Entry, Table, marks, shown
+from analysis.table import NO, NOT_RUN, YES, Entry, Table, marks
 from analysis.training import updates
 
 _COLUMNS = [
@@ -25,102 +24,59 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """Build the table: a row a weight, ascending, benchmark by benchmark.
-
-    Raises:
-        UserError: When a cell cannot be read or the cells do not belong in one table.
-    """
+    """A row a weight, ascending, benchmark by benchmark; the utility of a training without its log is missing."""
     results = source.results()
-    frame = _frame(results)
-    parts = [_group(own) for *_, own in columns.by_benchmark(results, frame)]
-    columns_of = {title: [entry for part in parts for entry in part[title]] for title in parts[0]}
+    frame = sweeps.by_weight(results, QUESTIONS).rename(columns={"on_frontier": "frontier"})
+    frame = frame.join(results.each(_steps_and_utility))
     sizes = " or ".join(f"{QUESTIONS[key]:.0f}" for key in results.benchmarks if key in QUESTIONS)
-    total, utility = columns_of.pop("total"), columns_of.pop("utility")
+    of = below_one_another([_columns(own) for *_, own in by_benchmark(results, frame)])
+    total, utility = of.pop("total"), of.pop("utility")
     rows = [
-        (
-            row.Index[2],
-            f"{row.benchmark_title}, n = {row.n}",
-            f"{row.lambda_c:g}",
-            row.seeds.replace(" ", ", "),
-        )
+        (row.Index[2], f"{row.benchmark_title}, n = {row.n}", f"{row.lambda_c:g}", row.seeds.replace(" ", ", "))
         for row in frame.itertuples()
     ]
-    groups = {
-        ("Test questions", ""): columns_of,
-        ("Total cost", f"scaled to n = {sizes}" if sizes else ""): {"": total},
-        ("Training", "last epoch"): {"Utility": utility},
-    }
-    return Table(
+    return columns.table(
+        results,
         label="lambda-sweep",
-        caption=f"GMR trained with three weights of cost.{notes.conditions(results)}",
-        simulated=results.simulated,
-        shown=shown(rows, ("Benchmark", "Cost weight", "Seeds"), groups),
-        notes=tuple(_notes(results, frame)),
-        provenance=results.provenance,
+        caption="GMR trained with three weights of cost.",
+        rows=rows,
+        heads=("Benchmark", "Cost weight", "Seeds"),
+        groups={
+            ("Test questions", ""): of,
+            ("Total cost", f"scaled to n = {sizes}" if sizes else ""): {"": total},
+            ("Training", "last epoch"): {"Utility": utility},
+        },
+        legend=_legend(results, frame),
         frame=frame.reset_index()[_COLUMNS],
     )
 
 
-def _frame(results: Results) -> pd.DataFrame:
-    """Every weight that was run on a benchmark; the utility of a training without its log is missing."""
-    weights = sweeps.values(sweeps.COST_WEIGHTS, "lambda_c")
-    keys = [
-        key
-        for benchmark in results.benchmarks
-        for method in weights
-        for key in results.trainings
-        if (key[0], key[2]) == (method, benchmark)
-    ]
-    index = pd.MultiIndex.from_tuples(keys, names=results.measured.index.names)
-    blank = {"published": float("nan"), "published_total": float("nan")}
-    frame = pd.DataFrame(blank, index=index).assign(published_questions=[QUESTIONS.get(key[2]) for key in keys])
-    frame = with_costs(results.beside(frame), results)
-    depths = {key: _depth(results.trainings[key]) for key in keys}
-    best = {
-        key: place in frontier([Point(row.cost_per_query, row.fraction) for row in own.itertuples()])
-        for _, own in frame.groupby("benchmark")
-        for place, key in enumerate(own.index)
-    }
-    return frame.assign(
-        lambda_c=[weights[key[0]] for key in keys],
-        benchmark_title=[results.benchmarks[key[2]] for key in keys],
-        depth=[depths[key].mean for key in keys],
-        depth_low=[depths[key].low for key in keys],
-        depth_high=[depths[key].high for key in keys],
-        frontier=[best[key] for key in keys],
-        training_utility=[_utility(results.trainings[key]) for key in keys],
-    )
+def _steps_and_utility(cells: Sequence[Cell]) -> dict[str, float]:
+    """Executed steps with their interval; utility as mean over the rollouts of the last epoch, then over the seeds."""
+    depth = mean([cell.items["depth"] for cell in cells])
+    found = {"depth": depth.mean, "depth_low": depth.low, "depth_high": depth.high, "training_utility": float("nan")}
+    if all((cell.folder / TRAINING).is_file() for cell in cells):
+        logs = [updates(cell) for cell in cells]
+        last = [log[log["epoch"] == log["epoch"].max()] for log in logs]
+        found["training_utility"] = fmean(np.average(log["utility"], weights=log["trajectories"]) for log in last)
+    return found
 
 
-def _depth(cells: Sequence[Cell]) -> Estimate:
-    return estimates([{"depth": mean_of(traces.read(cell).depth.tolist())} for cell in cells])["depth"]
-
-
-def _utility(cells: Sequence[Cell]) -> float:
-    """Mean over the rollouts of the last epoch, then over the seeds."""
-    if not all((cell.folder / TRAINING).is_file() for cell in cells):
-        return float("nan")
-    logs = [updates(cell) for cell in cells]
-    last = [log[log["epoch"] == log["epoch"].max()] for log in logs]
-    return fmean(float(np.average(log["utility"], weights=log["trajectories"])) for log in last)
-
-
-def _group(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    """The columns of one benchmark, whose best values are marked among themselves."""
-    rows = list(own.itertuples())
-    utilities = zip(own["training_utility"], marks(own["training_utility"].round(4)), strict=True)
+def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
+    """Of one benchmark, whose best values are marked among themselves."""
+    utility = own["training_utility"]
     return {
         "Accuracy (%)": columns.accuracies(own)["Meas."],
         "Cost (1e-4)": columns.costs(own)["Meas."],
         **columns.all_calls(own),
-        "Steps": [Entry(f"{row.depth:.2f}", below=f"{row.depth_low:.2f}–{row.depth_high:.2f}") for row in rows],
-        "Frontier": [Entry(YES if row.frontier else NO) for row in rows],
+        "Steps": entries(say(own["depth"], "{:.2f}"), below=interval(own["depth_low"], own["depth_high"], ".2f")),
+        "Frontier": entries(own["frontier"].map({True: YES, False: NO})),
         "total": columns.totals(own)["Meas."],
-        "utility": [Entry(NOT_RUN) if pd.isna(value) else Entry(f"{value:.4f}", mark) for value, mark in utilities],
+        "utility": entries(say(utility, "{:.4f}"), NOT_RUN, mark=marks(utility.round(4))),
     }
 
 
-def _notes(results: Results, frame: pd.DataFrame) -> Iterator[str]:
+def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     several = frame["several"].any()
     yield (
         "The paper names these weights and says neither which benchmark was run with which nor what any of them gave, "

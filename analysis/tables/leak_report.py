@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pandas as pd
 
+from analysis.columns import entries, labels, say
 from analysis.results import short
 from analysis.source import Source
-from analysis.table import Entry, Table, shown
-from harness.benchmarks.leaks import NEAR, NGRAM_LENGTH, Leak, LeakReport, leak_report
+from analysis.table import Table, shown
+from harness.benchmarks.leaks import NEAR, NGRAM_LENGTH, Leak, leak_report
 from harness.benchmarks.prepare import Prepared, read
 from harness.runner import layout
-from harness.runner.config import Preset
 
 _NOTES = (
     (
@@ -28,49 +25,53 @@ _NOTES = (
 
 
 def build(source: Source) -> Table:
-    """Build the table from the prepared questions of a preset, one row a benchmark.
-
-    Raises:
-        UserError: There is no preset, or questions are missing or damaged.
-    """
+    """The prepared questions of a preset, one row a benchmark; raises UserError where they are missing or damaged."""
     preset = source.run
     prepared = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks]
-    reports = [leak_report(one) for one in prepared]
-    kinds = ", ".join(sorted({one.data for one in prepared}))
-    either = [100 * len({leak.test for leak in one.leaks}) / one.n_test for one in reports]
+    frame = pd.concat([_pairs(one) for one in prepared])
+    frame.insert(10, "preset", preset.name)
+    rows = frame.groupby("benchmark", sort=False).agg(
+        **{name: (name, "first") for name in ("benchmark_title", "n_train", "n_test", "exact", "near")},
+        repeated=("test", lambda of: of[of != ""].nunique()),
+    )
     groups = {
         ("Questions", "of the split"): {
-            "Training": [Entry(str(one.n_train)) for one in reports],
-            "Test": [Entry(str(one.n_test)) for one in reports],
+            "Training": entries(say(rows["n_train"], str)),
+            "Test": entries(say(rows["n_test"], str)),
         },
         ("Test questions repeated", "from the training"): {
-            "Exact": [Entry(str(one.affected("exact"))) for one in reports],
-            "Near": [Entry(str(one.affected("near"))) for one in reports],
-            "Either, %": [Entry(f"{share:.1f}") for share in either],
+            "Exact": entries(say(rows["exact"], str)),
+            "Near": entries(say(rows["near"], str)),
+            "Either, %": entries(say(100 * rows["repeated"] / rows["n_test"], "{:.1f}")),
         },
     }
+    kinds = [one.data for one in prepared]
+    told = f"{', '.join(sorted(set(kinds)))} data, splits {preset.splits}"
     return Table(
         label="leak-report",
-        caption=f"Training questions found again in the test ({kinds} data, splits {preset.splits}).",
+        caption=f"Training questions found again in the test ({told}).",
         simulated=preset.simulated,
-        shown=shown([("benchmarks", one.title, one.data) for one in reports], ("Benchmark", "Data"), groups),
+        shown=shown(
+            labels(rows.assign(section="benchmarks", data=kinds), "section", "benchmark_title", "data"),
+            ("Benchmark", "Data"),
+            groups,
+        ),
         notes=_NOTES,
         provenance={
             "preset": preset.name,
             "data": "; ".join(f"{one.benchmark} {short(one.checksum)}" for one in prepared),
             "split": "; ".join(f"{one.benchmark} {short(one.split_checksum)}" for one in prepared),
-            "source": "; ".join(sorted({f"{one.source}, splits {one.splits}" for one in prepared})),
+            "source": "; ".join(sorted(frame["source"].unique())),
         },
-        frame=pd.DataFrame(
-            [one for pair in zip(prepared, reports, strict=True) for one in _records(preset, *pair)], dtype=object
-        ),
+        frame=frame,
     )
 
 
-def _records(preset: Preset, prepared: Prepared, report: LeakReport) -> Iterator[dict[str, Any]]:
-    """One a pair; of a benchmark without any, one that says so."""
-    for leak in report.leaks or (Leak("", "", "", 0.0),):
-        yield {
+def _pairs(prepared: Prepared) -> pd.DataFrame:
+    """One row a pair; of a benchmark without any, one that says so."""
+    report = leak_report(prepared)
+    records = [
+        {
             "benchmark": prepared.benchmark,
             "benchmark_title": report.title,
             "train": leak.train,
@@ -81,8 +82,10 @@ def _records(preset: Preset, prepared: Prepared, report: LeakReport) -> Iterator
             "n_test": report.n_test,
             "exact": report.affected("exact"),
             "near": report.affected("near"),
-            "preset": preset.name,
             "source": f"{prepared.source}, splits {prepared.splits}",
             "data_checksum": prepared.checksum,
             "split_checksum": prepared.split_checksum,
         }
+        for leak in report.leaks or (Leak("", "", "", 0.0),)
+    ]
+    return pd.DataFrame(records, dtype=object)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pandas as pd
 
-from analysis import notes, training
+from analysis import columns, notes, training
 from analysis.columns import accuracies, by_benchmark
-from analysis.frames import IDENTITY, KEY, MEASURED, Results
+from analysis.frames import AVERAGE, IDENTITY, KEY, MEASURED, Results
 from analysis.source import Source
-from analysis.table import DAGGER, NO, NOT_RUN, YES, Table, shown
+from analysis.table import DAGGER, NO, YES, Table
 
 _COLUMNS = [
     *(*KEY, "benchmark_title", "published", "published_fit", "published_counts"),
@@ -19,47 +19,34 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """Build the table.
+    """All published rows, in the paper's order, and below them those the paper does not have, run or not.
 
-    All published rows stand in it, in the paper's order; a place where nothing was run says so. Rows the paper does
-    not have follow at the end. In its tidy form, costs and tokens are totals over the test set, as means over the
-    seeds; where there is an average, it follows the benchmarks of a row under their key.
-
-    Raises:
-        UserError: When a cell cannot be read or the cells do not belong in one table.
+    In its tidy form, costs and tokens are totals over the test set, as means over the seeds; where there is an average,
+    it follows the benchmarks of a row under their key.
     """
     results = source.results()
     groups = {(title, n): accuracies(own) for _, title, n, own in by_benchmark(results, results.frame)}
-    parts = [results.frame]
+    frame = results.frame
     if results.has_average:
         groups["Avg.", ""] = accuracies(results.averages)
-        parts.append(results.averages)
-    rows = [
-        (row.family, row.method_title, row.backbone_title, _flag(row.multi_agent), _flag(row.routing))
-        for row in results.rows.itertuples()
-    ]
-    tidy = pd.concat([part.reset_index() for part in parts])
-    order = {row: place for place, row in enumerate(results.rows.index)}
-    tidy["order"] = [order[row] for row in zip(tidy["method"], tidy["backbone"], strict=True)]
-    return Table(
+        order = [(*row, key) for row in results.rows.index for key in (*results.benchmarks, AVERAGE)]
+        frame = pd.concat([frame, results.averages]).loc[order]
+    flags = {name: results.rows[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")}
+    return columns.table(
+        results,
         label="main-table",
-        caption=(
-            "Test accuracy (%): the value printed in the paper beside the value measured in this run."
-            f"{notes.conditions(results)}"
+        caption="Test accuracy (%): the value printed in the paper beside the value measured in this run.",
+        rows=columns.labels(
+            results.rows.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
         ),
-        simulated=results.simulated,
-        shown=shown(rows, ("Method", "LLM", "Mul.", "Rout."), groups),
-        notes=tuple(_notes(results)),
-        provenance=results.provenance,
-        frame=tidy.sort_values("order", kind="stable")[_COLUMNS],
+        heads=("Method", "LLM", "Mul.", "Rout."),
+        groups=groups,
+        legend=_legend(results),
+        frame=frame.reset_index()[_COLUMNS],
     )
 
 
-def _flag(value: bool | None) -> str:
-    return "" if value is None else YES if value else NO
-
-
-def _notes(results: Results) -> Iterator[str]:
+def _legend(results: Results) -> Iterator[str]:
     frame, averages = results.frame, results.averages
     several = results.measured["several"].any()
     means = "; of a mean over several seeds, bootstrap over items and seeds, with seed 0 alone beside it"
@@ -73,19 +60,18 @@ def _notes(results: Results) -> Iterator[str]:
         "equal values share a mark."
     )
     yield f"Mul.: several agents; Rout.: routes over the pool of models ({YES} yes, {NO} no)."
-    if not frame["ran"].all():
-        yield f"{NOT_RUN}: not run."
+    yield from notes.not_run(frame)
     if frame["calibrated"].eq(True).any():
         yield (
             f"{DAGGER}: the simulation was fitted to the paper's value over all test questions; agreement is no "
             "finding, so no difference is shown."
         )
     if frame["published"].isna().any():
-        yield "A blank published column: the paper prints no such value."
+        yield notes.BLANK
     yield from notes.protocol(results)
     yield from notes.seeds(results)
-    uneven = list(averages.loc[averages["uneven"].eq(True), "name"]) if results.has_average else []
-    if uneven:
+    if results.has_average and averages["uneven"].eq(True).any():
+        uneven = averages.loc[averages["uneven"].eq(True), "name"]
         yield f"No average over benchmarks with different seeds: {', '.join(uneven)}."
     yield from notes.without_verdict(results)
     yield from notes.math_verify(results)
@@ -94,17 +80,15 @@ def _notes(results: Results) -> Iterator[str]:
 
 def _learned(results: Results) -> Iterator[str]:
     """What was learned behind each row that learns, for a training is part of what a row is."""
-    found: dict[str, list[pd.Series]] = {}
-    for key, row in training.learned(results).iterrows():
-        found.setdefault(results.rows.loc[key[:2], "name"], []).append(row)
-    if found:
+    found = training.learned(results).join(results.rows["name"], on=KEY[:2])
+    if len(found):
         yield (
             "What the learned rows learned, as ranges over the benchmarks; the table training_budget has each. "
             f"{training.ENTROPY} Trajectories: graded attempts of a training. Cost: of all its calls, in the paper's "
             "unit."
         )
-    order = [name for name in results.rows["name"] if name in found]
-    yield from (f"{name}: {_of_training(pd.DataFrame(found[name]))}." for name in order)
+    by_row = dict(list(found.groupby("name")))
+    yield from (f"{name}: {_of_training(by_row[name])}." for name in results.rows["name"] if name in by_row)
 
 
 def _of_training(rows: pd.DataFrame) -> str:
@@ -114,11 +98,11 @@ def _of_training(rows: pd.DataFrame) -> str:
     made = [name for name in training.CHOICES if rows[f"top_{name}_share"].notna().any()]
     if not made:
         return f"a search, which leaves no policy; {used}"
-    drawn = {name: rows[f"entropy_{name}"].dropna() for name in made}
-    entropies = ", ".join(f"{name} {_range(values)} %" for name, values in drawn.items() if len(values))
-    share = f"most frequent {made[0]} {_range(rows[f'top_{made[0]}_share'].dropna())} %"
+    drawn = [name for name in made if rows[f"entropy_{name}"].notna().any()]
+    entropies = ", ".join(f"{name} {_range(rows[f'entropy_{name}'])} %" for name in drawn)
+    share = f"most frequent {made[0]} {_range(rows[f'top_{made[0]}_share'])} %"
     return "; ".join(part for part in (entropies and f"entropy of {entropies}", share, used) if part)
 
 
-def _range(values: Sequence[float], digits: int = 0) -> str:
-    return "–".join(dict.fromkeys(f"{end:.{digits}f}" for end in (min(values), max(values))))
+def _range(values: pd.Series, digits: int = 0) -> str:
+    return "–".join(dict.fromkeys(f"{end:.{digits}f}" for end in (values.min(), values.max())))

@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from analysis import notes
-from analysis.columns import by_benchmark
-from analysis.frames import AVERAGE, IDENTITY, KEY, Results, percent, with_costs
-from analysis.paired import ALPHA, Comparison, compare, holm
+from analysis import columns, notes
+from analysis.columns import by_benchmark, daggers, entries, say
+from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
+from analysis.paired import ALPHA, ENDS, comparisons, holm
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
-from analysis.table import BEST, DAGGER, NOT_RUN, Entry, Table, shown, signed
+from analysis.table import BEST, DAGGER, NOT_RUN, Entry, Table, signed
 from harness.errors import UserError
 
 REFERENCE = "gmr"
 _COST, _WHOLE = "Cost ×", "All calls ×"
-_ENDS = ("", "_low", "_high")
 _COLUMNS = [
     *("reference", *KEY, "published_difference", "published_cost_ratio", "n", "reference_accuracy", "accuracy"),
-    *("reference_without_verdict", "without_verdict", *(f"difference{end}" for end in _ENDS)),
+    *("reference_without_verdict", "without_verdict", *(f"difference{end}" for end in ENDS)),
     *("difference_first_seed", "reference_right_alone", "row_right_alone", "p_exact", "p_holm", "odds_ratio"),
-    *("cohens_g", "detectable_difference", *(f"cost_difference{end}" for end in _ENDS)),
-    *(f"{name}{end}" for name in ("cost_ratio", "cost_ratio_all_calls") for end in _ENDS),
+    *("cohens_g", "detectable_difference", *(f"cost_difference{end}" for end in ENDS)),
+    *(f"{name}{end}" for name in ("cost_ratio", "cost_ratio_all_calls") for end in ENDS),
     *("calibrated", *IDENTITY, *(f"reference_{name}" for name in IDENTITY)),
 ]
+_NAMES = {
+    "first_alone": "reference_right_alone",
+    "second_alone": "row_right_alone",
+    "detectable": "detectable_difference",
+}
 
 
 def build(source: Source) -> Table:
-    """Build the table; its rows are those of the main table but the reference.
-
-    Raises:
-        UserError: When a cell cannot be read, the cells do not belong in one table, or there is no such reference.
-    """
+    """The rows of the main table but the reference, an option, GMR unless named."""
     results = source.results()
     reference = _reference(results, source.options.get("reference", REFERENCE))
-    others = results.rows.drop(index=[reference])
     frame = _against(results, reference)
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(results, own) for _, title, n, own in by_benchmark(results, frame)}
     if results.has_average:
-        groups["Avg.", ""] = _average_group(frame.xs(AVERAGE, level="benchmark"))
-    rows = [(row.family, row.method_title, row.backbone_title) for row in others.itertuples()]
-    return Table(
+        groups["Avg.", ""] = _differences(frame.xs(AVERAGE, level="benchmark"))
+    return columns.table(
+        results,
         label="paired",
-        caption=f"{name} against every other row, on the same questions.{notes.conditions(results)}",
-        simulated=results.simulated,
-        shown=shown(rows, ("Against", "LLM"), groups),
-        notes=tuple(_notes(results, frame, name)),
-        provenance=results.provenance,
+        caption=f"{name} against every other row, on the same questions.",
+        rows=columns.labels(results.rows.drop(index=[reference])),
+        heads=("Against", "LLM"),
+        groups=groups,
+        legend=_legend(results, frame, name),
         frame=frame.reset_index()[_COLUMNS],
     )
 
@@ -72,130 +69,86 @@ def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     Accuracies, their differences and the ends of their intervals are in percent or points, reference minus row; ratios
     of costs are reference over row. p values are adjusted after Holm over the benchmarks of a row.
     """
-    frame = with_costs(results.frame, results)
-    records: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in results.rows.index.drop(reference):
-        found = {
-            key: compare(results.trainings[*reference, key], results.trainings[*row, key])
-            for key in results.benchmarks
-            if (*row, key) in results.trainings and (*reference, key) in results.trainings
-        }
-        adjusted = dict(zip(found, holm([one.discordant.p for one in found.values()]), strict=True))
-        for key in results.benchmarks:
-            own, other = frame.loc[(*row, key)], frame.loc[(*reference, key)]
-            records[*row, key] = {
-                "published_difference": round(other["published"] - own["published"], 2),
-                "published_cost_ratio": other["published_cost_per_query"] / own["published_cost_per_query"],
-                **(_compared(found[key], adjusted[key], own, other) if key in found else {}),
-            }
-        if results.has_average:
-            records[*row, AVERAGE] = _average(results, row, reference, found)
-    index = pd.MultiIndex.from_tuples(records, names=KEY)
-    return pd.DataFrame(list(records.values()), index=index, columns=_COLUMNS[4:]).assign(reference=reference[0])
+    own, other = _sides(with_costs(results.frame, results), reference)
+    found = comparisons(results, {key: ((*reference, key[2]), key) for key in own.index})
+    places = _both(own, other, found["n"].notna()).join(found.rename(columns=_NAMES))
+    places = places.assign(
+        published_cost_ratio=other["published_cost_per_query"] / own["published_cost_per_query"],
+        reference_without_verdict=(100 - other["graded"]).where(found["n"].notna()).round(2),
+        without_verdict=(100 - own["graded"]).where(found["n"].notna()).round(2),
+        p_holm=found["p_exact"].groupby(level=KEY[:2], group_keys=False).apply(holm),
+    )
+    if results.has_average:
+        own, other = _sides(results.averages, reference)
+        average = _both(own, other, own["ran"] & other["ran"])
+        places = pd.concat([places, average.join(_mean_differences(results, average, found))])
+        keys = (*results.benchmarks, AVERAGE)
+        places = places.loc[[(*row, key) for row in results.rows.index.drop(reference) for key in keys]]
+    return places.assign(reference=reference[0])
 
 
-def _compared(found: Comparison, adjusted: float, own: pd.Series, other: pd.Series) -> dict[str, Any]:
-    return {
-        "n": found.n,
-        "reference_accuracy": other["measured"],
-        "accuracy": own["measured"],
-        "reference_without_verdict": round(100 - other["graded"], 2),
-        "without_verdict": round(100 - own["graded"], 2),
-        **_estimate("difference", found.accuracy, 100),
-        "difference_first_seed": 100 * found.first_seed,
-        "reference_right_alone": found.discordant.first,
-        "row_right_alone": found.discordant.second,
-        "p_exact": found.discordant.p,
-        "p_holm": adjusted,
-        "odds_ratio": found.discordant.odds_ratio,
-        "cohens_g": found.discordant.cohens_g,
-        "detectable_difference": 100 * found.detectable,
-        **_estimate("cost_difference", found.cost),
-        **_estimate("cost_ratio", found.cost_ratio),
-        **_estimate("cost_ratio_all_calls", found.cost_ratio_all_calls),
-        "calibrated": bool(own["calibrated"] or other["calibrated"]),
-        **{name: own[name] for name in IDENTITY},
-        **{f"reference_{name}": other[name] for name in IDENTITY},
-    }
+def _sides(frame: pd.DataFrame, reference: tuple[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All rows but the reference, and by their index the reference on the same benchmark."""
+    own = frame.loc[[key for key in frame.index if key[:2] != reference]]
+    return own, frame.loc[[(*reference, key) for *_, key in own.index]].set_axis(own.index)
 
 
-def _average(
-    results: Results, row: tuple[str, str], reference: tuple[str, str], found: dict[str, Comparison]
-) -> dict[str, Any]:
+def _both(own: pd.DataFrame, other: pd.DataFrame, known: pd.Series) -> pd.DataFrame:
+    """What both sides scored and what identifies them, where both were run; and what the paper says of them."""
+    both = own[["measured", *IDENTITY]].rename(columns={"measured": "accuracy"})
+    both = both.join(other[["measured", *IDENTITY]].rename(columns={"measured": "accuracy"}).add_prefix("reference_"))
+    both["calibrated"] = (own["calibrated"].eq(True) | other["calibrated"].eq(True)).astype(object)
+    return both.where(known).assign(published_difference=(other["published"] - own["published"]).round(2))
+
+
+def _mean_differences(results: Results, average: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """The benchmarks share no question and no training, so the variances of their differences add."""
-    own, other = (results.averages.loc[(*one, AVERAGE)] for one in (row, reference))
-    record = {"published_difference": round(other["published"] - own["published"], 2)}
-    if not (own["ran"] and other["ran"]):
-        return record
-    estimate = macro_average([found[key].accuracy for key in results.published.benchmarks], lowest=-1)
-    return {
-        **record,
-        "reference_accuracy": percent(other["fraction"]),
-        "accuracy": percent(own["fraction"]),
-        **_estimate("difference", estimate, 100),
-        "calibrated": bool(own["calibrated"] or other["calibrated"]),
-        **{name: own[name] for name in IDENTITY},
-        **{f"reference_{name}": other[name] for name in IDENTITY},
-    }
-
-
-def _estimate(name: str, estimate: Estimate, unit: float = 1) -> dict[str, float]:
-    return {f"{name}{end}": unit * value for end, value in zip(_ENDS, estimate[:3], strict=True)}
+    means = {}
+    for key in average.index[average["accuracy"].notna()]:
+        own = found.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
+        one = macro_average([Estimate(row.difference / 100, 0, 0, row.variance) for row in own.itertuples()], lowest=-1)
+        means[key] = [100 * end for end in one[:3]]
+    names = [f"difference{end}" for end in ENDS]
+    return pd.DataFrame([means.get(key, [None] * 3) for key in average.index], average.index, names, dtype=float)
 
 
 def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
     """P is of the first seeds alone, so it and not the difference is marked."""
-    rows = list(own.itertuples())
     printed = own.index.get_level_values("benchmark")[0] in results.published.costs
+    mark = own["p_holm"].lt(ALPHA).map({True: BEST, False: ""})
     return {
-        "Publ.": [_difference_in_print(row) for row in rows],
-        "Diff.": [_difference(row) for row in rows],
-        "p": [_p(row) for row in rows],
-        **({f"Publ. {_COST}": [Entry(_ratio(row.published_cost_ratio)) for row in rows]} if printed else {}),
-        _COST: [_cost(row, "cost_ratio") for row in rows],
-        _WHOLE: [_cost(row, "cost_ratio_all_calls") for row in rows],
+        **_differences(own),
+        "p": entries(say(own["p_holm"], _probability), NOT_RUN, mark=mark, below=say(own["p_exact"], _probability)),
+        **({f"Publ. {_COST}": entries(say(own["published_cost_ratio"], _ratio))} if printed else {}),
+        _COST: _costs(own, "cost_ratio"),
+        _WHOLE: _costs(own, "cost_ratio_all_calls"),
     }
 
 
-def _average_group(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    rows = list(own.itertuples())
-    return {"Publ.": [_difference_in_print(row) for row in rows], "Diff.": [_difference(row) for row in rows]}
-
-
-def _difference_in_print(row: Any) -> Entry:
-    return Entry("" if pd.isna(row.published_difference) else signed(row.published_difference))
-
-
-def _difference(row: Any) -> Entry:
-    if pd.isna(row.difference):
-        return Entry(NOT_RUN)
-    ends = f"{signed(row.difference_low, 1)}, {signed(row.difference_high, 1)}"
-    return Entry(signed(row.difference), sign=DAGGER if row.calibrated else "", below=ends)
-
-
-def _p(row: Any) -> Entry:
-    if pd.isna(row.p_holm):
-        return Entry(NOT_RUN)
-    return Entry(_probability(row.p_holm), BEST if row.p_holm < ALPHA else "", below=_probability(row.p_exact))
+def _differences(own: pd.DataFrame) -> dict[str, list[Entry]]:
+    low, high = (say(own[f"difference{end}"], lambda points: signed(points, 1)) for end in ENDS[1:])
+    below = low.where(low == "", low + ", " + high)
+    return {
+        "Publ.": entries(say(own["published_difference"], signed)),
+        "Diff.": entries(say(own["difference"], signed), NOT_RUN, sign=daggers(own), below=below),
+    }
 
 
 def _probability(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _cost(row: Any, name: str) -> Entry:
-    value, low, high = (getattr(row, f"{name}{end}") for end in _ENDS)
-    if pd.isna(row.n):
-        return Entry(NOT_RUN)
-    return Entry(_ratio(value), sign=DAGGER if row.calibrated else "", below=f"{_ratio(low)}–{_ratio(high)}")
+def _costs(own: pd.DataFrame, name: str) -> list[Entry]:
+    value, low, high = (say(own[f"{name}{end}"], _ratio) for end in ENDS)
+    return entries(value, NOT_RUN, sign=daggers(own), below=low + "–" + high)
 
 
 def _ratio(value: float) -> str:
     """Two digits at least, whatever the order of magnitude."""
-    return "" if pd.isna(value) else f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
+    return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
 
 
-def _notes(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
+def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
     """Legend first; what was not run or fitted is explained where it occurs."""
     places = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
     several = results.measured["several"].any()
@@ -213,15 +166,12 @@ def _notes(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
         f"{notes.COUNTED}"
     )
     yield "Publ.: the same of the values that the paper prints, costs by question."
-    ranges = [
-        f"{title} {_range(of)}"
-        for key, title in results.benchmarks.items()
-        if len(of := places.xs(key, level="benchmark")["detectable_difference"].dropna())
-    ]
-    if ranges:
+    shown = places["detectable_difference"].dropna().astype(float).groupby("benchmark").agg(_range)
+    if len(shown):
+        told = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)
         yield (
             "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, by "
-            f"row (the CSV has each): {'; '.join(ranges)}."
+            f"row (the CSV has each): {told}."
         )
     if places["n"].isna().any():
         yield f"{NOT_RUN}: not both were run."
@@ -233,9 +183,9 @@ def _notes(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
     yield from notes.seeds(results)
 
 
-def _range(points: Sequence[float]) -> str:
+def _range(points: pd.Series) -> str:
     """Where both methods agree on all but a few questions, not even all of these on one side would do."""
-    finite = [one for one in points if math.isfinite(one)]
+    finite = points[np.isfinite(points)]
     few = f"none at all for {len(points) - len(finite)} of {len(points)} rows"
-    ends = f"{np.min(finite):.1f}–{np.max(finite):.1f}" if finite else ""
+    ends = f"{finite.min():.1f}–{finite.max():.1f}" if len(finite) else ""
     return ", ".join(part for part in (ends, few if len(finite) < len(points) else "") if part)

@@ -3,64 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
-from analysis import notes, training
+from analysis import columns, training
+from analysis.columns import entries, say
 from analysis.frames import IDENTITY, KEY, Results
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table, shown
+from analysis.table import NOT_RUN, Table
 
 
 def build(source: Source) -> Table:
-    """Build the table: a row for each learner, benchmark by benchmark; means over the seeds.
-
-    Raises:
-        UserError: When a cell cannot be read, one was not trained, or the cells do not belong in one table.
-    """
+    """A row for each learner, benchmark by benchmark; means over the seeds."""
     results = source.results()
     found = training.learned(results)
     order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in found.index]
     frame = found.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
     groups = {
         ("Training", ""): {
-            **{name.capitalize(): [Entry(f"{value:,.0f}") for value in frame[name]] for name in training.BUDGET[:5]},
-            "Tokens (1e3)": [Entry(f"{value / 1000:,.0f}") for value in frame["tokens"]],
-            "Cost": [Entry(f"{value:.4f}") for value in frame["cost"]],
+            **{name.capitalize(): entries(say(frame[name], "{:,.0f}")) for name in training.BUDGET[:5]},
+            "Tokens (1e3)": entries(say(frame["tokens"] / 1000, "{:,.0f}")),
+            "Cost": entries(say(frame["cost"], "{:.4f}")),
         },
         ("Trained policy", "on the test questions"): {
-            "Entropy (% of uniform)": [_entropies(row) for _, row in frame.iterrows()],
-            "Most frequent (%)": [_top(row) for _, row in frame.iterrows()],
+            "Entropy (% of uniform)": entries(frame.apply(_entropies, axis=1), NOT_RUN),
+            "Most frequent (%)": entries(frame.apply(_top, axis=1), NOT_RUN),
         },
     }
-    rows = [(row.Index[2], row.benchmark_title, row.method_title, row.backbone_title) for row in frame.itertuples()]
-    columns = [*KEY, "benchmark_title", *found.columns, *IDENTITY]
-    return Table(
+    tidy = frame.reset_index()
+    return columns.table(
+        results,
         label="training-budget",
-        caption=(
-            "What every learner used for its training or search, and the policy it ended with."
-            f"{notes.conditions(results)}"
-        ),
-        simulated=results.simulated,
-        shown=shown(rows, ("Benchmark", "Method", "LLM"), groups),
-        notes=tuple(_notes(results)),
-        provenance=results.provenance,
-        frame=frame.reset_index()[columns],
+        caption="What every learner used for its training or search, and the policy it ended with.",
+        rows=columns.labels(tidy, "benchmark", "benchmark_title", "method_title", "backbone_title"),
+        heads=("Benchmark", "Method", "LLM"),
+        groups=groups,
+        legend=_legend(results),
+        frame=tidy[[*KEY, "benchmark_title", *found.columns, *IDENTITY]],
     )
 
 
-def _entropies(row: Any) -> Entry:
-    found = {name: row[f"entropy_{name}"] for name in training.CHOICES}
-    return Entry(", ".join(f"{name} {value:.0f}" for name, value in found.items() if not pd.isna(value)) or NOT_RUN)
+def _entropies(row: pd.Series) -> str:
+    found = row[[f"entropy_{name}" for name in training.CHOICES]].dropna()
+    return ", ".join(f"{name.removeprefix('entropy_')} {value:.0f}" for name, value in found.items())
 
 
-def _top(row: Any) -> Entry:
-    made = (name for name in training.CHOICES if not pd.isna(row[f"top_{name}_share"]))
-    return Entry(next((f"{row[f'top_{name}']} {row[f'top_{name}_share']:.0f}" for name in made), NOT_RUN))
+def _top(row: pd.Series) -> str:
+    """The first choice that the policy makes."""
+    made = [name for name in training.CHOICES if not pd.isna(row[f"top_{name}_share"])]
+    return f"{row[f'top_{made[0]}']} {row[f'top_{made[0]}_share']:.0f}" if made else ""
 
 
-def _notes(results: Results) -> Iterator[str]:
+def _legend(results: Results) -> Iterator[str]:
     several = results.measured["several"].any()
     yield (
         "Passes: over the training questions, of a search its rounds. Trajectories: graded attempts at a question. "

@@ -8,22 +8,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.frames import COST, IDENTITY, KEY, MEASURED, QUESTIONS, Results, with_costs
-from analysis.paired import Comparison, compare
+from analysis.columns import below_one_another, by_benchmark, entries, say
+from analysis.frames import COST, IDENTITY, KEY, MEASURED, QUESTIONS, Key, Results, with_costs
+from analysis.paired import ENDS, comparisons
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table, shown, signed
+from analysis.table import NOT_RUN, Entry, Table, signed
 from harness.runner.config import POOL
 
 _SMALL_P = 0.001
+_NAMES = {
+    "first_alone": "only_this",
+    "second_alone": "only_reference",
+    **{f"difference{end}": f"gain{end}" for end in ENDS},
+    "p_exact": "p",
+    "odds_ratio": "odds_ratio",
+    "cohens_g": "cohens_g",
+    "detectable": "detectable",
+    **{f"cost_ratio{end}": f"cost_factor{end}" for end in ENDS},
+}
 _COLUMNS = [
     *(*KEY, "benchmark_title", "reference", "published_gain", "published_cost_factor", "published", *COST, *MEASURED),
-    *("difference", *IDENTITY, "only_this", "only_reference", "gain", "gain_low", "gain_high", "p", "odds_ratio"),
-    *("cohens_g", "detectable", "cost_factor", "cost_factor_low", "cost_factor_high"),
+    *("difference", *IDENTITY, *_NAMES.values()),
 ]
 
 
@@ -100,58 +109,45 @@ DESIGNS: Mapping[str, Design] = {
 
 
 def build(source: Source) -> Table:
-    """Build the table of the design that ``options`` name; its rows are the methods among the cells by benchmark.
-
-    Raises:
-        UserError: When a cell cannot be read or the cells do not belong in one table.
-    """
+    """The design that ``options`` name; the rows are the methods among the cells by benchmark."""
     name = str(source.options["design"])
     design, results = DESIGNS[name], source.results()
-    titles = {cell.run.method: cell.run.method_title for cell in results.cells}
-    comparisons = _comparisons(results)
-    frame = _frame(design, results, comparisons)
-    parts = [_groups(design, results, frame, own, titles) for *_, own in columns.by_benchmark(results, frame)]
-    groups = {
-        group: {title: [entry for part in parts for entry in part[group][title]] for title in of}
-        for group, of in parts[0].items()
-    }
-    variants = sorted(set(titles) - {REFERENCE})
-    return Table(
+    titles = {REFERENCE: REFERENCE} | {cell.run.method: cell.run.method_title for cell in results.cells}
+    frame = _frame(design, results)
+    parts = [_groups(design, own, titles[REFERENCE]) for *_, own in by_benchmark(results, frame)]
+    sizes = " or ".join(f"{QUESTIONS[key]:.0f}" for key in results.benchmarks if key in QUESTIONS)
+    details = {"Total cost": f"scaled to n = {sizes}" if sizes else "", **_details(design, titles[REFERENCE])}
+    variants = sorted({cell.run.method for cell in results.cells} - {REFERENCE})
+    rows = [
+        (key, f"{results.benchmarks[key]}, {results.questions(key)}", titles[method], seeds.replace(" ", ", "))
+        for (method, _, key), seeds in frame["seeds"].fillna("").items()
+    ]
+    return columns.table(
+        results,
         # A table of a single variant may stand in one document with the table of all of them.
         label="-".join([name, *variants]).replace("_", "-") if len(variants) == 1 else name,
-        caption=f"{design.caption}{notes.conditions(results)}",
-        simulated=results.simulated,
-        shown=shown(_labels(results, frame, titles), ("Benchmark", "Configuration", "Seeds"), groups),
-        notes=tuple(_notes(design, results, frame, comparisons, titles)),
-        provenance=results.provenance,
+        caption=design.caption,
+        rows=rows,
+        heads=("Benchmark", "Configuration", "Seeds"),
+        groups={
+            (group, details.get(group, "")): below_one_another([part[group] for part in parts]) for group in parts[0]
+        },
+        legend=_legend(design, results, frame, titles),
         frame=frame.reset_index()[_COLUMNS],
     )
 
 
-def _comparisons(results: Results) -> dict[tuple[str, str], Comparison]:
-    """Each variant against the reference, by method and benchmark, where both were run."""
-    return {
-        (method, key): compare(cells, results.trainings[REFERENCE, POOL, key])
-        for (method, _, key), cells in results.trainings.items()
-        if method != REFERENCE and (REFERENCE, POOL, key) in results.trainings
-    }
-
-
-def _frame(design: Design, results: Results, comparisons: Mapping[tuple[str, str], Comparison]) -> pd.DataFrame:
+def _frame(design: Design, results: Results) -> pd.DataFrame:
     """Every place of the table: the methods among the cells, in the order of the paper, others by name."""
     run = {method for method, *_ in results.trainings}
     known = [method for name in design.printed for method in results.published.further[name] if method in run]
-    index = pd.MultiIndex.from_tuples(
-        [(method, POOL, key) for key in results.benchmarks for method in dict.fromkeys([*known, *sorted(run)])],
-        names=KEY,
-    )
+    methods = dict.fromkeys([*known, *sorted(run)])
+    index = pd.MultiIndex.from_tuples([(one, POOL, key) for key in results.benchmarks for one in methods], names=KEY)
     frame = pd.DataFrame([_printed(design, results, *key) for key in index], index=index)
     frame = with_costs(results.beside(frame), results)
-    frame["benchmark_title"] = [results.benchmarks[key] for key in index.get_level_values("benchmark")]
-    compared = {(method, POOL, key): _compared(found) for (method, key), found in comparisons.items()}
-    names = _COLUMNS[_COLUMNS.index("only_this") :]
-    found = pd.DataFrame.from_dict(compared, orient="index", columns=names) if compared else pd.DataFrame(columns=names)
-    return frame.join(found.reindex(index)).assign(reference=REFERENCE)
+    pairs = {key: (key, (REFERENCE, POOL, key[2]) if key[0] != REFERENCE else ("", "", "")) for key in index}
+    compared = comparisons(results, pairs)[list(_NAMES)].rename(columns=_NAMES)
+    return frame.join(compared).assign(reference=REFERENCE)
 
 
 def _printed(design: Design, results: Results, method: str, _: str, benchmark: str) -> dict[str, float | None]:
@@ -170,94 +166,58 @@ def _printed(design: Design, results: Results, method: str, _: str, benchmark: s
     }
 
 
-def _compared(found: Comparison) -> dict[str, float]:
-    return {
-        "only_this": found.discordant.first,
-        "only_reference": found.discordant.second,
-        "gain": 100 * found.accuracy.mean,
-        "gain_low": 100 * found.accuracy.low,
-        "gain_high": 100 * found.accuracy.high,
-        "p": found.discordant.p,
-        "odds_ratio": found.discordant.odds_ratio,
-        "cohens_g": found.discordant.cohens_g,
-        "detectable": 100 * found.detectable,
-        "cost_factor": found.cost_ratio.mean,
-        "cost_factor_low": found.cost_ratio.low,
-        "cost_factor_high": found.cost_ratio.high,
-    }
-
-
-def _labels(results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    for row in frame.itertuples():
-        method, _, key = row.Index
-        seeds = row.seeds.replace(" ", ", ") if row.ran else ""
-        yield key, f"{results.benchmarks[key]}, {results.questions(key)}", titles[method], seeds
-
-
-def _groups(
-    design: Design, results: Results, frame: pd.DataFrame, own: pd.DataFrame, titles: Mapping[str, str]
-) -> dict[tuple[str, str], dict[str, list[Entry]]]:
+def _groups(design: Design, own: pd.DataFrame, reference: str) -> dict[str, dict[str, list[Entry]]]:
     """The columns of one benchmark, whose best values are marked among themselves."""
-    sizes = " or ".join(f"{QUESTIONS[key]:.0f}" for key in results.benchmarks if key in QUESTIONS)
-    reference, rows = titles.get(REFERENCE, REFERENCE), list(own.itertuples())
+    against, change = _details(design, reference)
+    # Blank where one of both cost nothing; without an interval where the questions leave it open.
+    factors = own[[f"cost_factor{end}" for end in ENDS]].astype(float)
+    factors = factors.where((factors > 0) & (factors < math.inf))
+    ratios = say(factors["cost_factor"], design.change)
+    low, high = (say(factors.dropna()[f"cost_factor{end}"].reindex(own.index), design.change) for end in ENDS[1:])
+    # The reference is compared with nothing, which is not the same as not run.
+    absent = pd.Series("", own.index, dtype=object).where(own.index.get_level_values("method") == REFERENCE, NOT_RUN)
+    missing = absent.where(own["gain"].isna(), "")
+    gains = say(own["gain"], signed)
     return {
-        ("Accuracy (%)", ""): columns.accuracies(own),
-        ("Cost of a question (1e-4)", ""): {**columns.costs(own), **columns.all_calls(own)},
-        ("Total cost", f"scaled to n = {sizes}" if sizes else ""): columns.totals(own),
-        (f"Accuracy against {reference}", "points, paired"): {
-            "Publ.": [Entry("" if pd.isna(row.published_gain) else signed(row.published_gain)) for row in rows],
-            "Meas.": [_gain(row) for row in rows],
-            "p": [Entry("" if pd.isna(row.p) else _p(row.p)) for row in rows],
+        "Accuracy (%)": columns.accuracies(own),
+        "Cost of a question (1e-4)": {**columns.costs(own), **columns.all_calls(own)},
+        "Total cost": columns.totals(own),
+        against: {
+            "Publ.": entries(say(own["published_gain"], signed)),
+            "Meas.": entries(gains + missing, below=_ends(say(own["gain_low"], signed), say(own["gain_high"], signed))),
+            "p": entries(say(own["p"], _p)),
         },
-        (f"{design.change_title} {reference}", "paired"): {
-            "Publ.": [Entry(_optional(design, row.published_cost_factor)) for row in rows],
-            "Meas.": [_relative(design, row) for row in rows],
+        change: {
+            "Publ.": entries(say(own["published_cost_factor"], design.change)),
+            "Meas.": entries(ratios + missing, below=_ends(low, high)),
         },
     }
 
 
-def _optional(design: Design, ratio: float) -> str:
-    return "" if pd.isna(ratio) else design.change(ratio)
+def _details(design: Design, reference: str) -> dict[str, str]:
+    """The headings of the comparison, and the smaller lines below them."""
+    return {f"Accuracy against {reference}": "points, paired", f"{design.change_title} {reference}": "paired"}
 
 
-def _gain(row: Any) -> Entry:
-    if pd.isna(row.gain):
-        return Entry("" if row.Index[0] == REFERENCE else NOT_RUN)
-    return Entry(signed(row.gain), below=f"{signed(row.gain_low)} to {signed(row.gain_high)}")
+def _ends(low: pd.Series, high: pd.Series) -> pd.Series:
+    return low.where(low == "", low + " to " + high)
 
 
 def _p(value: float) -> str:
     return f"{value:.3f}" if value >= _SMALL_P else f"< {_SMALL_P}"
 
 
-def _relative(design: Design, row: Any) -> Entry:
-    """Blank where one of both cost nothing; without an interval where the questions leave it open."""
-    if pd.isna(row.gain):
-        return Entry("" if row.Index[0] == REFERENCE else NOT_RUN)
-    if not 0 < row.cost_factor < math.inf:
-        return Entry()
-    is_bounded = row.cost_factor_low > 0 and row.cost_factor_high < math.inf
-    interval = f"{design.change(row.cost_factor_low)} to {design.change(row.cost_factor_high)}" if is_bounded else ""
-    return Entry(design.change(row.cost_factor), below=interval)
-
-
-def _notes(
-    design: Design,
-    results: Results,
-    frame: pd.DataFrame,
-    comparisons: Mapping[tuple[str, str], Comparison],
-    titles: Mapping[str, str],
-) -> Iterator[str]:
+def _legend(design: Design, results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
     yield from notes.legend(results, frame)
     yield (
-        f"Against {titles.get(REFERENCE, REFERENCE)}: the row minus it on the same questions, with the "
+        f"Against {titles[REFERENCE]}: the row minus it on the same questions, with the "
         f"95 % bootstrap interval over questions{' and seeds' if frame['several'].eq(True).any() else ''}; p of the "
         f"exact McNemar test on {notes.first_seeds(results)}, not adjusted for the number of rows. {design.change_note}"
     )
     yield from _power(frame["detectable"].dropna())
     other = [
         f"{titles[method]} on {results.benchmarks[key]}"
-        for method, key in comparisons
+        for method, _, key in sorted(frame.index[frame["gain"].notna()])
         if frame.loc[(method, POOL, key), "seeds"] != frame.loc[(REFERENCE, POOL, key), "seeds"]
     ]
     if other:
@@ -269,31 +229,31 @@ def _notes(
 
 def _power(detectable: pd.Series) -> Iterator[str]:
     """What the comparisons could have shown: without it, a large p would read as no difference."""
-    smallest = sorted(one for one in detectable if one < 100)
-    ends = list(dict.fromkeys(f"{end:.1f}" for end in (smallest[:1] + smallest[-1:])))
-    if ends:
+    finite = detectable[detectable < 100]
+    if len(finite):
+        ends = dict.fromkeys(f"{end:.1f}" for end in (finite.min(), finite.max()))
         yield (
             f"The smallest difference that so many questions show with 80 % power: {' to '.join(ends)} points, by row "
             "and benchmark (the CSV has each)."
         )
-    if len(smallest) < len(detectable):
+    if len(finite) < len(detectable):
         yield (
-            f"In {len(detectable) - len(smallest)} of {len(detectable)} comparisons too few questions had different "
+            f"In {len(detectable) - len(finite)} of {len(detectable)} comparisons too few questions had different "
             "verdicts to show any difference."
         )
 
 
 def _twins(twins: tuple[str, str], results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
     """How far apart two trainings of one configuration ended, where both were run."""
+    pairs: dict[Key, tuple[Key, Key]] = {
+        ("", "", key): ((twins[0], POOL, key), (twins[1], POOL, key)) for key in results.benchmarks
+    }
     parts = []
-    for key, title in results.benchmarks.items():
-        own, other = (results.trainings.get((method, POOL, key)) for method in twins)
-        if own and other:
-            gain = compare(own, other).accuracy
-            printed = [frame.loc[(method, POOL, key), "published"] for method in twins]
-            told = "" if pd.isna(printed).any() else f"published {signed(printed[0] - printed[1])}, measured "
-            low, high = signed(100 * gain.low), signed(100 * gain.high)
-            parts.append(f"{title} {told}{signed(100 * gain.mean)} ({low} to {high})")
+    for (*_, key), gain in comparisons(results, pairs).dropna(subset="n").iterrows():
+        printed = [frame.loc[(method, POOL, key), "published"] for method in twins]
+        told = "" if pd.isna(printed).any() else f"published {signed(printed[0] - printed[1])}, measured "
+        mean, low, high = (signed(gain[f"difference{end}"]) for end in ("", "_low", "_high"))
+        parts.append(f"{results.benchmarks[key]} {told}{mean} ({low} to {high})")
     if parts:
         names = " minus ".join(titles[method] for method in twins)
         yield f"{names}, points on the same questions with the same interval: {'; '.join(parts)}."

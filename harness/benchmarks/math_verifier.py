@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import hashlib
 import json
 import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, fingerprint
+from harness.sandbox.cache import Cache
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
 # Above that of the worker for one pair; the imports of its start take seconds on a cold disk.
@@ -25,6 +29,8 @@ MOST_WORKERS = 4
 WORTH_ANOTHER = 200
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
 
+_LIBRARIES = ("math-verify", "latex2sympy2_extended", "sympy", "antlr4-python3-runtime")
+
 logger = logging.getLogger(__name__)
 
 
@@ -34,17 +40,24 @@ class MathVerifier:
     Processor time decides inside a worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
     a verdict, and neither does the company: every pair is decided in a child of its own. The limit here is far above it
     and starts when the pair reaches the worker, not while it queues; no text of a model can make a worker pass it. One
-    that does, or dies, is replaced. A verdict is remembered.
+    that does, or dies, is replaced. A verdict is remembered, and all cells of a machine share it; that there is none is
+    remembered by this process alone, since another machine may decide the pair.
 
     Args:
         worker: Command line of the worker.
         reply_limit_s: Seconds after which a worker that does not reply is killed.
         workers: How many there are at most.
+        cache: Of this machine, closed by whoever opened it; without one nothing is shared.
     """
 
     def __init__(
-        self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S, workers: int = MOST_WORKERS
+        self,
+        worker: Sequence[str] = WORKER,
+        reply_limit_s: float = REPLY_LIMIT_S,
+        workers: int = MOST_WORKERS,
+        cache: Cache | None = None,
     ) -> None:
+        self._cache = cache
         self._command = worker
         self._reply_limit_s = reply_limit_s
         self._most = workers
@@ -63,12 +76,15 @@ class MathVerifier:
         if len(answer) > LONGEST_ANSWER:
             return None
         pair = (gold, answer)
+        if pair not in self._known and (stored := self._stored(pair)) is not None:
+            self._known[pair] = stored
         if pair not in self._known:
             worker = await self._worker()
             try:
                 # Somebody else may have asked meanwhile.
                 if pair not in self._known:
                     self._known[pair] = await worker.ask(gold, answer)
+                    await self._store(pair)
             finally:
                 self._idle.put_nowait(worker)
         return self._known[pair]
@@ -85,6 +101,24 @@ class MathVerifier:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def _stored(self, pair: tuple[str, str]) -> bool | None:
+        content = None if self._cache is None else self._cache.get("verdicts", self._key(pair))
+        return None if content is None else bool(json.loads(content))
+
+    async def _store(self, pair: tuple[str, str]) -> None:
+        verdict = self._known[pair]
+        if self._cache is not None and verdict is not None:
+            await asyncio.to_thread(self._cache.put, "verdicts", self._key(pair), json.dumps(verdict).encode())
+
+    def _key(self, pair: tuple[str, str]) -> bytes:
+        return hashlib.sha256(json.dumps([*self._ground, *pair]).encode()).digest()
+
+    @functools.cached_property
+    def _ground(self) -> tuple[str, ...]:
+        """All that decides beside the pair."""
+        code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
+        return "math-verify", code, sys.version, *map(version, _LIBRARIES)
 
     async def _worker(self) -> _Worker:
         """The next idle one, or a new one where many pairs wait."""

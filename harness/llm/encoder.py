@@ -143,7 +143,7 @@ class SentenceEncoder:
         with self._loading:
             if self._model is None:
                 folder = _folder(self._source, self.name, self._declaration)
-                self._model = load_tokenizer(folder / _TOKENIZER), _session(self._graph(folder))
+                self._model = _tokenizer(folder / _TOKENIZER), _session(self._graph(folder))
             return self._model
 
     def _graph(self, folder: Path) -> Path:
@@ -179,8 +179,8 @@ class SentenceEncoder:
         write_atomically(graph, done.stdout)
 
 
-def load_tokenizer(file: Path) -> Tokenizer:
-    """Return the tokenizer of a file, with truncation and padding off; several threads may use it."""
+def _tokenizer(file: Path) -> Tokenizer:
+    """The tokenizer of a file, whatever the file says of truncation and padding; several threads may use it."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))

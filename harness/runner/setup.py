@@ -70,7 +70,7 @@ async def runtime_of(
     stack: AsyncExitStack,
 ) -> Runtime:
     """The runtime over backbones that were reached; its verifier and encoder are closed with the stack."""
-    verifier = await stack.enter_async_context(MathVerifier())
+    verifier = await stack.enter_async_context(MathVerifier(cache=cache))
     embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
     return Runtime(
         client=client,

@@ -11,7 +11,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from harness.llm.encoder import load_tokenizer, tokenizer_file
+from harness.llm.encoder import tokenizer_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,7 +31,7 @@ def cut(text: str, limit: int) -> str:
     for match in _WORD.finditer(text):
         tokens = _word_tokens(match.group())
         if tokens > limit:
-            offsets = tokenizer().encode(match.group(), add_special_tokens=False).offsets
+            offsets = load_tokenizer().encode(match.group(), add_special_tokens=False).offsets
             return text[: match.start() + (int(offsets[limit - 1][1]) if limit else 0)].rstrip()
         limit -= tokens
     return text
@@ -39,10 +39,15 @@ def cut(text: str, limit: int) -> str:
 
 @functools.lru_cache(maxsize=_CACHED_WORDS)
 def _word_tokens(word: str) -> int:
-    return len(tokenizer().encode(word, add_special_tokens=False).ids)
+    return len(load_tokenizer().encode(word, add_special_tokens=False).ids)
 
 
 @functools.cache
-def tokenizer() -> Tokenizer:
-    """The tokenizer of ``config/encoder.yaml``; loaded once."""
-    return load_tokenizer(tokenizer_file())
+def load_tokenizer() -> Tokenizer:
+    """The tokenizer of ``config/encoder.yaml`` with truncation and padding off; loaded once."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(tokenizer_file()))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

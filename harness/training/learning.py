@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
+from torch.optim.adam import adam
 
 from harness.agents import rng
 from harness.agents.results import Answered
@@ -28,13 +29,16 @@ Policy = TypeVar("Policy")
 Trace = TypeVar("Trace")
 Trace_co = TypeVar("Trace_co", covariant=True)
 Tensors = Mapping[str, NDArray[np.generic]]
-_ADAM = ("exp_avg", "exp_avg_sq", "step")
+_STEP = "step"
+_ADAM = ("exp_avg", "exp_avg_sq", _STEP)
 _NETWORK = "network."
 LOG_PROB_TOLERANCE = 1e-5
 
 
 class Learning(Generic[Network]):
     """A network and the Adam that trains it, with default betas and no decay.
+
+    Of Adam, the function of torch is called: its class imports torch's compiler, one to four seconds of a processor.
 
     Args:
         network: Its parameters are changed in place.
@@ -43,13 +47,34 @@ class Learning(Generic[Network]):
 
     def __init__(self, network: Network, lr: float) -> None:
         self.network = network
-        self.optimiser = torch.optim.Adam(network.parameters(), lr=lr)
+        self._lr = lr
+        self._moments: dict[str, dict[str, torch.Tensor]] = {}
 
     def step(self, loss: torch.Tensor) -> None:
-        """One optimiser step down a loss."""
-        self.optimiser.zero_grad()
+        """One step of Adam down a loss, for the parameters that have a gradient."""
+        self.network.zero_grad()
         loss.backward()
-        self.optimiser.step()
+        moved = {name: one for name, one in self.network.named_parameters() if one.grad is not None}
+        for name, one in moved.items():
+            if name not in self._moments:
+                self._moments[name] = {moment: torch.zeros_like(one) for moment in _ADAM[:2]} | {_STEP: torch.zeros(())}
+        first, second, steps = ([self._moments[name][moment] for name in moved] for moment in _ADAM)
+        with torch.no_grad():
+            adam(
+                list(moved.values()),
+                [one.grad for one in moved.values() if one.grad is not None],
+                first,
+                second,
+                [],
+                steps,
+                lr=self._lr,
+                beta1=0.9,
+                beta2=0.999,
+                eps=1e-8,
+                weight_decay=0,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def learned(self) -> Tensors:
         """The network: its parameters and its buffers."""
@@ -58,10 +83,9 @@ class Learning(Generic[Network]):
     def moments(self) -> Tensors:
         """What Adam remembers; a parameter that never had a gradient has nothing to remember."""
         return {
-            f"adam.{name}.{moment}": self.optimiser.state[parameter][moment].numpy().copy()
-            for name, parameter in self.network.named_parameters()
-            for moment in _ADAM
-            if parameter in self.optimiser.state
+            f"adam.{name}.{moment}": value.numpy().copy()
+            for name, _ in self.network.named_parameters()
+            for moment, value in self._moments.get(name, {}).items()
         }
 
     def restore(self, tensors: Tensors) -> None:
@@ -77,12 +101,11 @@ class Learning(Generic[Network]):
                 "the checkpoint was trained with other modules or sizes than this configuration has; train it again"
             )
         self.network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
-        for name, parameter in self.network.named_parameters():
-            moments = {moment: tensors.get(f"adam.{name}.{moment}") for moment in _ADAM}
-            if moments["step"] is not None:
-                self.optimiser.state[parameter] = {
-                    moment: torch.from_numpy(value.copy()) for moment, value in moments.items() if value is not None
-                }
+        self._moments = {
+            name: {moment: torch.from_numpy(tensors[f"adam.{name}.{moment}"].copy()) for moment in _ADAM}
+            for name in weights
+            if f"adam.{name}.step" in tensors
+        }
 
 
 def network_of(tensors: Tensors) -> Tensors:

@@ -15,6 +15,7 @@ import pytest
 
 from analysis.published import load
 from analysis.table import BEST, NOT_RUN, Entry, Table, shown
+from harness.agents.results import ITEMS
 from tests.analysis.reading import Read
 
 TITLES = {
@@ -24,23 +25,6 @@ TITLES = {
     "humaneval": "HumanEval",
     "mmlu_pro": "MMLU-Pro",
 }
-ITEMS = pa.schema(
-    [
-        ("item_id", pa.string()),
-        ("correct", pa.bool_()),
-        ("status", pa.string()),
-        ("detail", pa.string()),
-        ("answer", pa.string()),
-        ("text", pa.string()),
-        ("math_verify", pa.bool_()),
-        ("calls", pa.int32()),
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-        ("cost_total", pa.float64()),
-        ("cost_steps", pa.float64()),
-        ("depth", pa.int32()),
-    ]
-)
 WriteCell = Callable[..., Path]
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import importlib.util
 import io
 from dataclasses import replace
 from itertools import groupby
@@ -95,20 +96,14 @@ class Artefact:
         return Read(self._module.build(replace(source, options={**self._options, **source.options})))
 
 
-main_table, costs, errors, paired, benchmark_cost, seed_variance, lambda_sweep, hw_cost, training_budget = (
-    Artefact(f"analysis.tables.{name}")
-    for name in (
-        *("main_table", "costs", "errors", "paired", "benchmark_cost", "seed_variance", "lambda_sweep", "hw_cost"),
-        "training_budget",
-    )
-)
-gate_behaviour, halting_training, backbones, leak_report, simulator_sensitivity = (
-    Artefact(f"analysis.tables.{name}")
-    for name in ("gate_behaviour", "halting_training", "backbones", "leak_report", "simulator_sensitivity")
-)
-pareto, depth, lambda_frontier, gate_entropy = (
-    Artefact(f"analysis.figures.{name}") for name in ("pareto", "depth", "lambda_frontier", "gate_entropy")
-)
+def __getattr__(name: str) -> Any:
+    """The artefact whose module has a name."""
+    for folder in ("tables", "figures"):
+        if importlib.util.find_spec(f"analysis.{folder}.{name}"):
+            return Artefact(f"analysis.{folder}.{name}")
+    raise AttributeError(name)
+
+
 ablation, paradigm, roles = (Artefact("analysis.tables.variants", design=design) for design in DESIGNS)
 
 

@@ -15,7 +15,6 @@ from harness.files import ROOT
 from harness.runner import config
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import Row, backbones
-from tests.analysis.reading import write as write_table
 
 PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
 
@@ -57,13 +56,6 @@ def test_another_size_is_flagged_with_its_difference(declared: dict[str, dict[st
     assert [entry.sign for entry in entries[1:6:2]] == [backbones.OFF] * 3
     assert [entry.beside for entry in entries[1:6:2]] == ["+0.7", "+0.0021", "+0.007"]
     assert any(note.startswith(backbones.OFF) for note in table.notes)
-    assert not any(note.startswith(backbones.OFF) for note in build_unchanged().notes)
-
-
-def build_unchanged() -> Table:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BACKBONES", ROOT / "config" / "backbones.yaml")
-        return build()
 
 
 def test_a_backbone_of_ones_own_has_a_row_and_one_that_is_gone_keeps_its_own(
@@ -94,14 +86,6 @@ def test_a_pinned_revision_is_shown_of_servers_only(declared: dict[str, dict[str
     write(declared)
     assert row(build("paper"), "qwen-2.5-14B").entries[7].text == "cf98f3b3bbb4"
     assert row(build(), "qwen-2.5-14B").entries[7].text == "not pinned"
-
-
-def test_the_files_are_the_same_twice_and_name_the_preset(tmp_path: Path) -> None:
-    written = [
-        [path.read_bytes() for path in write_table(build(), tmp_path / name, "backbones")] for name in ("one", "two")
-    ]
-    assert written[0] == written[1]
-    assert all(record["preset"] == "embedded" and len(record["config_hash"]) == 64 for record in build().records)
 
 
 def test_without_a_preset_it_cannot_be_made() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -64,21 +63,11 @@ def test_rows_come_in_the_order_of_the_items(write_cell):
     assert read(folder).items.equals(before.items)
 
 
-def test_further_keys_of_the_writer_do_no_harm(write_cell):
-    folder = write_cell()
-    change_run(folder, wall_clock="elsewhere")
-    assert read(folder).run.method == "single"
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(write_cell, name):
     folder = write_cell()
     (folder / name).unlink()
     assert name in refusal(lambda: read(folder))
-
-
-def test_a_folder_that_is_none(tmp_path):
-    assert "run.json" in refusal(lambda: read(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, True])
@@ -105,14 +94,6 @@ def test_a_field_of_another_type(write_cell, key, value):
     assert f"run.json: {key}" in refusal(lambda: read(folder))
 
 
-def test_a_run_that_hides_whether_it_was_simulated(write_cell):
-    folder = write_cell()
-    record = json.loads((folder / "run.json").read_text())
-    del record["simulated"]
-    (folder / "run.json").write_text(json.dumps(record))
-    assert "simulated: missing" in refusal(lambda: read(folder))
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -132,25 +113,8 @@ def test_damaged_items(write_cell, change, named):
     assert named in refusal(lambda: read(folder))
 
 
-def test_items_that_are_no_parquet(write_cell):
-    folder = write_cell()
-    (folder / "items.parquet").write_bytes(b"PAR1 torn")
-    assert "not a readable table" in refusal(lambda: read(folder))
-
-
-def test_narrow_columns_are_as_good_as_wide_ones(write_cell):
-    folder = write_cell()
-    change_items(folder, lambda table: table.set_column(2, "status", pc.dictionary_encode(table["status"])))
-    assert set(read(folder).items["status"]) == {Status.GRADED}
-
-
 def test_no_cells_at_all():
     assert "no results" in refusal(lambda: read_all([]))
-
-
-def test_the_order_of_the_folders_does_not_matter(write_cell):
-    folders = [write_cell(method, benchmark=key) for method in ("single", "cot") for key in ("mbpp", "math")]
-    assert [cell.folder for cell in read_all(folders)] == [cell.folder for cell in read_all(reversed(folders))]
 
 
 @pytest.mark.parametrize(
@@ -166,14 +130,6 @@ def test_the_order_of_the_folders_does_not_matter(write_cell):
 def test_cells_that_cannot_be_compared(write_cell, changes, named):
     folders = [write_cell("single"), write_cell("cot", **changes)]
     assert named in refusal(lambda: read_all(folders))
-
-
-def test_other_questions_of_another_benchmark_are_no_conflict(write_cell):
-    assert len(read_all([write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True])])) == 2
-
-
-def test_other_rules_of_another_benchmark_are_no_conflict(write_cell):
-    assert len(read_all([write_cell(benchmark="mbpp"), write_cell(benchmark="math", rule_version="2")])) == 2
 
 
 def test_the_same_cell_twice(write_cell):
@@ -213,16 +169,6 @@ def test_seeds_that_were_not_run_alike(write_cell, first, second, named):
 @pytest.mark.parametrize("both", [served(revision=None), {}, {"notes": ["limit: 4 epochs"]}])
 def test_seeds_that_were_run_alike(write_cell, both):
     assert len(read_all([write_cell("gmr", "pool", seed=seed, **both) for seed in (0, 1)])) == 2
-
-
-def test_whether_a_server_confirmed_a_revision_is_no_conflict(write_cell):
-    folders = [write_cell("gmr", "pool", seed=seed, **served(revision_confirmed=seed == 0)) for seed in (0, 1)]
-    assert len(read_all(folders)) == 2
-
-
-def test_rows_may_differ_in_revision_and_conditions(write_cell):
-    folders = [write_cell("cot", notes=["a"], **served()), write_cell("single", **served(revision="r2"))]
-    assert len(read_all(folders)) == 2
 
 
 def test_cells_of_other_weights_do_not_stand_beside_the_original(write_cell):

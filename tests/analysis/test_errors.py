@@ -41,21 +41,6 @@ def test_a_place_shows_how_many_have_no_verdict_and_why(write_cell: WriteCell) -
     assert "N no answer found, E empty answer, R reply cut off, C call failed, S sandbox failed" in note
 
 
-def test_seeds_are_taken_together(write_cell: WriteCell) -> None:
-    folders = [
-        write_cell("gmr", "pool", seed=0, correct=[False] * 4, statuses=["empty"] * 4),
-        write_cell("gmr", "pool", seed=1, correct=[True] * 4),
-    ]
-    table = errors.build(Source.of(folders))
-    assert entries(table, "GMR") == [Entry("50.0", below="E 50.0")]
-    assert record_of(table, method="gmr")["measured_of_graded"] == "100.00"
-
-
-def test_nothing_graded_has_no_accuracy_among_the_graded(write_cell: WriteCell) -> None:
-    folder = write_cell("cot", correct=[False] * 2, statuses=["empty"] * 2)
-    assert record_of(errors.build(Source.of([folder])), method="cot")["measured_of_graded"] == ""
-
-
 def test_programs_are_counted_by_how_they_ended(write_cell: WriteCell) -> None:
     details = [
         "passed",

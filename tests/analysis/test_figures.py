@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
-import math
 import os
 import subprocess
 import sys
@@ -13,17 +11,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
 from analysis import figure as drawing
 from analysis import sweeps
-from analysis.figure import Figure, balanced
+from analysis.figure import Figure
 from analysis.provenance import SIMULATED
 from harness.files import ROOT
 from tests.analysis import traced
@@ -80,10 +75,6 @@ def test_nothing_lies_over_the_panels_or_leaves_the_picture(figure: Figure) -> N
     assert not below.get_window_extent().overlaps(axes.xaxis.label.get_window_extent())
 
 
-def test_the_same_bytes_twice(figure: Figure) -> None:
-    assert drawing.pictures(figure) == drawing.pictures(figure)
-
-
 @pytest.fixture
 def sources(write_cell: Callable[..., Path]) -> dict[str, list[str]]:
     """Cells of figures of every kind, by module."""
@@ -118,23 +109,3 @@ def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(sources: dict[
     )
     here = [traced.files(f"analysis.figures.{module}", map(Path, found)) for module, found in sources.items()]
     assert elsewhere.stdout == b"".join(here)
-
-
-def test_the_picture_is_a_real_one(figure: Figure) -> None:
-    from matplotlib.image import imread
-
-    pixels = imread(io.BytesIO(drawing.pictures(figure)["png"]))
-    assert pixels.shape[:2] == (450, 600)
-    assert np.asarray(pixels).std() > 0.05
-
-
-@given(st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=30), st.integers(10, 60))
-def test_balanced_lines_lose_nothing_and_are_as_few_as_can_be(parts: list[str], widest: int) -> None:
-    import textwrap
-
-    text = " ".join(parts)
-    lines = balanced(text, widest).splitlines()
-    assert " ".join(lines) == text
-    assert max(map(len, lines)) <= widest
-    assert len(lines) == len(textwrap.wrap(text, widest))
-    assert len(lines) >= math.ceil(len(text) / (widest + 1))

@@ -52,14 +52,6 @@ def test_both_definitions_stand_beside_the_published_fraction(make: Any) -> None
     assert [entry.text for entry in entries(table, "step 5", "pooled")] == ["11", NOT_RUN, "0"]
 
 
-def test_a_group_is_a_benchmark_in_the_papers_order(make: Any) -> None:
-    table = build([make(benchmark=key) for key in ("humaneval", "gsm_hard", "mbpp")])
-    assert [group.title for group in table.groups] == ["GSM-Hard", "MBPP", "HumanEval"]
-    assert {group.detail for group in table.groups} == {"n = 4"}
-    assert [entries(table, "step 1", "pooled", column)[0].text for column in range(3)] == ["16", "9", "91"]
-    assert entries(table, "mean depth", column=2)[0].text == "3.30"
-
-
 def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
     first = make()
     one = build([first])
@@ -90,16 +82,6 @@ def test_records_are_in_the_units_of_the_table(make: Any) -> None:
         assert all(record[key] for key in ("run_id", "config_hash", "code", "data_checksum", "backbones"))
 
 
-def test_the_order_of_the_cells_does_not_matter(make: Any) -> None:
-    folders = [make(seed=seed, benchmark=key) for seed in (0, 1) for key in ("mbpp", "gsm_hard")]
-    assert build(folders) == build(folders[::-1])
-
-
 def test_two_routers_in_one_table_are_refused(make: Any) -> None:
     with pytest.raises(UserError, match="cells of gmr with pool, gmr_greedy with pool; expected those of one router"):
         build([make(), make("gmr_greedy")])
-
-
-def test_a_simulated_table_says_so(make: Any) -> None:
-    assert build([make()]).warning
-    assert not build([make(simulated=False)]).warning

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 
 from analysis.figure import Figure
 from analysis.source import Source
@@ -57,12 +55,6 @@ def test_one_line_a_gate_and_its_lowest_value(make: Any) -> None:
     assert "retrieve, min" not in said
 
 
-def test_the_axis_begins_at_zero(make: Any) -> None:
-    low, high = panel(build([make()])).get_ylim()
-    assert low == 0
-    assert high > max(WRITE)
-
-
 def test_several_seeds_are_thin_and_their_mean_is_thick(make: Any) -> None:
     figure = build([make(), make(seed=1, updates=log((0.4, 0.4, 0.1)))])
     axes = panel(figure)
@@ -70,13 +62,6 @@ def test_several_seeds_are_thin_and_their_mean_is_thick(make: Any) -> None:
     assert list(mean.get_ydata()) == pytest.approx([0.5, 0.3, 0.3])
     assert mean.get_linewidth() > 2 * max(first.get_linewidth(), second.get_linewidth())
     assert "write, min 0.10" in words(figure)
-
-
-def test_lines_differ_in_style_and_in_lightness(make: Any) -> None:
-    lines = [line for line in panel(build([make()])).lines if len(line.get_ydata()) > 1]
-    assert len({line.get_linestyle() for line in lines}) == len(lines)
-    grey = [np.dot(to_rgb(line.get_color()), (0.299, 0.587, 0.114)) for line in lines]
-    assert max(grey) - min(grey) > 0.3
 
 
 def test_a_gate_with_nothing_to_decide_leaves_a_gap(make: Any) -> None:
@@ -94,11 +79,6 @@ def test_records_have_one_value_and_the_identity_of_their_seed(make: Any) -> Non
     assert {record["seeds"] for record in records} == {"0", "1"}
     assert len({record["run_id"] for record in records}) == 2
     assert [float(record["value"]) for record in records if record["seeds"] == "1"][:3] == list(WRITE)
-
-
-def test_panels_stand_in_the_papers_order(make: Any) -> None:
-    figure = build([make(benchmark=key) for key in ("humaneval", "mbpp", "gsm_hard")])
-    assert [axes.get_title() for axes in traced.picture(figure).axes[:3]] == ["GSM-Hard", "MBPP", "HumanEval"]
 
 
 def test_nothing_trained_is_refused(make: Any) -> None:

@@ -47,15 +47,6 @@ def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
     assert [entry.beside for entry in table.rows[2].entries] == ["", "+0.24", "", "+0.19"]
 
 
-def test_the_head_explains_the_totals(make: Any) -> None:
-    """Without halting, steps are questions × epochs × rollouts × 6."""
-    table = build([make(NONE, updates=LONG)])
-    assert table.groups[0].detail == "2 × 3 × 6"
-    [record] = [record for record in table.records if record["measure"] == "steps"]
-    assert float(record["measured"]) == 2 * 3 * 6 * 6
-    assert [record[key] for key in ("questions", "epochs", "group")] == ["2", "3", "6"]
-
-
 def test_what_was_not_run_is_a_dash(make: Any) -> None:
     table = build([make(HALTING, updates=SHORT)])
     assert texts(table)["No halting"] == ["6.0", NOT_RUN, "47.9", NOT_RUN]

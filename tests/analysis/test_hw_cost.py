@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,10 @@ from typing import Any
 import pytest
 
 from analysis.published import load
-from analysis.results import read
 from analysis.source import Source
-from analysis.table import NOT_RUN
-from analysis.timings import read_timings
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import Row, hw_cost, write
+from tests.analysis.reading import Row, hw_cost
 from tests.analysis.timed import time, with_calls
 
 WriteCell = Callable[..., Path]
@@ -49,19 +45,6 @@ def test_published_and_own_numbers_stand_side_by_side(write_cell: WriteCell, tmp
     assert modelled.beside == "×1.00"
     low, high = map(float, own.below.split("–"))
     assert low < PFLOPS < high
-
-
-def test_rows_and_groups_are_those_of_the_paper(write_cell: WriteCell, tmp_path: Path) -> None:
-    """HumanEval before MBPP, whatever the order of other tables; a row that was not run says so."""
-    folders = [cell(write_cell, "gmr", "mbpp"), cell(write_cell, "gmr", "humaneval")]
-    table = build(folders, [time(folders[0], tmp_path / "t", 6.0)])
-    assert [one.labels[0] for one in table.rows] == [load().methods[key].title for key in ROWS]
-    assert [group.title for group in table.groups] == [
-        f"{title}, {what}" for title in ("HumanEval", "MBPP") for what in ("PFLOPs", "seconds")
-    ]
-    assert [entry.text for entry in row(table, "masrouter").entries[1::2]] == [NOT_RUN] * 4
-    assert [entry.text for entry in row(table, "gmr").entries[3::4]] == [NOT_RUN, "1.50"]
-    assert f"{NOT_RUN}: not run." in table.notes
 
 
 def test_a_row_the_paper_does_not_print_has_no_published_number(write_cell: WriteCell) -> None:
@@ -104,38 +87,6 @@ def test_several_seeds_show_their_mean_and_seed_0(write_cell: WriteCell) -> None
     assert own.below.endswith(f"; seed 0: {PFLOPS:.3f}")
 
 
-def test_records_say_what_they_are_of(write_cell: WriteCell, tmp_path: Path) -> None:
-    folder = cell(write_cell)
-    table = build([folder], [time(folder, tmp_path / "t", 6.0, failed_calls=3)])
-    run = json.loads((folder / "run.json").read_text())
-    (record,) = [one for one in table.records if one["method"] == "gmr"]
-    assert float(record["pflops"]) == pytest.approx(PFLOPS)
-    assert float(record["seconds"]) == 1.5
-    assert [record[name] for name in ("run_id", "config_hash", "code")] == [
-        run[name] for name in ("run_id", "config_hash", "code")
-    ]
-    assert record["data_checksum"] == run["data"]["checksum"]
-    assert record["backbones"]
-    assert {tuple(one) for one in table.records} == {tuple(record)}, "all records have the same keys"
-    assert "3 of 8 calls got no reply" in " ".join(table.notes)
-
-
-def test_the_files_are_the_same_whatever_the_order(write_cell: WriteCell, tmp_path: Path) -> None:
-    folders = [cell(write_cell, method, benchmark) for method in ROWS for benchmark in ("humaneval", "mbpp")]
-    timings = [time(folder, tmp_path / "timings" / str(place), 3.0 + place) for place, folder in enumerate(folders)]
-    written = []
-    for name, step in (("one", 1), ("two", -1)):
-        paths = write(build(folders[::step], timings[::step]), tmp_path / name, "hw_cost")
-        written.append([path.read_bytes() for path in paths])
-    assert written[0] == written[1]
-
-
-def test_a_timing_is_found_by_what_it_is_of(write_cell: WriteCell, tmp_path: Path) -> None:
-    folder = cell(write_cell)
-    found = read_timings([time(folder, tmp_path / "t", 6.0)], [read(folder)])
-    assert found[("gmr", "pool", "humaneval")].per_query == 1.5
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -156,15 +107,6 @@ def test_a_timing_that_does_not_go_with_its_cell_is_refused(
         build([folder], [time(folder, tmp_path / "t", 6.0, **changes)])
 
 
-def test_no_timing_and_half_a_timing_are_refused(write_cell: WriteCell, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="No such file or directory; expected a finished timing job"):
-        build([cell(write_cell)], [tmp_path / "nowhere"])
-    (tmp_path / "torn").mkdir()
-    (tmp_path / "torn" / "timing.json").write_text('{"schema": 1,')
-    with pytest.raises(UserError, match="not JSON"):
-        build([cell(write_cell, "masrouter")], [tmp_path / "torn"])
-
-
 @pytest.mark.parametrize(
     "changes", [{"concurrency": 16}, {"engine": {"concurrent_sequences": 8}}], ids=["concurrency", "engine"]
 )
@@ -174,11 +116,4 @@ def test_times_under_different_conditions_never_stand_in_one_table(
     folders = [cell(write_cell, "gmr"), cell(write_cell, "masrouter")]
     timings = [time(folders[0], tmp_path / "a", 6.0), time(folders[1], tmp_path / "b", 6.0, **changes)]
     with pytest.raises(UserError, match="with other settings than the others"):
-        build(folders, timings)
-
-
-def test_a_method_is_timed_with_one_seed(write_cell: WriteCell, tmp_path: Path) -> None:
-    folders = [cell(write_cell, seed=seed) for seed in (0, 1)]
-    timings = [time(folder, tmp_path / f"t{place}", 6.0) for place, folder in enumerate(folders)]
-    with pytest.raises(UserError, match="times the same method as another"):
         build(folders, timings)

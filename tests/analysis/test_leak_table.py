@@ -12,7 +12,6 @@ import pytest
 
 from analysis.source import Source
 from analysis.table import csv as csv_text
-from analysis.table import html, latex, markdown
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.runner import config, layout
@@ -101,19 +100,6 @@ def test_the_csv_has_every_pair_and_where_it_is_from(write: Write) -> None:
     assert rows[3]["similarity"] == ""
     assert {row["data_checksum"] for row in rows} == {"1" * 64}
     assert text.startswith("# SIMULATED")
-
-
-def test_a_changed_world_has_the_questions_of_its_preset(write: Write) -> None:
-    for key in ("gsm_hard", "humaneval"):
-        write(key)
-    assert build(smoke("smoke@slope=4.0")).rows == build().rows
-
-
-def test_it_says_which_data(write: Write) -> None:
-    for key in ("gsm_hard", "humaneval"):
-        write(key)
-    for text in (markdown(build()), html(build()), latex(build())):
-        assert "embedded data, splits official" in text
 
 
 def test_questions_that_are_not_there_are_told_in_one_line(write: Write) -> None:

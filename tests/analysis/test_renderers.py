@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 import subprocess
@@ -15,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.source import Source
-from analysis.table import csv as csv_text
 from analysis.table import html, latex, latex_escape, markdown, md_escape
 from harness.files import ROOT
 from tests.analysis.reading import Read as Table
@@ -64,32 +61,6 @@ def test_the_first_line_tells_a_simulated_run(tmp_path, tiny, ending):
 
     assert "SIMULATED" in first_line(True)
     assert "SIMULATED" not in first_line(False)
-
-
-def test_prefixes_make_the_first_line_a_comment(tmp_path, tiny):
-    files = {path.suffix: path.read_text() for path in write(tiny(), tmp_path, "tiny")}
-    assert files[".tex"].startswith("% SIMULATED")
-    assert files[".csv"].startswith("# SIMULATED")
-    assert files[".html"].startswith("<!DOCTYPE html><!-- SIMULATED")
-
-
-def test_the_warning_is_seen_not_only_in_comments(tmp_path, tiny):
-    files = {path.suffix: path.read_text() for path in write(tiny(), tmp_path, "tiny")}
-    (caption,) = [line for line in files[".tex"].splitlines() if line.startswith(r"\caption")]
-    assert "SIMULATED" in caption
-    assert "SIMULATED" in Page(files[".html"]).text
-    assert Page(files[".html"]).attributes.count(("class", "warning")) == 1
-
-
-def test_csv_is_tidy(table):
-    lines = csv_text(table.frame, table.warning).splitlines(keepends=True)
-    rows = list(csv.DictReader(io.StringIO("".join(line for line in lines if not line.startswith("#")))))
-    assert rows == [dict(record) for record in table.records]
-    assert set(rows[0]) >= {
-        "method", "backbone", "benchmark", "published", "measured", "n", "low", "high", "difference", "calibrated",
-        "seeds", "unparsable", "empty", "truncated", "call_failed", "sandbox_error", "cost_total", "cost_per_query",
-        "prompt_tokens", "completion_tokens", "run_id", "config_hash", "code", "data_checksum",
-    }  # fmt: skip
 
 
 def test_markdown_rows_have_one_width(table):
@@ -144,15 +115,6 @@ def test_latex_groups_rows_by_method_and_section(table):
     for line in text.splitlines():
         if line.endswith(r"\\") and "multicolumn" not in line and "toprule" not in line:
             assert len(re.findall(r"(?<!\\)&", line)) == 4 + 2 - 1
-
-
-def test_files_are_replaced_and_nothing_else_is_left(tmp_path, tiny):
-    folder = tmp_path / "not" / "there"
-    write(tiny("old"), folder, "tiny")
-    files = write(tiny("new"), folder, "tiny")
-    assert sorted(os.listdir(folder)) == sorted(path.name for path in files)
-    assert sorted(path.suffix for path in files) == [".csv", ".html", ".md", ".tex"]
-    assert all("new" in path.read_text() and "old" not in path.read_text() for path in files)
 
 
 def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):

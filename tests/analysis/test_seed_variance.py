@@ -7,12 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from analysis.provenance import SIMULATED
 from analysis.published import load
 from analysis.source import Source
-from analysis.table import DAGGER, NOT_RUN, signed
+from analysis.table import NOT_RUN, signed
 from harness.errors import UserError
-from tests.analysis.reading import seed_variance, write
+from tests.analysis.reading import seed_variance
 from tests.analysis.spending import cell_of, record_of
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
@@ -84,12 +83,6 @@ def test_everything_published_stands_there(write_cell, verdicts):
     assert table == build(folders[::-1])
 
 
-def test_a_row_the_paper_does_not_have_has_nothing_published(write_cell, verdicts):
-    table = build(run(write_cell, verdicts, "puppeteer", "qwen-2.5-14B"))
-    assert {cell_of(table, table.rows[0], group.title, "Publ.").text for group in table.groups} == {""}
-    assert not any("highest" in note for note in table.notes)
-
-
 @pytest.mark.parametrize(("key", "seed"), [("mbpp", 1), ("mmlu_pro", 0)])
 def test_a_missing_seed_is_refused_by_name(write_cell, verdicts, key, seed):
     folders = run(write_cell, verdicts)
@@ -120,29 +113,9 @@ def test_two_methods_with_other_numbers_of_seeds_are_marked(write_cell, verdicts
     assert [row.labels[2] for row in table.rows][:4] == ["mean", "sd", "seed 0", "seed 2"]
 
 
-def test_a_preset_without_all_benchmarks_has_no_overall(write_cell, verdicts):
-    table = build(run(write_cell, verdicts, keys=("math", "mbpp")))
-    assert [group.title for group in table.groups] == ["MATH", "MBPP"]
-
-
 def test_a_benchmark_that_one_method_lacks_is_a_dash_and_so_is_its_overall(write_cell, verdicts):
     table = build([*run(write_cell, verdicts), *run(write_cell, verdicts, "masrouter", keys=FIVE[:4])])
     first = table.rows[0]
     assert first.labels[0] == "MASRouter"
     assert [cell_of(table, first, title, "Meas.").text for title in ("MMLU-Pro", "Overall")] == [NOT_RUN, NOT_RUN]
     assert any("not run" in note for note in table.notes)
-
-
-def test_a_fitted_row_has_the_dagger_and_no_difference(write_cell, verdicts):
-    table = build(run(write_cell, verdicts, calibrated=True))
-    entry = cell_of(table, table.rows[0], "MATH", "Meas.")
-    assert (entry.sign, entry.beside) == (DAGGER, "")
-    assert record_of(table, benchmark="math")["difference"] == ""
-
-
-def test_every_format_warns_and_every_record_says_where_it_comes_from(write_cell, verdicts, tmp_path):
-    table = build(run(write_cell, verdicts))
-    for path in write(table, tmp_path / "reports", "seed_variance"):
-        assert SIMULATED in path.read_text(), path.name
-    for name in ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones"):
-        assert all(record[name] for record in table.records)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -10,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from analysis.sensitivity import World, conclusions, plan
+from analysis.sensitivity import conclusions, plan
 from analysis.source import Source
 from analysis.table import DAGGER, Entry
 from analysis.tables import simulator_sensitivity as simulator_sensitivity_module
-from analysis.tables.simulator_sensitivity import Decision, outcomes
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.simulator.parameters import load_settings
 from tests.analysis.conftest import WriteCell
 from tests.analysis.reading import simulator_sensitivity
+from tests.analysis.spending import spend
 
 EMBEDDED = config.preset("embedded")
 CONFIG = """
@@ -154,36 +153,35 @@ def test_a_slip_in_the_file_is_refused(tmp_path: Path, old: str, new: str, messa
 @pytest.mark.parametrize(
     ("stated", "low", "high", "decisions", "flipped"),
     [
-        (35, 35, 5, [Decision.HOLDS, Decision.HOLDS, Decision.FAILS], [False, False, True]),
-        (21, 19, 35, [Decision.OPEN, Decision.OPEN, Decision.HOLDS], [False, True, False]),
-        (20, 21, 19, [Decision.OPEN, Decision.OPEN, Decision.OPEN], [False, False, False]),
-        (19, 20, 21, [Decision.OPEN, Decision.OPEN, Decision.OPEN], [False, False, True]),
+        (35, 35, 5, ["holds", "holds", "fails"], [False, False, True]),
+        (21, 19, 35, ["open", "open", "holds"], [False, True, False]),
+        (20, 21, 19, ["open", "open", "open"], [False, False, False]),
+        (19, 20, 21, ["open", "open", "open"], [False, False, True]),
     ],
 )
 def test_what_flips(
-    run: Callable[..., Preset], stated: int, low: int, high: int, decisions: list[Decision], flipped: list[bool]
+    run: Callable[..., Preset], stated: int, low: int, high: int, decisions: list[str], flipped: list[bool]
 ):
     """Against 20 of 40 right: a tie is on neither side, so it neither flips nor is flipped."""
-    found = outcomes(run(worlds(stated, low, high)))
-    accuracy = [outcome.findings[0] for outcome in found]
-    assert [one.decision for one in accuracy] == decisions
-    assert [one.flips(accuracy[0]) for one in accuracy] == flipped
-    differences = [(count - 20) / 40 for count in (stated, low, high)]
-    assert [one.estimate.mean for one in accuracy] == pytest.approx(differences)
+    made = simulator_sensitivity.build(Source(preset=run(worlds(stated, low, high))))
+    found = made.frame[made.frame["measure"] == "accuracy"]
+    assert list(found["decision"]) == decisions
+    assert list(found["flipped"]) == flipped
+    assert list(found["preset"]) == list(worlds(0, 0, 0))
+    assert list(found["measured"]) == pytest.approx([(count - 20) / 40 for count in (stated, low, high)])
 
 
-def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Preset]):
+@pytest.mark.parametrize(("dear", "decision"), [("single", "holds"), ("gmr", "fails")])
+def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Preset], dear: str, decision: str):
     """Every question of a made cell costs the same, half of it in the final call, which GMR's cost leaves out."""
-    found = outcomes(run(worlds(20, 20, 20)))
-    cost = found[0].findings[1]
-    assert cost.estimate.mean == pytest.approx(0.5)
-    assert cost.decision is Decision.HOLDS
-    cheaper = dataclasses.replace(cost.found, cost_ratio=cost.estimate._replace(mean=0.5, low=0.4, high=0.6))
-    dearer = dataclasses.replace(cost.found, cost_ratio=cost.estimate._replace(mean=2.0, low=1.5, high=2.5))
-    first, second = (dataclasses.replace(cost, found=one) for one in (cheaper, dearer))
-    assert (first.decision, second.decision) == (Decision.HOLDS, Decision.FAILS)
-    assert second.flips(first)
-    assert first.flips(second)
+    preset = run(worlds(20, 20, 20))
+    if dear == "gmr":
+        for folder in layout.RESULTS.glob("*/cells/gmr/humaneval/pool/seed0"):
+            spend(folder, [1.0] * N)
+    found = simulator_sensitivity.build(Source(preset=preset)).frame
+    costs = found[found["measure"] == "cost"]
+    assert list(costs["measured"]) == pytest.approx([0.5 if dear == "single" else 4.0] * 3)
+    assert set(costs["decision"]) == {decision}
 
 
 def entries(preset: Preset) -> dict[tuple[str, str], Entry]:
@@ -234,7 +232,7 @@ def test_a_missing_world_is_named(run: Callable[..., Preset]):
     preset = run(worlds(35, 36, 5))
     shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
     with pytest.raises(UserError, match=r"embedded@slope=7\.0.* missing"):
-        outcomes(preset)
+        simulator_sensitivity.build(Source(preset=preset))
 
 
 def test_a_cell_of_another_world_is_refused(run: Callable[..., Preset]):
@@ -242,7 +240,7 @@ def test_a_cell_of_another_world_is_refused(run: Callable[..., Preset]):
     shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
     shutil.copytree(layout.RESULTS / "embedded@slope=4.0", layout.RESULTS / "embedded@slope=7.0")
     with pytest.raises(UserError, match=r"of preset 'embedded@slope=4\.0', expected 'embedded@slope=7\.0'"):
-        outcomes(preset)
+        simulator_sensitivity.build(Source(preset=preset))
 
 
 def test_worlds_of_other_questions_are_refused(run: Callable[..., Preset]):
@@ -250,15 +248,9 @@ def test_worlds_of_other_questions_are_refused(run: Callable[..., Preset]):
     shutil.rmtree(layout.RESULTS / "embedded@slope=7.0")
     preset = run({"embedded@slope=7.0": 5}, n=20)
     with pytest.raises(UserError, match=r"slope=7\.0.* other questions of humaneval"):
-        outcomes(preset)
+        simulator_sensitivity.build(Source(preset=preset))
 
 
 def test_a_preset_without_worlds_is_refused():
     with pytest.raises(UserError, match="preset paper has no worlds"):
-        outcomes(config.preset("paper"))
-
-
-def test_the_order_of_the_plan_is_that_of_the_rows(run: Callable[..., Preset]):
-    preset = run(worlds(35, 36, 5))
-    found: list[World] = [outcome.world for outcome in outcomes(preset)]
-    assert [world.preset for world in found] == list(worlds(0, 0, 0))
+        simulator_sensitivity.build(Source(preset=config.preset("paper")))

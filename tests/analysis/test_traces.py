@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import ratios, traces, training
+from analysis import statistics, traces, training
 from analysis.ratios import Ratio, estimates, mean_of
 from analysis.results import read
 from analysis.statistics import wilson
@@ -204,7 +204,7 @@ def test_a_share_lies_in_its_interval_and_that_between_0_and_1(pairs: list[tuple
     top = np.array([more for more, _ in pairs], dtype=float)
     share = Ratio(top, top + np.array([less for _, less in pairs]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ratios, "RESAMPLES", 200)
+        patch.setattr(statistics, "RESAMPLES", 200)
         found = estimates([{"x": share}])["x"]
     assert 0 <= found.low <= found.mean <= found.high <= 1
     assert found.mean == pytest.approx(share.value)

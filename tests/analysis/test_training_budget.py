@@ -99,12 +99,6 @@ def test_what_nobody_drew_is_left_out(write_cell: Any) -> None:
     assert (found.entropy_action, found.top_action) == (pytest.approx(100), "plan")
 
 
-def test_an_end_that_was_chosen_counts_however_early(write_cell: Any) -> None:
-    chosen = [decision("action", "plan", 0.1), decision("action", "terminate", 1.0, step=3)]
-    found = measured(made(write_cell, "puppeteer", chosen, backbone="qwen-2.5-32B"))
-    assert (found.entropy_action, found.top_action_share) == (pytest.approx(50), 50)
-
-
 def test_a_choice_from_one_option_has_no_entropy(write_cell: Any) -> None:
     found = measured(made(write_cell, "gmr", [{**decision("backbone", "small", 1.0), "options": 1}]))
     assert pd.isna(found.entropy_backbone)

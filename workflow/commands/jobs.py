@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +31,7 @@ def cell(
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
+    _spare_pandas()
     from harness.runner import cell as cells
     from harness.runner.config import Cell
     from harness.runner.plan import plan
@@ -37,6 +40,20 @@ def cell(
     if retry_errors:
         _forget_failed_calls(planned)
     signals.run(cells.run(planned))
+
+
+def _spare_pandas() -> None:
+    """Keep pyarrow from importing pandas, a third of the start of a cell, to ask whether a list of rows is its object.
+
+    It tries once a process; whoever needs pandas later imports it as ever.
+    """
+    import pyarrow
+
+    if "pandas" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+        with contextlib.suppress(ImportError, AttributeError):
+            pyarrow.array([])
+        del sys.modules["pandas"]
 
 
 def _forget_failed_calls(plan: Plan) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from harness.benchmarks.math_verifier import WORTH_ANOTHER, MathVerifier
 from harness.errors import UserError
+from harness.llm.database import Cache
 from harness.sandbox.jail import linux
 
 # Speaks the protocol; sleeps on "hang", dies on "die" and within a reply on "tear", otherwise compares strings.
@@ -256,3 +257,18 @@ async def test_a_child_cannot_answer_in_the_name_of_its_parent(intruder: MathVer
     async with intruder as verifier:
         assert await verifier.equal("1", "answer for the parent") is False
         assert await verifier.equal("2", "2") is True
+
+
+async def test_a_pair_is_decided_once_for_all_cells_of_a_machine(started: list[object], tmp_path: Path) -> None:
+    pairs = [("1", "1"), ("1", "2"), ("1", "\ud800")]
+    with Cache(tmp_path / "cache.sqlite") as cache:
+        for _ in range(2):
+            async with MathVerifier((sys.executable, "-c", IMPOSTOR), workers=1, cache=cache) as verifier:
+                assert [await verifier.equal(*pair) for pair in pairs] == [True, False, False]
+        assert len(started) == 1
+        async with MathVerifier((sys.executable, "-c", IMPOSTOR), 0.5, 1, cache) as verifier:
+            assert [await verifier.equal("1", answer) for answer in ("die", "die", "3")] == [None, None, False]
+        assert len(started) == 3
+        async with MathVerifier((sys.executable, "-c", IMPOSTOR), 0.5, 1, cache) as verifier:
+            assert await verifier.equal("1", "die") is None
+        assert len(started) == 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ from torch import nn
 
 from harness.benchmarks.items import Item
 from harness.errors import UserError
+from harness.files import ROOT
 from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded, updates
 
 ITEMS = [Item(id=f"q{number}", benchmark="toy", question="?", gold="") for number in range(37)]
@@ -54,6 +57,47 @@ def test_a_restored_learner_goes_on_as_if_it_had_never_stopped() -> None:
     without.restore(first.learned())
     train(without, 3)
     assert state(without) != state(whole)
+
+
+class Halves(nn.Module):
+    """Of which one has a gradient at the second step only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.always, self.later = nn.Linear(3, 2, dtype=torch.float64), nn.Linear(3, 2)
+
+    def forward(self, number: int) -> torch.Tensor:
+        row = torch.linspace(-1, 1, 3)
+        loss = self.always(row.double() * (1 + number)).square().sum()
+        return loss + self.later(row).sum().exp() if number == 1 else loss
+
+
+def test_a_step_is_that_of_torchs_adam_to_the_bit() -> None:
+    ours, theirs = (seeded(Halves, "start") for _ in range(2))
+    learning, optimiser = Learning(ours, 0.03), torch.optim.Adam(theirs.parameters(), lr=0.03)
+    for number in range(4):
+        learning.step(ours(number))
+        optimiser.zero_grad()
+        theirs(number).backward()
+        optimiser.step()
+    expected = {
+        f"adam.{name}.{moment}": value
+        for name, parameter in theirs.named_parameters()
+        for moment, value in optimiser.state[parameter].items()
+    }
+    assert {name: value.tobytes() for name, value in learning.moments().items()} == {
+        name: value.numpy().tobytes() for name, value in expected.items()
+    }
+    assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
+
+
+def test_learning_does_not_load_the_compiler_of_torch() -> None:
+    code = (
+        "import sys, torch; from harness.training.learning import Learning; network = torch.nn.Linear(1, 1);"
+        "learning = Learning(network, 0.1); learning.step(network(torch.ones(1, 1)).sum());"
+        "learning.restore({**learning.learned(), **learning.moments()}); print('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "False\n"
 
 
 def test_tensors_of_another_shape_or_without_a_network_are_refused() -> None:
