@@ -13,7 +13,7 @@ table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
 test: $(DEV_READY)
-	pytest -n 2
+	pytest -n 2 --dist loadfile
 
 docs: $(DEV_READY)
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet

@@ -1,33 +1,37 @@
-"""The application ``gmr`` and what its commands share."""
+"""The application ``gmr`` and what its commands share; nothing heavy is imported before a command runs."""
 
 from __future__ import annotations
 
 import logging
+from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness import files
 from harness.errors import UserError
-from harness.files import ROOT, writing
-from harness.runner import config, layout
-from harness.runner.config import Preset
 
-app = typer.Typer(
-    help="Reproducibility suite for Gated-Memory Routing. `snakemake --cores all reports/NAME` makes tables and "
-    "figures; these commands are its jobs, or read, check and share what it has made.",
-    epilog="docs/runs.md says more of each command, and what exit statuses mean.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+if TYPE_CHECKING:
+    from harness.runner.config import Preset
 
-# The panel of --help for commands that Snakemake gives.
-JOB = "Jobs of the DAG"
 
-PresetName = Annotated[str, typer.Option("--preset", help="A file of config/presets, without .yaml.")]
+def default_preset() -> str:
+    """Return the preset whose artefacts Snakemake makes unless told otherwise."""
+    from harness.files import ROOT, read_yaml
+
+    own = Path("config/config.yaml")
+    return str(read_yaml(own if own.exists() else ROOT / own)["preset"])
+
+
+PresetName = Annotated[
+    str,
+    typer.Option(
+        "--preset",
+        help="A file of config/presets, without .yaml.",
+        default_factory=default_preset,
+        show_default="that of config/config.yaml",
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
@@ -44,12 +48,48 @@ Seed = Annotated[int, typer.Option("--seed", help="Training seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-@app.callback()
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gmr {metadata.version('gmr-suite')}")
+        raise typer.Exit
+
+
+def _list(asked: bool) -> None:
+    """Print every preset, method, benchmark and artefact with its title."""
+    if not asked:
+        return
+    from analysis import registry
+    from harness.benchmarks import registry as known
+    from harness.runner import config
+
+    artefacts = registry.artefacts().values()
+    lists: dict[str, dict[str, str]] = {
+        "presets": {name: config.preset(name).description for name in config.preset_names()},
+        "methods": {key: entry.title for key, entry in config.methods().items()},
+        "benchmarks": {key: known.entry(key).title for key in sorted(known.keys())},
+        "artefacts, in reports/PRESET/": {one.key: ", ".join(registry.ENDINGS[one.kind]) for one in artefacts},
+    }
+    for name, entries in lists.items():
+        typer.echo(f"{name}:\n" + "\n".join(f"  {key:<28}{text}" for key, text in entries.items()))
+    raise typer.Exit
+
+
 def common(
     log: Annotated[Path | None, typer.Option(help="Write progress and errors to this file too.")] = None,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
+    listing: Annotated[
+        bool,
+        typer.Option("--list", callback=_list, is_eager=True, help="Presets, methods, artefacts: all that has a name."),
+    ] = False,
 ) -> None:
-    """Set up what all commands share."""
-    if not any(Path(name).exists() for name in ("Snakefile", layout.RESULTS)):
+    """Reproducibility suite for Gated-Memory Routing.
+
+    `snakemake --cores all reports/NAME` makes tables and figures. These commands are its jobs, or read, check and share
+    what it has made.
+    """
+    from harness.files import ROOT, writing
+
+    if not any(Path(name).exists() for name in ("Snakefile", "results")):
         raise UserError(f"no Snakefile and no results here; give the command in {ROOT}")
     if log is not None:
         with writing(log):
@@ -57,28 +97,33 @@ def common(
             logging.getLogger().addHandler(logging.FileHandler(log, mode="w"))
 
 
+app = typer.Typer(
+    epilog="docs/runs.md says more of each command, and what exit statuses mean.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    callback=common,
+)
+
+
 def preset_of(name: str, overrides: list[str] | None) -> Preset:
-    """The preset of a command, with the overrides given with it.
+    """Return the preset of a command, with the overrides given with it; of several of a key the last counts.
 
     Raises:
         UserError: An unknown preset or key, or an override that is neither KEY=YAML nor @FILE.
     """
-    return config.preset(name, overrides_of(overrides))
+    from harness.runner import config
 
-
-def overrides_of(overrides: list[str] | None) -> dict[str, Any]:
-    """The overrides given with a command; of several of a key the last counts.
-
-    Raises:
-        UserError: One is neither KEY=YAML nor @FILE.
-    """
     found: dict[str, Any] = {}
     for text in overrides or ():
         found |= _override(text)
-    return found
+    return config.preset(name, found)
 
 
 def _override(text: str) -> dict[str, Any]:
+    from harness import files
+
     if text.startswith("@"):
         given = files.read_yaml(Path(text[1:]))
         if not isinstance(given, dict):

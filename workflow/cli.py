@@ -8,16 +8,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.concurrency import use_one_thread
 from harness.errors import UserError
-from harness.files import ROOT
-from harness.llm.budget import BudgetError
 from workflow.app import app
-from workflow.commands import cell, exports, report, sandbox, servers, trajectories, validate
+from workflow.commands import exports, jobs, sandbox, trajectories
 from workflow.jobs import begin_no_more, die_with_parent
 from workflow.signals import stop_cleanly
 
-COMMANDS = (cell, exports, report, sandbox, servers, trajectories, validate)
+COMMANDS = (jobs, exports, sandbox, trajectories)
 
 
 def main() -> None:
@@ -27,7 +24,8 @@ def main() -> None:
 
 def run(program: Callable[[], None], first: Callable[[], None] = lambda: None) -> None:
     """Run a program of commands: one line for a user's mistake, status 2; a traceback only for ours."""
-    use_one_thread()
+    # How a sum is divided among threads shows in its last digits (harness.concurrency.use_one_thread).
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     # On a full disk the log file fails too; its traceback must not bury the line that says so.
     logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
@@ -41,6 +39,8 @@ def run(program: Callable[[], None], first: Callable[[], None] = lambda: None) -
         stop_cleanly()
         program()
     except UserError as error:
+        from harness.llm.budget import BudgetError
+
         logging.error("error: %s", error)
         if isinstance(error, BudgetError):
             begin_no_more()
@@ -55,12 +55,12 @@ def stand_here() -> None:
     Raises:
         UserError: Python takes the code from elsewhere all the same.
     """
-    here = Path.cwd().resolve()
+    here, root = Path.cwd().resolve(), Path(__file__).resolve().parents[1]
     is_checkout = all((here / name).is_file() for name in ("Snakefile", "workflow/cli.py", "harness/files.py"))
-    if here == ROOT or not is_checkout:
+    if here == root or not is_checkout:
         return
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(here) in path:
-        raise UserError(f"this is the gmr of {ROOT}, and {here} is a checkout of its own; activate its environment")
+        raise UserError(f"this is the gmr of {root}, and {here} is a checkout of its own; activate its environment")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(here), *filter(None, path)])
     os.execv(sys.executable, [sys.executable, "-m", "workflow", *sys.argv[1:]])  # noqa: S606  our own interpreter

@@ -10,14 +10,12 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import BinaryIO
-
-import yaml
+from typing import TYPE_CHECKING, BinaryIO
 
 from harness.errors import UserError
-from harness.files import write_atomically, writing
-from harness.runner import config, layout
-from harness.runner.config import Preset
+
+if TYPE_CHECKING:
+    from harness.runner.config import Preset
 
 PARENT = "GMR_PARENT"
 HEAD = "# The settings of the last run of this preset, overrides included; its jobs read them.\n"
@@ -40,6 +38,11 @@ def settle(preset: Preset) -> BinaryIO:
     Raises:
         UserError: Another run of the preset, with other settings, is under way; or the file cannot be written.
     """
+    import yaml
+
+    from harness.files import write_atomically, writing
+    from harness.runner import config, layout
+
     path = layout.settings(preset.name)
     text = HEAD + yaml.safe_dump(config.settings(preset), sort_keys=False, width=120, allow_unicode=True)
     with writing(path):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from analysis.trajectories import Record, call_texts, record_of
 from gmr.method import Option, Outlook, outlook
@@ -22,9 +23,8 @@ from harness.runner import layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.plan import Plan
 from harness.runner.setup import open_runtime
-from workflow.terminal import Page, count, percent
 from workflow.trained_router import Restored
-from workflow.trajectory_text import MADE_UP, record_lines
+from workflow.trajectory_text import MADE_UP, Page, count, percent, record_lines
 
 _ROLES_SHOWN = 5
 _BAR = 24
@@ -32,42 +32,8 @@ _UNJUDGED = Verdict(False, None, Status.GRADED)
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """Which router speaks, and of what question.
-
-    Attributes:
-        checkpoint: The file it comes from.
-        method: Key of the method, which may be a variant.
-        benchmark: The benchmark it was trained on.
-        seed: Training seed.
-        epoch: Passes over the training questions behind it.
-        preset: The preset it was trained with.
-        simulated: Whether it was trained on simulated backbones.
-        item: Id of a prepared question, ``None`` for a question of the user's own.
-        question: The text.
-    """
-
-    checkpoint: str
-    method: str
-    benchmark: str
-    seed: int
-    epoch: int
-    preset: str
-    simulated: bool
-    item: str | None
-    question: str
-
-
-@dataclass(frozen=True, slots=True)
 class Walk:
-    """A whole trajectory.
-
-    Attributes:
-        preset: The preset whose backbones were asked.
-        simulated: Whether they are simulated.
-        decode: ``sample`` or ``greedy``.
-        record: The trajectory; of a question of the user's own, without a gold answer and a verdict that says anything.
-    """
+    """A whole trajectory; of a question of the user's own, without a gold answer and a verdict that says anything."""
 
     preset: str
     simulated: bool
@@ -75,10 +41,11 @@ class Walk:
     record: Record
 
 
-def about(restored: Restored, item: Item) -> About:
-    """A router, and a question for it."""
+def about(restored: Restored, item: Item) -> dict[str, Any]:
+    """Return which router speaks, and of what question; the id is None for a question of the user's own."""
     told = {name: restored.facts[name] for name in ("method", "benchmark", "seed", "epoch", "preset", "simulated")}
-    return About(str(restored.path), **told, item=item.id if item.gold else None, question=item.question)
+    asked = {"item": item.id if item.gold else None, "question": item.question}
+    return {"checkpoint": str(restored.path), **told, **asked}
 
 
 def own_question(restored: Restored, text: str) -> Item:
@@ -139,17 +106,17 @@ async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
     return Walk(preset.name, simulated, restored.router.config.decode, record)
 
 
-def to_text(about: About, found: Outlook | Walk, page: Page) -> str:
+def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
     """Return what a router was found to do, for the eyes of a person."""
-    trained = f"trained on {'SIMULATED backbones' if about.simulated else 'models'}"
-    run = f"preset {about.preset}, seed {about.seed}, {count(about.epoch, 'epoch')}"
-    lines = [f"{about.method} for {about.benchmark}, {trained}: {run}", about.checkpoint, ""]
+    trained = f"trained on {'SIMULATED backbones' if about['simulated'] else 'models'}"
+    run = f"preset {about['preset']}, seed {about['seed']}, {count(about['epoch'], 'epoch')}"
+    lines = [f"{about['method']} for {about['benchmark']}, {trained}: {run}", about["checkpoint"], ""]
     if isinstance(found, Outlook):
-        lines += ["Question", *page.indented(about.question, "  "), "", *_outlook_lines(found)]
+        lines += ["Question", *page.indented(about["question"], "  "), "", *_outlook_lines(found)]
         return "\n".join(lines)
     if found.simulated:
-        unknown = [] if about.item else ["They know the prepared questions alone (--item), nothing of any other text."]
-        lines = [MADE_UP, *unknown, "", *lines]
+        unknown = "They know the prepared questions alone (--item), nothing of any other text."
+        lines = [MADE_UP, *([] if about["item"] else [unknown]), "", *lines]
     asked = "simulated backbones" if found.simulated else "models"
     lines += [f"Run with the {asked} of preset {found.preset}, decoding by {found.decode}.", ""]
     return "\n".join([*lines, *record_lines(found.record, page)])

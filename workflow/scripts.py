@@ -6,8 +6,6 @@ from pathlib import Path
 
 import typer
 
-from harness.runner import config, layout
-from harness.runner.config import Cell
 from workflow import signals
 from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, common, preset_of
 
@@ -18,6 +16,7 @@ scripts = typer.Typer(add_completion=False, pretty_exceptions_enable=False, call
 def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
     """Load, normalise, check and split one benchmark."""
     from harness.benchmarks.prepare import prepare
+    from harness.runner import config, layout
 
     chosen = preset_of(preset, overrides)
     config.check_benchmark(chosen, benchmark)
@@ -45,6 +44,7 @@ def timing(
 ) -> None:
     """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run beside it."""
     from harness.runner import timing as timings
+    from harness.runner.config import Cell
     from harness.runner.plan import plan
 
     one = Cell(method, benchmark, backbone, seed)

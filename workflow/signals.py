@@ -7,7 +7,6 @@ it has written by then stays.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
@@ -15,9 +14,12 @@ import sys
 import threading
 from collections.abc import Coroutine
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import StoppedError
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -38,6 +40,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     Raises:
         SystemExit: The process was told to stop; the line is written.
     """
+    import asyncio
+
     calling_off = _CallingOff(work)
     before = {number: signal.signal(number, calling_off.on_signal) for number in _SIGNALS}
     try:
@@ -68,6 +72,8 @@ class _CallingOff:
         self._patience: threading.Timer | None = None
 
     async def run(self) -> Any:
+        import asyncio
+
         self._task = asyncio.current_task()
         return await self._work
 

@@ -11,10 +11,9 @@ from typing import Any
 import yaml
 
 from harness.files import ROOT
+from tests.planning import PARTS
 
-ROOMS = ("harness", "baselines", "gmr", "analysis", "workflow", "config", "profiles", "docs")
 METHODS = ("majority", "second_opinion", "best_backbone")
-_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)
 
 
@@ -26,7 +25,7 @@ def section(name: str) -> str:
 
 def programs(name: str) -> list[str]:
     """The programs in a section."""
-    return _PYTHON.findall(section(name))
+    return re.findall(r"```python\n(.*?)```", section(name), re.DOTALL)
 
 
 def fragments(name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -43,16 +42,6 @@ def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return {**old, **both}
 
 
-def suite(folder: Path) -> Path:
-    """A copy of the suite, nothing added."""
-    folder.mkdir(parents=True)
-    for name in ("Snakefile", "environment.yml"):
-        shutil.copy(ROOT / name, folder)
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
-
-
 def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
     """Put a fragment into a file of the configuration; one that does not exist is made of it."""
     file = folder / path
@@ -60,23 +49,20 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
     file.write_text(yaml.safe_dump(merged(old, new), sort_keys=False))
 
 
-def add_methods(folder: Path) -> None:
-    """What the section on a method adds."""
+def suite(folder: Path, *sections: str) -> Path:
+    """The suite with three methods more, and what sections of the page add to its configuration."""
+    folder.mkdir(parents=True)
+    for part in (*PARTS, "harness", "baselines", "gmr", "analysis", "docs"):
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, folder)
     for name, program in zip(METHODS, programs("A method"), strict=True):
         (folder / "baselines" / f"{name}.py").write_text(program)
         entry = re.search(rf"^    {name}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
         assert entry
         add(folder, "config/methods.yaml", yaml.safe_load(entry[0]))
-
-
-def add_backbone(folder: Path) -> None:
-    """What the section on a backbone adds."""
-    for path, new in fragments("A backbone"):
+    for path, new in (one for name in sections for one in fragments(name)):
         add(folder, path, new)
-
-
-def add_benchmark(folder: Path) -> None:
-    """What the section on a benchmark adds, the file of questions left out."""
     (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("A benchmark")[1])
-    for path, new in fragments("A benchmark"):
-        add(folder, path, new)
+    return folder

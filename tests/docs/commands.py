@@ -44,6 +44,7 @@ FOREIGN = {
     "mkdocs": "tried by test_site.py",
     "pip": "installs packages",
     "printf": "makes an example",
+    "rm": "deletes a folder",
     "python3": "makes an environment",
     "sbatch": "Slurm",
     "squeue": "Slurm",

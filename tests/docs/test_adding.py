@@ -1,4 +1,4 @@
-"""A backbone and a benchmark from outside of the suite: what the documentation adds, taken from its pages."""
+"""Methods, a backbone and a benchmark from outside of the suite: what the documentation adds, taken from its page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
@@ -15,8 +16,6 @@ import pytest
 from tests.docs import additions
 
 BACKBONE = "qwen-2.5-7B"
-
-
 # Several commands in one process, which loads everything once.
 _COMMANDS = """
 import json, sys
@@ -28,20 +27,10 @@ for words in json.loads(sys.argv[1]):
 
 
 def python(folder: Path, *words: str) -> str:
-    """What a program printed in a suite.
-
-    Raises:
-        AssertionError: It failed; with what it said.
-    """
-    ended = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), "GMR_DATA_DIR": "my-data"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    """What a program printed in a suite; AssertionError with what it said where it failed."""
+    given = {**os.environ, "PYTHONPATH": str(folder), "GMR_DATA_DIR": "my-data"}
+    command = [sys.executable, *words]
+    ended = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
@@ -53,55 +42,65 @@ def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
     return python(folder, "-c", _COMMANDS, json.dumps(given))
 
 
-def test_a_backbone_is_an_entry_and_what_is_assumed_of_it(tmp_path: Path) -> None:
-    folder = additions.suite(tmp_path / "suite")
-    (path, entry), *others = additions.fragments("A backbone")
-    additions.add(folder, path, entry)
-    few = {"benchmarks": "[gsm_hard]", "methods": "[single]", "limit": "{test: 6}"}
-    with pytest.raises(AssertionError, match=f"no accuracy to calibrate '{BACKBONE}' on 'gsm_hard'"):
-        gmr(folder, "smoke", ["data --benchmark gsm_hard", "world"], **few)
-    for path, entry in others:
-        additions.add(folder, path, entry)
-    cell = f"cell --method single --benchmark gsm_hard --backbone {BACKBONE}"
-    gmr(folder, "smoke", ["world", cell, "report main_table"], backbones=f"[{BACKBONE}]", **few)
-    facts = orjson.loads((folder / f"results/smoke/cells/single/gsm_hard/{BACKBONE}/seed0/run.json").read_bytes())
-    assert list(facts["backbones"]) == [BACKBONE]
-    rows = [line for line in (folder / "reports/smoke/main_table.md").read_text().splitlines() if BACKBONE in line]
-    assert "Single LLM" in rows[0]
-
-
 @pytest.fixture(scope="module")
-def weekdays(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A suite with the benchmark in it, and its questions."""
-    folder = additions.suite(tmp_path_factory.mktemp("weekdays") / "suite")
-    additions.add_benchmark(folder)
-    python(folder, "-c", additions.programs("A benchmark")[0])
-    return folder
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The three methods and the backbone on a few questions, in one process."""
+    suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
+    where = {"majority": "qwen-2.5-14B", "second_opinion": "qwen-2.5-14B", "best_backbone": "pool", "single": BACKBONE}
+    cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
+    few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}"}
+    methods = f"[single, {', '.join(additions.METHODS)}]"
+    commands = ["data --benchmark gsm_hard", "world", *cells]
+    gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
+    gmr(suite, "smoke", ["report main_table"], backbones=f"[{BACKBONE}]", methods="[single]", **few)
+    return suite
 
 
-def test_the_checksums_on_the_page_are_those_its_program_prints(weekdays: Path) -> None:
-    printed = python(weekdays, "-c", additions.programs("A benchmark")[2])
-    found = dict(line.split() for line in printed.splitlines())
-    entry = dict(additions.fragments("A benchmark"))["config/benchmarks.yaml"]["weekdays"]
-    expected = entry["expected"]
-    assert found == {"count": str(expected["count"]), "checksum": expected["checksum"], **expected["splits"]}
+def rows(suite: Path, cell: str, table: str) -> list[dict[str, Any]]:
+    folder = suite / "results/smoke/cells" / cell / "seed0"
+    return pq.read_table(folder / f"{table}.parquet").to_pylist()
 
 
-def test_a_benchmark_goes_from_its_file_to_its_column(weekdays: Path) -> None:
-    assert "Weekdays" in python(weekdays, "-m", "workflow", "validate", "--data", "real", "--benchmark", "weekdays")
+def test_methods_from_outside_are_files_and_entries(ran: Path) -> None:
+    calls = rows(ran, "majority/gsm_hard/qwen-2.5-14B", "calls")
+    assert [call["slot"] for call in calls] == [0, 1, 2] * 6
+    calls = rows(ran, "second_opinion/gsm_hard/qwen-2.5-14B", "calls")
+    assert [(call["step"], call["role"]) for call in calls] == [(1, ""), (2, "Commonsense/Critic"), (3, "")] * 6
+    own = "best_backbone/gsm_hard/pool"
+    facts = orjson.loads((ran / "results/smoke/cells" / own / "seed0/run.json").read_bytes())
+    accuracy = [row["value"] for row in rows(ran, own, "training") if row["measure"] == "accuracy"]
+    best = list(facts["backbones"])[accuracy.index(max(accuracy))]
+    assert (facts["method"], facts["simulated"]) == ("best_backbone", True)
+    assert {call["backbone"] for call in rows(ran, own, "calls")} == {best}
+    assert [item["utility"] for item in rows(ran, own, "items")] == [
+        float(one["correct"]) for one in rows(ran, own, "items")
+    ]
+
+
+def test_a_backbone_is_an_entry_and_what_is_assumed_of_it(ran: Path) -> None:
+    facts = orjson.loads((ran / f"results/smoke/cells/single/gsm_hard/{BACKBONE}/seed0/run.json").read_bytes())
+    assert list(facts["backbones"]) == [BACKBONE]
+    table = (ran / "reports/smoke/main_table.md").read_text()
+    assert any("Single LLM" in line for line in table.splitlines() if BACKBONE in line)
+
+
+def test_a_benchmark_goes_from_its_file_to_its_column(tmp_path: Path) -> None:
+    suite = additions.suite(tmp_path / "suite", "A benchmark")
+    python(suite, "-c", additions.programs("A benchmark")[0])
+    printed = python(suite, "-c", additions.programs("A benchmark")[2])
+    expected = dict(additions.fragments("A benchmark"))["config/benchmarks.yaml"]["weekdays"]["expected"]
+    assert dict(line.split() for line in printed.splitlines()) == {
+        "count": str(expected["count"]),
+        "checksum": expected["checksum"],
+        **expected["splits"],
+    }
+    assert "Weekdays" in python(suite, "-m", "workflow", "validate", "--data", "real", "--benchmark", "weekdays")
     cell = "cell --method cot --benchmark weekdays --backbone qwen-2.5-14B"
-    gmr(
-        weekdays,
-        "weekdays",
-        ["data --benchmark weekdays", "world", cell, "report main_table"],
-        methods="[cot]",
-        backbones="[qwen-2.5-14B]",
-        limit="{test: 10}",
-    )
-    items = pq.read_table(weekdays / "results/weekdays/cells/cot/weekdays/qwen-2.5-14B/seed0/items.parquet")
-    right = sum(row["correct"] for row in items.to_pylist())
-    assert items.num_rows == 10
-    table = (weekdays / "reports/weekdays/main_table.md").read_text()
+    commands = ["data --benchmark weekdays", "world", cell, "report main_table"]
+    gmr(suite, "weekdays", commands, methods="[cot]", backbones="[qwen-2.5-14B]", limit="{test: 10}")
+    items = pq.read_table(suite / "results/weekdays/cells/cot/weekdays/qwen-2.5-14B/seed0/items.parquet").to_pylist()
+    assert len(items) == 10
+    table = (suite / "reports/weekdays/main_table.md").read_text()
     assert "Weekdays Meas." in table
     row = next(line for line in table.splitlines() if line.startswith("| CoT"))
-    assert f"{10 * right:.2f}" in row
+    assert f"{10 * sum(one['correct'] for one in items):.2f}" in row

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import re
 import shutil
-import subprocess
-import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +13,13 @@ from typing import Any
 import pytest
 import typer
 
+from analysis import registry
 from harness import files
 from harness.files import ROOT
 from harness.runner import config
 from tests.docs import additions
 from tests.docs.commands import FOREIGN, OURS, PAGES, Command, mentioned, shown
+from tests.planning import plans
 
 SHOWN = {page.name: shown(page) for page in PAGES}
 MENTIONED = {page.name: mentioned(page) for page in PAGES}
@@ -37,11 +36,7 @@ def everything(*programs: str) -> list[Command]:
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the suite in which everything stands that the pages add to it."""
-    folder = additions.suite(tmp_path_factory.mktemp("docs") / "suite")
-    additions.add_methods(folder)
-    additions.add_backbone(folder)
-    additions.add_benchmark(folder)
-    return folder
+    return additions.suite(tmp_path_factory.mktemp("docs") / "suite", "A backbone", "A benchmark")
 
 
 @pytest.fixture(scope="module")
@@ -92,33 +87,17 @@ def check_names(given: dict[str, Any], root: Path) -> None:
     assert {benchmarks} if isinstance(benchmarks, str) else set(benchmarks) <= known
 
 
-@pytest.mark.parametrize("page", SHOWN)
-def test_commands_of_the_suite_are_parsed(page: str, known: Path) -> None:
-    for command in SHOWN[page]:
-        if command.words[0] == "gmr":
-            check_names(parse(command.words[1:]), known)
+def test_commands_of_the_suite_are_parsed(known: Path) -> None:
+    for command in (one for commands in SHOWN.values() for one in commands if one.words[0] == "gmr"):
+        check_names(parse(command.words[1:]), known)
+    for command in (one for commands in MENTIONED.values() for one in commands if one.words[0] == "gmr"):
+        parse(command.words[1:], whole=False)
 
 
-@pytest.mark.parametrize("page", MENTIONED)
-def test_commands_in_a_sentence_have_no_option_that_does_not_exist(page: str) -> None:
-    for command in MENTIONED[page]:
-        if command.words[0] == "gmr":
-            parse(command.words[1:], whole=False)
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["vaildate", "validate --colour", "cell --preset smoke", "report --preset", "show gmr"],
-)
+@pytest.mark.parametrize("words", ["vaildate", "validate --colour", "cell --preset smoke", "report --preset"])
 def test_the_parser_refuses_what_is_wrong(words: str) -> None:
     with pytest.raises(Exception, match=r"(?i)no such|missing|requires|option"):
         parse(words.split())
-
-
-def test_half_a_command_is_refused_for_what_it_has() -> None:
-    parse(["report"], whole=False)
-    with pytest.raises(Exception, match="No such"):
-        parse(["reports"], whole=False)
 
 
 def test_targets_of_make_exist() -> None:
@@ -147,35 +126,44 @@ def test_other_programs_are_known() -> None:
     assert {name: where for name, where in programs.items() if name not in (*OURS, *FOREIGN)} == {}
 
 
-def test_no_command_hides_in_an_indented_block() -> None:
-    hidden = re.compile(rf"^    ({'|'.join(OURS)}) ", re.MULTILINE)
-    assert [page.name for page in PAGES if hidden.search(page.read_text())] == []
-
-
 def plannable(words: Sequence[str]) -> bool:
     return words[1:] != () and not any(stop in word for stop in NOT_PLANNED for word in words)
 
 
-# A minute of one processor, which a busy machine can stretch.
-@pytest.mark.timeout(900)
+def parted(command: Command) -> tuple[list[str], tuple[str, ...]]:
+    """What Snakemake's own parser takes for targets, and the other words."""
+    from snakemake.cli import parse_args
+
+    # A number, so that no word is both a target and the value of this option.
+    pairs = zip(command.words, command.words[1:], strict=False)
+    words = ["1" if (before, word) == ("--cores", "all") else word for before, word in pairs]
+    targets = list(parse_args(words)[1].targets)
+    return targets, tuple(word for word in words if word not in targets and word != "-n")
+
+
+def test_targets_of_runs_are_rules_or_files_that_one_makes() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    rules = {"all", *re.findall(r"^rule (\w+):", text, re.MULTILINE)}
+    reports = {"claims", "learning", "learning_curves", "search_history", "index", "inspect", *registry.artefacts()}
+    for command in everything("snakemake"):
+        for target in parted(command)[0] if plannable(command.words) else ():
+            room, _, name = target.partition("/")
+            preset, _, within = name.partition("/")
+            named = preset.partition("@")[0] in {*config.preset_names(), "weekdays"}
+            key = (within if named else name).rpartition(".")[0] or within
+            assert (room == "reports" and key in reports) or room == "results" or target in rules, command
+
+
+@pytest.mark.nightly
 def test_runs_can_be_planned(suite: Path) -> None:
-    found = {command.words[1:]: str(command) for command in everything("snakemake") if plannable(command.words)}
-    nonsense = [("reports/main_tabel.tex",), ("all", "--config", "presets=smoke"), ("all", "--cors", "2")]
-    said = planned(suite, [*found, *nonsense])
-    assert {where: word for where, word in zip(found.values(), said, strict=False) if word} == {}
-    assert all(said[-len(nonsense) :])
-    assert "main_tabel" in str(said[-3])
-
-
-def planned(folder: Path, commands: Sequence[Sequence[str]]) -> list[str | None]:
-    """What Snakemake says of each run that it cannot plan."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.docs.planning"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
-        input=json.dumps(list(commands)),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(ended.stdout)
+    """One plan for all commands that differ in their targets only."""
+    groups: defaultdict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    for command in everything("snakemake"):
+        if plannable(command.words):
+            targets, options = parted(command)
+            groups[options] |= dict.fromkeys(targets or ["default"], str(command))
+    nonsense = [["reports/main_tabel.tex"], ["all", "--config", "presets=smoke"], ["all", "--cors", "2"]]
+    found = plans(suite, [*([*targets, *options] for options, targets in groups.items()), *nonsense])
+    said = [f"{list(where.values())}: {text}" for where, (_, text) in zip(groups.values(), found, strict=False)]
+    assert [text for text, (status, _) in zip(said, found, strict=False) if status] == []
+    assert all(status for status, _ in found[-len(nonsense) :])

@@ -19,20 +19,15 @@ import orjson
 
 from harness.files import ROOT
 from harness.llm.call_log import CallLog, copy
+from tests.planning import checkout
+
+__all__ = ["ROOT", "checkout"]
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
 # What cells share and a run finds or does not.
 CACHES = ("embeddings", "verdicts")
 # Clock, host and latency stand in these, or what one process knew for itself.
 _OUTSIDE = ("attempts.jsonl", "timing.json", ".lock", ".log", "-journal")
-
-
-def checkout(folder: Path) -> Path:
-    """A folder that runs as the checkout does, without any results but the shared caches it makes itself."""
-    folder.mkdir(parents=True)
-    for name in ("Snakefile", "workflow", "config", "profiles", "environment.yml"):
-        (folder / name).symlink_to(ROOT / name)
-    return folder
 
 
 def command(*words: str) -> list[str]:

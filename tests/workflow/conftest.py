@@ -1,5 +1,7 @@
 """A folder with a trained router in it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

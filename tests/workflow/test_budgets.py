@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import socket
@@ -19,7 +18,7 @@ from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from tests.fake_encoder import FakeEncoder
 from tests.workflow.trained import Backbones
-from workflow import cli, jobs
+from workflow import jobs
 
 COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
 QUESTIONS = 3
@@ -70,42 +69,11 @@ def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(
     assert files(tmp_path / "bounded") == files(tmp_path / "undisturbed")
 
 
-@pytest.fixture
-def signals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def test_snakemake_is_told_to_begin_nothing_else_where_it_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
-    return sent
-
-
-@pytest.mark.parametrize(("host", "told"), [(socket.gethostname(), [(4242, signal.SIGTERM)]), ("elsewhere", [])])
-def test_snakemake_is_told_to_begin_nothing_else_where_it_can_be_reached(
-    monkeypatch: pytest.MonkeyPatch, signals: list[tuple[int, int]], host: str, told: list[tuple[int, int]]
-) -> None:
-    monkeypatch.setenv(jobs.PARENT, f"{host}:4242")
-    jobs.begin_no_more()
-    assert signals == told
-
-
-def test_a_job_started_by_hand_tells_nobody(monkeypatch: pytest.MonkeyPatch, signals: list[tuple[int, int]]) -> None:
-    monkeypatch.delenv(jobs.PARENT, raising=False)
-    jobs.begin_no_more()
-    assert signals == []
-
-
-def test_the_command_ends_with_one_line_and_status_2(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def spent() -> None:
-        raise BudgetError("the budget is spent")
-
-    told: list[str] = []
-    monkeypatch.setattr(cli, "app", spent)
-    monkeypatch.setattr(cli, "begin_no_more", lambda: told.append("snakemake"))
-    monkeypatch.setattr(cli, "die_with_parent", lambda: None)
-    monkeypatch.setattr(cli, "stop_cleanly", lambda: None)
-    monkeypatch.setattr(logging, "raiseExceptions", True)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 2
-    assert told == ["snakemake"]
-    assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
+    monkeypatch.setattr(os, "kill", lambda *given: sent.append(given))
+    for parent in ("", "elsewhere:4242", f"{socket.gethostname()}:4242"):
+        assert sent == []
+        monkeypatch.setenv(jobs.PARENT, parent)
+        jobs.begin_no_more()
+    assert sent == [(4242, signal.SIGTERM)]

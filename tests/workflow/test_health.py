@@ -12,10 +12,17 @@ import pytest
 import yaml
 from aiohttp import web
 
+from analysis.claims.report import _backbones as of_claims
+from analysis.frames import measure
+from analysis.provenance import identity, provenance
+from analysis.results import read
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
-from harness.runner import config, layout
-from tests.harness.llm.serving import served_at
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell
+from harness.runner.plan import plan
+from tests.fake_encoder import FakeEncoder
+from tests.harness.llm.serving import completion, served_at
 from workflow import health
 
 POOL = ("llama-3.2-3B", "llama-3.1-8B")
@@ -93,28 +100,10 @@ async def test_every_problem_is_named_at_once(chosen: config.Preset, monkeypatch
     assert "sk-secret" not in "".join(found)
 
 
-async def test_a_key_that_is_not_set_is_a_problem_like_others(chosen: config.Preset) -> None:
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(served_at(models=listing(*NAMES.values())))
-        point({"url": url, "key_env": "NOT_SET_ANYWHERE"}, {"url": "http://127.0.0.1:9/v1"})
-        found = await problems(chosen)
-    assert len(found) == 2
-    assert found[0].endswith("set the environment variable NOT_SET_ANYWHERE")
-
-
-async def test_other_weights_behind_the_right_name_are_found(chosen: config.Preset) -> None:
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), root="Qwen/Qwen2.5-0.5B")))
-        point({"url": url}, {"url": url})
-        found = await problems(chosen)
-    assert [line.split(";")[0] for line in found] == [
-        f"{url} serves the weights of Qwen/Qwen2.5-0.5B under the name {name}" for name in NAMES.values()
-    ]
-
-
 async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Preset) -> None:
     needed = health.needs(chosen, "gsm_hard")
-    longest = max(len(text) for text in _questions(chosen))
+    lines = layout.items(chosen.name, "gsm_hard").read_bytes().splitlines()
+    longest = max(len(orjson.loads(line)["question"].encode()) for line in lines)
     assert needed == -(-longest // 3) + 1024 + 2048
     async with AsyncExitStack() as stack:
         short = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), max_model_len=needed - 1)))
@@ -128,13 +117,13 @@ async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Pr
         await health.check(chosen, ["gsm_hard"])
 
 
-def _questions(preset: config.Preset) -> list[bytes]:
-    lines = layout.items(preset.name, "gsm_hard").read_bytes().splitlines()
-    return [orjson.loads(line)["question"].encode() for line in lines]
-
-
-async def test_servers_of_one_backbone_that_are_not_alike_are_a_problem(chosen: config.Preset) -> None:
+async def test_servers_that_are_not_alike_or_have_other_weights_are_problems(chosen: config.Preset) -> None:
     async with AsyncExitStack() as stack:
+        other = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), root="Qwen/Qwen2.5-0.5B")))
+        point({"url": other}, {"url": "http://127.0.0.1:9/v1", "key_env": "NOT_SET_ANYWHERE"})
+        found = await problems(chosen)
+        assert found[0].startswith(f"{other} serves the weights of Qwen/Qwen2.5-0.5B under the name random/llama-3.2")
+        assert found[1].endswith("set the environment variable NOT_SET_ANYWHERE")
         kinds = [listing(*NAMES.values(), max_model_len=window) for window in (8192, 16384)]
         urls = [await stack.enter_async_context(served_at(models=kind)) for kind in kinds]
         point({"urls": urls}, {"url": urls[1]})
@@ -142,6 +131,29 @@ async def test_servers_of_one_backbone_that_are_not_alike_are_a_problem(chosen: 
     assert found.startswith("the servers of llama-3.2-3B are not alike: max_model_len is 8192")
 
 
-async def test_simulated_backbones_need_no_check() -> None:
-    with pytest.raises(UserError, match="has simulated backbones, which need no server"):
-        await health.check(config.preset("smoke"), ["gsm_hard"])
+@pytest.mark.parametrize("entry", [{}, {"owned_by": None}, {"owned_by": 7}])
+async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be_reported(
+    entry: dict[str, object], chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backbone, model = "llama-3.2-3B", "random/llama-3.2-3B"
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    # The questions need no program, and this machine need not be able to confine one.
+    monkeypatch.setattr("harness.runner.setup.check_confinement", lambda *_: None)
+
+    async def chat(http: web.Request) -> web.Response:
+        return web.json_response(completion("The answer is 7", (await http.json())["model"]))
+
+    async def models(http: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": name, **entry} for name in NAMES.values()]})
+
+    async with served_at(chat=chat, models=models) as url:
+        point({"url": url}, {"url": url})
+        (checked,) = await health.check(chosen, ["gsm_hard"])
+        made = plan(chosen, Cell("single", "gsm_hard", backbone, 0))
+        await cell.run(made)
+    assert orjson.loads(checked.read_bytes())["backbones"][backbone]["served_by"] is None
+    found = read(made.folder)
+    assert identity([found])["backbones"] == f"{backbone}={model}"
+    assert dict(provenance([found]))["backbones"] == f"{backbone} = {model}"
+    assert of_claims([found]) == {f"{backbone}={model}"}
+    assert measure([found])

@@ -1,4 +1,4 @@
-"""What a change makes run again: nothing that it cannot have changed."""
+"""What a change makes run again, and what a run says: jobs that only pretend, in a checkout of its own."""
 
 import os
 import re
@@ -7,22 +7,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from harness.files import ROOT
+from tests.planning import PARTS
 
-FOLDERS = ("workflow", "config", "profiles", "harness", "gmr", "baselines", "analysis", "docs")
-PARTS = ("Snakefile", "environment.yml", *FOLDERS)
 TARGETS = [
     "reports/smoke/pareto_he.png",
     "reports/smoke/ablation/no_write_gate.csv",
     "reports/smoke/ablation/no_halting.csv",
 ]
 CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
-# Stands in for the real commands: a job leaves the files it has to leave, and is done.
+# Stands in for the real commands: a job leaves the files it has to leave, and is done. A file `dies` names the job that
+# is killed with its Snakemake, a file `fails` the method whose cells fail.
 COMMAND = """#!/bin/sh
 case "$3" in
   data) make="results/$5/data/$7.json results/$5/data/$7.items.jsonl" ;;
@@ -30,17 +30,17 @@ case "$3" in
   health) make="results/$5/served/$7.json" ;;
   report) make="" ; for kind in tex csv md html pdf png svg; do make="$make reports/$6/$4.$kind"; done ;;
   cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json"
+    [ "$7" = "$(cat fails)" ] && { echo at work; echo "error: no server"; echo "  start one"; } > "$2" && exit 2
     for name in items calls decisions training training_calls training_decisions; do
       make="$make $folder/$name.parquet"
     done
     make="$make $folder/trained.safetensors $folder/timing.json" ;;
 esac
 for file in $make; do mkdir -p "$(dirname "$file")"; echo made > "$file"; done
-[ "$3" = "$(cat killed_by)" ] && rm killed_by && kill -9 "${GMR_PARENT##*:}"
+[ "$3" = "$(cat dies)" ] && rm dies && kill -9 "${GMR_PARENT##*:}"
 true
 """
-# A line of code more.
-CODE = ("from __future__ import annotations", "from __future__ import annotations\n\nLATER = True")
+CELL = "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0"
 SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
 
 
@@ -51,18 +51,22 @@ def snakemake(house: Path, *words: str, status: int = 0) -> str:
         [sys.executable, "-c", SNAKEMAKE, str(house / "bin" / "python"), "--cores", "1", *TARGETS, *CONFIG, *words],
         cwd=house,
         env={**given, "PYTHONPATH": str(house)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         timeout=240,
         check=False,
     )
-    assert ended.returncode == status, ended.stderr[-3000:]
-    return ended.stdout + ended.stderr
+    assert ended.returncode == status, ended.stdout
+    assert "Traceback" not in ended.stdout
+    return "\n".join(line for line in ended.stdout.splitlines() if not line.startswith(("cat: ", "Using workflow")))
 
 
-def copied(folder: Path) -> Path:
-    """A checkout in a folder, whose jobs only pretend."""
-    for part in PARTS:
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout whose jobs only pretend."""
+    folder = tmp_path_factory.mktemp("house")
+    for part in (*PARTS, "harness", "gmr", "baselines", "analysis", "docs"):
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
@@ -76,11 +80,38 @@ def copied(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which the targets are made, as far as Snakemake can tell."""
-    folder = copied(tmp_path_factory.mktemp("house"))
-    snakemake(folder)
-    return folder
+def made(house: Path) -> str:
+    """What the run that made the targets said: it failed, was killed, was locked out, and went on to its end."""
+    (house / "fails").write_text("single")
+    failed = snakemake(house, "endpoints=served", status=1)
+    log = "results/smoke/logs/cells/single/humaneval/qwen-2.5-14B/seed0.log"
+    assert failed.endswith(
+        "\n1 job failed, all else is kept; mend this and give the command again:\n"
+        f"  cell single humaneval qwen-2.5-14B seed 0 ({log})\n  error: no server\n    start one"
+    )
+    (house / "fails").unlink()
+    (house / "dies").write_text("world")
+    snakemake(house, status=-signal.SIGKILL)
+    locked = snakemake(house, status=1)
+    assert locked.endswith("since it was killed, release its lock by `snakemake --unlock`")
+    assert locked.count("error: another snakemake is at work in") == 1
+    snakemake(house, "--unlock")
+    return snakemake(house)
+
+
+def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> None:
+    first, *jobs, done, files, following = made.splitlines()
+    assert first == "to do: 7 cells, 6 of them trained first, and 4 other jobs"
+    line = r"\[(\d+ of \d+ (?:cells|jobs))(?:, about \d+ s left)?\] \w+.*, \d+ s"
+    progress = [found[1] for job in jobs if (found := re.fullmatch(line, job))]
+    assert len(progress) == len(jobs) == 11
+    assert {f"{number} of 7 cells" for number in range(7)} < set(progress)
+    assert progress[-1] == "11 of 11 jobs"
+    # Once a cell that learns has ended.
+    assert sum(" left]" in job for job in jobs) > 3
+    assert re.fullmatch(r"done in \d+ s", done)
+    assert files == f"made: {', '.join(sorted(TARGETS))}"
+    assert following.startswith("next: gmr report page --preset smoke, gmr show gmr")
 
 
 @contextmanager
@@ -95,104 +126,52 @@ def changed(path: Path, old: str, new: str) -> Iterator[None]:
         path.write_text(text)
 
 
-def reruns(house: Path, *words: str) -> set[str]:
-    """The jobs a dry run plans: the rule and what tells a job from others of the rule."""
-    # The profile keeps jobs quiet.
-    said = snakemake(house, *words, "-n", "--workflow-profile", "none")
-    planned = re.findall(r"^rule (\w+):\n(?: .*\n)*?    wildcards: (.*)$", said, re.MULTILINE)
-    return {
-        f"{rule} {re.sub(r'(preset|backbone|seed)=[^,]+(, )?', '', values).strip(', ')}" for rule, values in planned
-    }
+def reruns(house: Path) -> set[str]:
+    """The jobs a dry run plans."""
+    return {line.split(": ")[0] for line in snakemake(house, "-n").split("Job stats")[0].splitlines() if ": " in line}
 
 
-def test_what_is_made_stays_made(house: Path) -> None:
-    assert reruns(house) == set()
+FUTURE = "from __future__ import annotations"
 
 
-def test_a_changed_ablation_reruns_itself_and_what_shows_it(house: Path) -> None:
-    old = "{extends: gmr, title: GMR w/o write gate, config: {write_gate: false}}"
-    new = "{extends: gmr, title: GMR w/o write gate, config: {write_gate: false, lr: 0.02}}"
-    with changed(house / "config" / "methods.yaml", old, new):
-        assert reruns(house) == {
-            "learned_cell method=gmr_no_write_gate, benchmark=gsm_hard",
-            "learned_cell method=gmr_no_write_gate, benchmark=humaneval",
-            "table name=ablation/no_write_gate",
-        }
-
-
-@pytest.mark.parametrize("file", ["gmr/networks.py", "harness/agents/activation.py", "analysis/figures/pareto.py"])
-def test_a_comment_reruns_nothing(house: Path, file: str) -> None:
-    old = "from __future__ import annotations"
-    with changed(house / file, old, f"{old}  # All of them.\n\n# Nothing else has changed."):
+@pytest.mark.usefixtures("made")
+def test_what_cannot_have_changed_is_not_made_again(house: Path) -> None:
+    with ExitStack() as stack:
+        for file in ("gmr/networks.py", "harness/agents/activation.py", "analysis/figures/pareto.py"):
+            comment = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
+            stack.enter_context(changed(house / file, FUTURE, comment))
+        # That servers are checked again, by hand, makes no finished cell anew.
+        for checked in (house / "results/smoke/served").iterdir():
+            checked.touch()
         assert reruns(house) == set()
 
 
-def test_the_style_of_a_plot_reruns_the_plot_alone(house: Path) -> None:
-    with changed(house / "analysis" / "figures" / "pareto.py", *CODE):
-        assert reruns(house) == {"figure name=pareto_he"}
+@pytest.mark.usefixtures("made")
+def test_a_change_makes_itself_again_and_what_shows_it(house: Path) -> None:
+    methods, entry = house / "config" / "methods.yaml", "title: GMR w/o write gate, config: {write_gate: false"
+    with (
+        changed(methods, entry, f"{entry}, lr: 0.02"),
+        changed(house / "analysis/figures/pareto.py", FUTURE, f"{FUTURE}\n\nLATER = True"),
+    ):
+        (house / CELL / "training_calls.parquet").rename(house / "elsewhere")
+        assert reruns(house) == {
+            "cell gmr_no_write_gate gsm_hard pool seed 0",
+            "cell gmr_no_write_gate humaneval pool seed 0",
+            "table ablation/no_write_gate",
+            "cell gmr_no_halting gsm_hard pool seed 0",
+            "table ablation/no_halting",
+            "figure pareto_he",
+        }
+        (house / "elsewhere").rename(house / CELL / "training_calls.parquet")
 
 
-def test_what_all_artefacts_read_reruns_reports_and_no_cell(house: Path) -> None:
+@pytest.mark.usefixtures("made")
+def test_a_title_and_a_published_number_are_no_matter_of_cells(house: Path) -> None:
+    title = "title: GMR w/o write gate"
+    with changed(house / "config" / "methods.yaml", title, "title: GMR without write gate"):
+        assert reruns(house) == {"table ablation/no_write_gate"}
     with changed(house / "config" / "published.yaml", "# The numbers", "# All numbers"):
-        assert reruns(house) == {
-            "figure name=pareto_he",
-            "table name=ablation/no_halting",
-            "table name=ablation/no_write_gate",
-        }
-
-
-def test_a_published_number_that_the_simulation_is_calibrated_to_reruns_the_world(house: Path) -> None:
+        assert reruns(house) == {"figure pareto_he", "table ablation/no_halting", "table ablation/no_write_gate"}
+    # But for those that the simulated backbones are calibrated to.
     with changed(house / "config" / "published.yaml", "{accuracy: 62.79,", "{accuracy: 62.78,"):
-        assert any(rerun.startswith("world") for rerun in reruns(house))
-
-
-def test_another_title_reruns_what_shows_it_and_no_cell(house: Path) -> None:
-    old = "{extends: gmr, title: GMR w/o write gate, "
-    with changed(house / "config" / "methods.yaml", old, old.replace("w/o", "without")):
-        assert reruns(house) == {"table name=ablation/no_write_gate"}
-
-
-@contextmanager
-def gone(path: Path) -> Iterator[None]:
-    """A file or folder that is not there until the end of the block."""
-    path.rename(path.with_name("elsewhere"))
-    try:
-        yield
-    finally:
-        path.with_name("elsewhere").rename(path)
-
-
-def test_the_results_of_a_method_that_are_gone_are_made_again_with_what_shows_them(house: Path) -> None:
-    with gone(house / "results/smoke/cells/gmr_no_halting"):
-        assert reruns(house) == {
-            "learned_cell method=gmr_no_halting, benchmark=gsm_hard",
-            "learned_cell method=gmr_no_halting, benchmark=humaneval",
-            "table name=ablation/no_halting",
-        }
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["run.json", "items.parquet", "training_calls.parquet", "trained.safetensors", "timing.json"],
-)
-def test_a_file_of_a_cell_that_is_gone_is_made_again_with_what_shows_the_cell(house: Path, name: str) -> None:
-    with gone(house / "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0" / name):
-        assert reruns(house) == {
-            "learned_cell method=gmr_no_halting, benchmark=gsm_hard",
-            "table name=ablation/no_halting",
-        }
-
-
-def test_a_run_killed_before_a_health_check_is_noted_goes_on_to_its_end_with_one_command(tmp_path: Path) -> None:
-    house, served = copied(tmp_path), "endpoints=served"
-    (house / "killed_by").write_text("health")
-    snakemake(house, served, status=-signal.SIGKILL)
-    checks = sorted((house / "results/smoke/served").glob("*.json"))
-    assert checks
-    assert not (house / "results/smoke/cells").exists()
-    snakemake(house, served, "--nolock")
-    assert [target for target in TARGETS if not (house / target).exists()] == []
-    # That servers are checked again, by hand, makes no finished cell anew.
-    for file in (house / "results/smoke/served").iterdir():
-        file.touch()
-    assert reruns(house, served, "--nolock") == set()
+        assert "world" in reruns(house)

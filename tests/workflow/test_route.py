@@ -1,7 +1,6 @@
-"""``gmr route`` with a router from a checkpoint, and an encoder and backbones that need no model."""
+"""A trained router found, rebuilt from its checkpoint, refused where it does not fit; and what ``gmr route`` says."""
 
 import asyncio
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from gmr.config import Config, pool_of
 from harness.agents.trajectory import Context, Trajectory
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
@@ -19,15 +19,17 @@ from harness.errors import UserError
 from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.request import Reply
-from harness.runner import layout
+from harness.runner import config, layout
+from harness.runner.config import Cell
 from harness.runner.method import build
-from harness.training import checkpoint
+from harness.training.checkpoint import Checkpoint
+from harness.training.loop import CHECKPOINT, checkpoint
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.logged import calls_of
 from tests.scripted import ScriptedClient
-from tests.workflow.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, setting
+from tests.workflow.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, setting, write
 from workflow.cli import app
-from workflow.trained_router import restore
+from workflow.trained_router import find, restore
 
 
 def gmr(*words: str) -> str:
@@ -137,10 +139,6 @@ def test_greedy_is_the_most_probable_everywhere(trained: Path) -> None:
         assert drawn
         assert all(gate["is_open"] == (gate["probability"] > 0.5) for gate in drawn)
         assert step["backbone"]["probability"] >= 0.5
-    trajectory = _walked_by_hand(questions()[0], decode="greedy")
-    assert [step["role"]["choice"] for step in found["record"]["steps"]] == [
-        one.choice for one in trajectory.decisions if one.name == "role"
-    ]
 
 
 def test_nothing_is_asked_twice_and_no_log_of_a_cell_is_touched(trained: Path, endpoint: Backbones) -> None:
@@ -164,12 +162,6 @@ def test_a_failed_call_is_shown_and_asked_again(trained: Path, endpoint: Backbon
     assert "wrong (call_failed, " in failed
     endpoint.status = 200
     assert "failed" not in gmr("--item", questions()[0].id, "--run")
-
-
-def test_a_checkpoint_can_be_named_and_says_whose_it_is(trained: Path) -> None:
-    found = CliRunner().invoke(app, ["route", "How many?", "--checkpoint", str(trained)], catch_exceptions=False).stdout
-    assert found == gmr("How many?")
-    assert f"preset smoke, seed 0, 2 epochs\n{trained}\n" in found
 
 
 @pytest.mark.parametrize(
@@ -196,10 +188,70 @@ def test_questions_that_are_not_prepared_are_named(trained: Path) -> None:
     assert "Step 1, role" in gmr("How many?")
 
 
-def test_equal_questions_meet_equal_chance(trained: Path) -> None:
-    digest = hashlib.sha256(b"How many?").hexdigest()[:12]
-    item = Item(id=f"own/{digest}", benchmark="gsm_hard", question="How many?", gold="")
-    found = document("How many?", "--run")["walk"]
-    assert [step["calls"][0]["call"]["key"] for step in found["record"]["steps"]] == [
-        one.key for one in _walked_by_hand(item).calls if one.purpose == "act"
-    ]
+def test_a_router_is_found_or_the_line_says_how_to_have_one(trained: Path) -> None:
+    smoke = config.preset("smoke")
+    assert find(smoke, "gmr", None, 0) == find(smoke, "gmr", "gsm_hard", 0) == trained
+    path = "results/smoke/cells/full_history/gsm_hard/pool/seed7/trained.safetensors"
+    beyond = rf"`snakemake --cores all {path} --config methods='\[full_history\]' seeds='\[7\]'`"
+    with pytest.raises(UserError, match=f"no trained full_history of seed 7 on gsm_hard; .*{beyond}"):
+        find(smoke, "full_history", "gsm_hard", 7)
+    for method, key, message in (
+        ("cot", None, "cot is neither gmr nor a variant"),
+        ("gmr_no_haltin", None, "did you mean 'gmr_no_halting'"),
+        ("gmr", "gsm_hart", "did you mean 'gsm_hard'"),
+    ):
+        with pytest.raises(UserError, match=message):
+            find(smoke, method, key, 0)
+    write(layout.cell("smoke", Cell("gmr", "humaneval", "pool", 0)) / CHECKPOINT)
+    with pytest.raises(UserError, match=r"trained on gsm_hard, humaneval; choose one with --benchmark"):
+        find(smoke, "gmr", None, 0)
+
+
+def test_a_router_is_restored_with_its_own_pool_in_its_own_order(trained: Path, tmp_path: Path) -> None:
+    found = restore(write(tmp_path / "one.safetensors"))
+    assert [one.key for one in found.router.pool.backbones] == list(BACKBONES)
+    assert found.router.config == Config(**VARIANT)
+    assert restore(tmp_path / "one.safetensors", greedy=True).router.config.decode == "greedy"
+
+
+def test_another_processor_is_no_other_encoder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "one.safetensors", encoder="name-0123-fp32-torch2.9.0-avx512")
+    monkeypatch.setattr(FakeEncoder, "identity", "name-0123-fp32-torch2.13.0+cpu-avx2")
+    assert restore(path).setting == setting()
+    monkeypatch.setattr(FakeEncoder, "identity", "name-4567-fp32-torch2.9.0-avx512")
+    with pytest.raises(UserError, match=r"embeddings of name-0123-fp32, config/encoder\.yaml declares name-4567-fp32;"):
+        restore(path)
+
+
+ROLES = pool_of(Config(**VARIANT), setting()).to_facts()["roles"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"roles": ROLES[:-1]}, "trained with 2 roles and is given 3"),
+        ({"roles": ROLES[::-1]}, "where its roles now have"),
+        ({"roles": [[ROLES[0][0], "Another profile."], *ROLES[1:]]}, "the profile of 'Math/.*' is not the one"),
+        ({"backbones": [["gpt-2", "Old."]]}, "the backbone 'gpt-2', which config/backbones.yaml no longer has"),
+        ({"backbones": [[key, "Cheap."] for key in BACKBONES]}, "the profile of 'qwen-2.5-14B' is not the one"),
+        ({"module": "baselines.other", "method": "other"}, "holds no router of Gated-Memory Routing but other"),
+        ({"config": {**VARIANT, "write_gate": False}}, "trained with other modules"),
+    ],
+)
+def test_a_router_for_other_surroundings_is_refused(
+    trained: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        restore(write(tmp_path / "one.safetensors", **changes))
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(UserError, match="is not a checkpoint"):
+        restore(tmp_path / "text")
+    with pytest.raises(UserError, match="there is no checkpoint"):
+        restore(tmp_path / "nothing")
+    checkpoint.save(tmp_path / "bare", Checkpoint({}, {"module": "gmr"}))
+    with pytest.raises(UserError, match="holds no router of Gated-Memory Routing but something else"):
+        restore(tmp_path / "bare")

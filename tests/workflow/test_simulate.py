@@ -14,8 +14,7 @@ from harness.files import ROOT
 from harness.simulator import server
 from harness.simulator.faults import load_faults
 from harness.simulator.server import Manners
-from workflow.app import app
-from workflow.commands import servers  # noqa: F401  importing it adds the command
+from workflow.cli import app
 
 ENGINE = object()
 

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from harness.errors import UserError
-from harness.runner import layout
 from workflow.app import Overrides, PresetName, app, preset_of
 
 
 @app.command()
 def bundle(
+    preset: PresetName,
     file: Annotated[Path, typer.Argument(help="The bundle, such as PRESET.tar.zst.", show_default=False)],
-    preset: PresetName = "embedded",
     without_questions: Annotated[
         bool, typer.Option("--without-questions", help="Leave out questions and prompts; who unpacks needs the data.")
     ] = False,
@@ -44,7 +43,7 @@ def bundle(
 
 @app.command()
 def export(
-    preset: PresetName = "embedded",
+    preset: PresetName,
     method: Annotated[
         list[str] | None, typer.Option(help="Only cells of this method; may be repeated.", show_default=False)
     ] = None,
@@ -58,6 +57,7 @@ def export(
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
     from analysis.inspect_logs import write_cell
     from analysis.trajectories import questions
+    from harness.runner import layout
 
     chosen = preset_of(preset, overrides)
     runs = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*/run.json"))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.errors import UserError
-from harness.sandbox import Execution, Outcome, Program, Sandbox
-from harness.sandbox.pool import LEVELS, why_not
 from workflow import signals
 from workflow.app import app
+
+if TYPE_CHECKING:
+    from harness.sandbox import Execution, Program
 
 _STANDARD_INPUT = "-"
 _NOT_PASSED, _SANDBOX_ERROR = 1, 3
@@ -33,10 +34,14 @@ def sandbox(
     Status 0: passed, or programs of real models can be run here. 1: not. 2: nothing was executed. 3: the sandbox
     failed, which says nothing of the program. The checks are trusted: they decide what passes.
     """
+    from harness.sandbox import Outcome, Program
+    from harness.sandbox.pool import LEVELS, why_not
+    from workflow.trajectory_text import visible
+
     if file is None:
         for name in LEVELS:
             reason = why_not(name)
-            typer.echo(f"{name:<10}{'does not work: ' + _visible(reason) if reason else 'works'}")
+            typer.echo(f"{name:<10}{'does not work: ' + visible(reason) if reason else 'works'}")
         raise typer.Exit(_NOT_PASSED if why_not(LEVELS[0]) else 0)
     if entry_point and tests is None:
         raise UserError("--entry-point names the function that the checks are about; give --tests too")
@@ -48,14 +53,16 @@ def sandbox(
     )
     execution, used = signals.run(_executed(program, level))
     lines = {"outcome": execution.outcome, "detail": execution.detail, "level": used}
-    typer.echo("\n".join(f"{name:<10}{_visible(text)}" for name, text in lines.items() if text))
+    typer.echo("\n".join(f"{name:<10}{visible(text)}" for name, text in lines.items() if text))
     for line in execution.stdout.splitlines():
-        typer.echo(f"  {_visible(line)}")
+        typer.echo(f"  {visible(line)}")
     if execution.outcome is not Outcome.PASSED:
         raise typer.Exit(_SANDBOX_ERROR if execution.outcome is Outcome.SANDBOX_ERROR else _NOT_PASSED)
 
 
 async def _executed(program: Program, level: str | None) -> tuple[Execution, str]:
+    from harness.sandbox import Sandbox
+
     async with Sandbox(workers=1, level=level) as box:
         return await box.run(program), box.level
 
@@ -78,8 +85,3 @@ def _statements(path: Path) -> str:
     except (SyntaxError, ValueError) as error:
         raise UserError(f"{path} has to be Python that parses by itself: {error}") from error
     return source
-
-
-def _visible(text: str) -> str:
-    """The text with every character that a terminal might obey written out."""
-    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in text)

@@ -5,47 +5,28 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.errors import UserError
-from harness.runner import config, layout
-from harness.runner.config import Cell, Preset
 from workflow import signals
-from workflow.app import Json, Overrides, PresetName, app, preset_of
+from workflow.app import Json, Overrides, PresetName, app, default_preset, preset_of
 
 if TYPE_CHECKING:
-    from harness.benchmarks.items import Status
+    import pandas as pd
 
-
-class Listed(NamedTuple):
-    """One question of a cell and how it went."""
-
-    id: str
-    correct: bool
-    status: Status
-    detail: str
-    calls: int
-    tokens: int
-    cost: float
-
-    @property
-    def outcome(self) -> str:
-        """``right``, ``wrong`` or ``error``."""
-        from analysis.results import outcome
-
-        return outcome(self.status, self.correct)
+    from harness.runner.config import Cell, Preset
 
 
 @app.command()
 def show(
+    preset: PresetName,
     method: Annotated[str, typer.Argument(help="A key of config/methods.yaml.")],
     benchmark: Annotated[str, typer.Argument(help="A key of config/benchmarks.yaml.")],
     item: Annotated[
         str | None, typer.Argument(help="A question by its id; a list of all without.", show_default=False)
     ] = None,
-    preset: PresetName = "embedded",
     backbone: Annotated[
         str | None, typer.Option(help="The row, where the method has several.", show_default=False)
     ] = None,
@@ -81,7 +62,7 @@ def route(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="Whose router, data and backbones: embedded, or with --checkpoint the one it names."),
+        typer.Option(help="Whose router, data and backbones; else that of config/config.yaml, or of --checkpoint."),
     ] = None,
     walk: Annotated[bool, typer.Option("--run", help="Ask the backbones, step by step to the answer.")] = False,
     greedy: Annotated[bool, typer.Option("--greedy", help="With --run: always the most probable choice.")] = False,
@@ -98,10 +79,11 @@ def route(
         raise UserError("--checkpoint names the router already; leave --benchmark, --method and --seed out")
     from workflow import route as routing
     from workflow import trained_router as routers
-    from workflow.terminal import Page, terminal_width
-    from workflow.trajectory_text import to_json
+    from workflow.trajectory_text import Page, terminal_width, to_json
 
-    path = checkpoint or routers.find(preset_of(preset or "embedded", overrides), method or "gmr", benchmark, seed or 0)
+    path = checkpoint or routers.find(
+        preset_of(preset or default_preset(), overrides), method or "gmr", benchmark, seed or 0
+    )
     restored = routers.restore(path, greedy=greedy)
     chosen = preset_of(preset or restored.facts["preset"], overrides)
     if item is not None:
@@ -119,10 +101,9 @@ def route(
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     from analysis.results import read
     from analysis.trajectories import open_cell
-    from workflow.terminal import Page, terminal_width
-    from workflow.trajectory_text import MADE_UP, record_lines, to_json
+    from workflow.trajectory_text import MADE_UP, Page, record_lines, terminal_width, to_json
 
-    run = read(_check_finished(preset, cell)).run
+    run = read(_finished(preset, cell)).run
     with open_cell(preset.name, cell) as records:
         _check_item(item, records.ids, cell)
         record = records.record(item)
@@ -136,27 +117,39 @@ def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> st
 def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
     from workflow.trajectory_text import MADE_UP, to_json
 
-    found = _listed(preset, cell)
-    asked = {name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen}
-    some = [one for one in found if not asked or one.outcome in asked]
+    found = _questions(preset, cell)
+    asked = [name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen]
+    some = found[found["outcome"].isin(asked)] if asked else found
     if as_json:
-        return to_json({"preset": preset.name, "simulated": preset.simulated, "cell": cell, "items": some})
-    right = sum(one.correct for one in found)
-    failed = sum(one.outcome == "error" for one in found)
-    head = f"{cell}, preset {preset.name}: {right} of {len(found)} right, {failed} in error."
+        items = some.drop(columns="outcome").to_dict("records")
+        return to_json({"preset": preset.name, "simulated": preset.simulated, "cell": cell, "items": items})
+    failed = (found["outcome"] == "error").sum()
+    head = f"{cell}, preset {preset.name}: {found['correct'].sum()} of {len(found)} right, {failed} in error."
     shown = f"Shown: {len(some)}." if asked else "Shown: all."
     return "\n".join([*([MADE_UP] if preset.simulated else []), head, shown, "", *_rows(some)])
 
 
-def _rows(listed: Sequence[Listed]) -> list[str]:
-    from workflow.terminal import visible
+def _rows(listed: pd.DataFrame) -> list[str]:
+    from workflow.trajectory_text import visible
 
-    width = max((len(one.id) for one in listed), default=0)
+    width = listed["id"].str.len().max() if len(listed) else 0
     return [
         f"{visible(one.id):<{width}}  {one.outcome}  {one.calls:>3} calls  "
         f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
-        for one in listed
+        for one in listed.itertuples()
     ]
+
+
+def _questions(preset: Preset, cell: Cell) -> pd.DataFrame:
+    """The questions of a finished cell in the order of their ids, and how each went."""
+    from analysis.results import outcome, read
+
+    items = read(_finished(preset, cell)).items
+    tokens = items["prompt_tokens"] + items["completion_tokens"]
+    outcomes = list(map(outcome, items["status"], items["correct"]))
+    columns = {"item_id": "id", "cost_total": "cost"}
+    listed = items[["item_id", "correct", "status", "detail", "calls", "cost_total"]].rename(columns=columns)
+    return listed.assign(tokens=tokens, outcome=outcomes)
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
@@ -165,37 +158,23 @@ def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, 
     Raises:
         UserError: There is no such cell, or there are several.
     """
+    from harness.runner import config
+
     entries = config.methods()
     if backbone is None and method in entries:
         rows = [row for row in entries[method].rows if row == config.POOL or row in preset.backbones]
         if len(rows) != 1:
             raise UserError(f"{method} has the rows {', '.join(rows)}; name one by --backbone")
         backbone = rows[0]
-    cell = Cell(method, benchmark, backbone or "", preset.seeds[0] if seed is None else seed)
+    cell = config.Cell(method, benchmark, backbone or "", preset.seeds[0] if seed is None else seed)
     config.check_cell(preset, cell)
     return cell
 
 
-def _listed(preset: Preset, cell: Cell) -> list[Listed]:
-    """The questions of a finished cell, in the order of their ids.
+def _finished(preset: Preset, cell: Cell) -> Path:
+    """The folder of a finished cell; raises UserError with the command that makes it."""
+    from harness.runner import layout
 
-    Raises:
-        UserError: It is not finished, or damaged.
-    """
-    from analysis.results import read
-
-    items = read(_check_finished(preset, cell)).items
-    tokens = (sum(pair) for pair in zip(items.prompt_tokens, items.completion_tokens, strict=True))
-    columns = (items.item_id, items.correct, items.status, items.detail, items.calls, tokens, items.cost_total)
-    return [Listed(*row) for row in zip(*columns, strict=True)]
-
-
-def _check_finished(preset: Preset, cell: Cell) -> Path:
-    """The folder of a finished cell.
-
-    Raises:
-        UserError: It is not finished.
-    """
     folder = layout.cell(preset.name, cell)
     if not (folder / "run.json").exists():
         raise UserError(
@@ -205,11 +184,6 @@ def _check_finished(preset: Preset, cell: Cell) -> Path:
 
 
 def _check_item(item: str, known: Sequence[str], cell: Cell) -> None:
-    """Refuse a question that a cell does not have.
-
-    Raises:
-        UserError: Names the nearest.
-    """
     if item not in known:
         near = difflib.get_close_matches(item, known, n=1) or known[:1]
         raise UserError(f"{cell} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")

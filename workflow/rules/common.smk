@@ -91,6 +91,15 @@ onstart:
         - {None}
     ):
         SETTLED.append(or_one_line(lambda: jobs.settle(PRESETS[name])))
+    CONSOLE.begin()
+
+
+onsuccess:
+    CONSOLE.succeed()
+
+
+onerror:
+    CONSOLE.fail()
 
 
 METHODS = suite.methods()

@@ -1,0 +1,179 @@
+"""What all commands share: their list, one line for a mistake, settings from files, the checkout that counts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm.budget import BudgetError
+from harness.runner import config, layout
+from harness.runner.config import Cell
+from tests.planning import checkout
+from workflow import cli
+from workflow.cli import app
+from workflow.console import _error
+from workflow.jobs import settle
+
+CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
+FILE = Path("results/smoke/config.yaml")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(*words: str) -> str:
+    ended = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert ended.exit_code == 0, ended.output
+    return ended.output
+
+
+def test_every_command_says_what_it_does_and_has_a_place_on_the_page() -> None:
+    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
+    names = list(get_command(app).commands)  # type: ignore[attr-defined]
+    assert len(names) == 10
+    for name in names:
+        assert f" {name} " in said(name, "--help")
+        assert re.search(rf"`gmr {name}\b", page), name
+    assert CliRunner().invoke(app, ["shwo"]).exit_code == 2
+
+
+def test_whatever_has_a_name_is_listed() -> None:
+    listed = said("--list")
+    for name in ("embedded", "gmr_no_halting", "gsm_hard", "ablation/no_write_gate"):
+        assert re.search(rf"^  {name} +\S", listed, re.MULTILINE), name
+    assert re.fullmatch(r"gmr \d+\.\d+\.\d+\n", said("--version"))
+
+
+def test_help_loads_no_library_that_takes_its_time() -> None:
+    program = "import sys, workflow.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {"pydantic", "pandas", "numpy", "torch", "asyncio", "yaml", "rich"} & {*loaded.stdout.split()} == set()
+
+
+def test_the_preset_of_the_folder_is_that_of_every_command(folder: Path) -> None:
+    with pytest.raises(UserError, match="of preset embedded is not finished"):
+        said("show", "gmr", "gsm_hard")
+    (folder / "config").mkdir()
+    (folder / "config" / "config.yaml").write_text("preset: smoke")
+    with pytest.raises(UserError, match="of preset smoke is not finished"):
+        said("show", "gmr", "gsm_hard")
+    with pytest.raises(UserError, match=r"results/smoke/data/gsm_hard\.json cannot be read"):
+        said("cell", *CELL[3:])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--preset", "smok"], "unknown preset 'smok'; did you mean 'smoke'?"),
+        (["--method", "cto"], "unknown method 'cto'; did you mean 'cot'?"),
+        (["--benchmark", "maths"], "unknown benchmark 'maths'"),
+        (["--backbone", "qwen-2.5-14b"], "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
+        (["--set", "limit"], "is neither KEY=YAML"),
+        (["--set", "@results/smoke/nothing.yaml"], "results/smoke/nothing.yaml: cannot be read"),
+        (["--set", "@/dev/null"], "/dev/null holds no keys of a preset"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)) as refused:
+        said(*CELL, *words)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_command_given_elsewhere_says_where_it_belongs(folder: Path) -> None:
+    (folder / "results").rmdir()
+    with pytest.raises(UserError, match="no Snakefile and no results here; give the command in"):
+        said(*CELL)
+
+
+def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def spent() -> None:
+        raise BudgetError("the budget is spent")
+
+    told: list[str] = []
+    for name, stand_in in {"begin_no_more": lambda: told.append("snakemake"), "die_with_parent": bool}.items():
+        monkeypatch.setattr(cli, name, stand_in)
+    monkeypatch.setattr(cli, "stop_cleanly", lambda: None)
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    with pytest.raises(SystemExit) as ended:
+        cli.run(spent)
+    assert (ended.value.code, told) == (2, ["snakemake"])
+    assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
+
+
+def test_what_snakemake_cannot_write_or_lock_is_one_line() -> None:
+    trace = (
+        "Traceback (most recent call last):\n  File ...\nPermissionError: [Errno 13] Permission denied: '.snakemake'\n"
+    )
+    assert _error(trace, "PermissionError").startswith("error: PermissionError: [Errno 13] Permission denied: '.snak")
+    assert _error("any text\nof it", "LockException").count("\n") == 0
+
+
+def test_settings_of_a_run_stay_while_it_is_under_way_and_are_left_alone_where_nothing_changed() -> None:
+    settle(config.preset("smoke")).close()
+    os.utime(FILE, (1, 1))
+    with settle(config.preset("smoke")):
+        assert FILE.stat().st_mtime == 1
+        with pytest.raises(UserError, match="a run of preset smoke with other settings is under way"):
+            settle(config.preset("smoke", {"seeds": [7]}))
+        settle(config.preset("smoke@slope=4.0")).close()
+    settle(config.preset("smoke", {"seeds": [7]})).close()
+    assert yaml.safe_load(FILE.read_text())["seeds"] == [7]
+
+
+def test_a_printed_command_repeats_its_job_from_a_bare_shell(tmp_path: Path) -> None:
+    place = checkout(tmp_path / "place")
+    run = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)) / "run.json"
+    given = ["limit={test: 3}", "benchmarks=[gsm_hard]", "description=some words"]
+    words = ["-m", "snakemake", "-p", "--cores", "1", str(run), "--config", "preset=smoke", *given]
+    ended = subprocess.run([sys.executable, *words], cwd=place, capture_output=True, text=True, check=True)
+    (command,) = re.findall(r"^gmr --log .* cell .*$", ended.stdout + ended.stderr, re.MULTILINE)
+    first = (place / run).read_bytes()
+    assert orjson.loads(first)["data"]["n_test"] == 3
+    (place / run).unlink()
+    bare = {"HOME": str(Path.home()), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+    again = [sys.executable, "-m", "workflow", *shlex.split(command)[1:]]
+    subprocess.run(again, cwd=place, env=bare, check=True, capture_output=True)
+    assert (place / run).read_bytes() == first
+
+
+# As the installed command does: the first checkout is found before the folder that one stands in.
+FIRST = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from workflow.cli import main; main()"
+
+
+def test_the_checkout_that_one_stands_in_counts(tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    for name in ("workflow", "harness"):
+        (second / name).mkdir(parents=True)
+    (second / "Snakefile").touch()
+    (second / "harness" / "files.py").touch()
+    for name in ("__init__", "cli", "__main__"):
+        (second / "workflow" / f"{name}.py").write_text("print('this is the second')" * (name == "__main__"))
+
+    def of(**more: str) -> str:
+        given = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | more
+        words = [sys.executable, "-c", FIRST, "show", "gmr", "gsm_hard"]
+        ended = subprocess.run(words, cwd=second, env=given, capture_output=True, text=True, check=False)
+        return ended.stdout + ended.stderr
+
+    assert of() == "this is the second\n"
+    line = f"error: this is the gmr of {ROOT}, and {second.resolve()} is a checkout of its own"
+    assert of(PYTHONPATH=str(second.resolve())).startswith(line)

@@ -1,0 +1,163 @@
+"""The jobs of the DAG that are given by hand too, and what is asked before a run: graders and servers."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.errors import UserError
+from workflow import signals
+from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
+
+if TYPE_CHECKING:
+    from harness.runner.plan import Plan
+
+
+@app.command()
+def cell(
+    preset: PresetName,
+    method: MethodKey,
+    benchmark: BenchmarkKey,
+    backbone: BackboneRow,
+    seed: Seed = 0,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Ask its failed calls again; a training beside them starts over.")
+    ] = False,
+    overrides: Overrides = None,
+) -> None:
+    """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
+    _spare_pandas()
+    from harness.runner import cell as cells
+    from harness.runner.config import Cell
+    from harness.runner.plan import plan
+
+    planned = plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))
+    if retry_errors:
+        _forget_failed_calls(planned)
+    signals.run(cells.run(planned))
+
+
+def _spare_pandas() -> None:
+    """Keep pyarrow from importing pandas, a third of the start of a cell, to ask whether a list of rows is its object.
+
+    It tries once a process; whoever needs pandas later imports it as ever.
+    """
+    import pyarrow
+
+    if "pandas" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+        with contextlib.suppress(ImportError, AttributeError):
+            pyarrow.array([])
+        del sys.modules["pandas"]
+
+
+def _forget_failed_calls(plan: Plan) -> None:
+    """First the result, then the calls: interrupted in between, the cell is run again all the same."""
+    from harness.llm.call_log import CallLog, CallLogReader
+    from harness.runner import layout
+    from harness.training.loop import forget
+
+    path = plan.folder / layout.CALL_LOG
+    if not path.exists():
+        return
+    with CallLogReader(path) as log:
+        if not log.failed():
+            return
+    with CallLog(path) as log:
+        (plan.folder / "run.json").unlink(missing_ok=True)
+        forget(plan.folder)
+        log.forget_failed()
+
+
+@app.command()
+def report(
+    name: Annotated[
+        str, typer.Argument(help="An artefact of `gmr --list`, claims, learning, search_history, or page.")
+    ],
+    preset: PresetName,
+    overrides: Overrides = None,
+) -> None:
+    """Make one report of a preset from its finished cells: a table, a figure, the claims, the page of the run."""
+    from workflow import reports
+
+    chosen = preset_of(preset, overrides)
+    written = reports.write(name, chosen)
+    kind = "simulated backbones" if chosen.simulated else "backbones behind servers"
+    shown = ", ".join(map(str, written)) if len(written) < 10 else f"{len(written)} files below {written[0].parent}"
+    logging.info("%s of preset %s (%s): %s", name, preset, kind, shown)
+
+
+@app.command()
+def health(
+    preset: PresetName,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Only what this benchmark needs; else all of the preset.", show_default=False)
+    ] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Ask all endpoints of a preset what they serve, and write it to results/PRESET/served/BENCHMARK.json.
+
+    Names everything that is wrong with any of them; no question is asked.
+    """
+    from harness.runner import config
+    from workflow import health as checks
+
+    chosen = preset_of(preset, overrides)
+    if benchmark is not None:
+        config.check_benchmark(chosen, benchmark)
+    written = signals.run(checks.check(chosen, [benchmark] if benchmark else chosen.benchmarks))
+    logging.info("every endpoint serves what preset %s asks: %s", preset, ", ".join(map(str, written)))
+
+
+@app.command()
+def validate(
+    source: Annotated[str, typer.Option("--data", help="embedded or real (GMR_DATA_DIR, else the hub).")] = "embedded",
+    benchmark: Annotated[list[str] | None, typer.Option(help="Only these benchmarks.")] = None,
+) -> None:
+    """Prove that every gold answer is graded right and a mutated one wrong.
+
+    Status 1: a verdict is not as it should be.
+    """
+    from harness.benchmarks import keys
+    from harness.benchmarks.validate import validate as validate_benchmark
+
+    reports = [signals.run(validate_benchmark(key, source)) for key in benchmark or keys()]
+    for one in reports:
+        typer.echo(one.to_markdown())
+    if any(not one.passed for one in reports):
+        raise typer.Exit(1)
+
+
+@app.command()
+def simulate(
+    preset: PresetName,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    engine: Annotated[bool, typer.Option(help="Take the time a real server would (config/simulator.yaml).")] = False,
+    faults: Annotated[Path | None, typer.Option(help="File of faults, such as config/faults.yaml.")] = None,
+    latency: Annotated[float, typer.Option(help="Mean seconds of a random delay of every reply.", min=0.0)] = 0.0,
+    overrides: Overrides = None,
+) -> None:
+    """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
+    from harness.runner.setup import simulated_endpoint
+    from harness.simulator.faults import load_faults
+    from harness.simulator.server import Manners, serve
+
+    chosen = preset_of(preset, overrides)
+    if not chosen.simulated:
+        raise UserError(f"preset {preset} asks real servers; name one with simulated backbones")
+    failing = load_faults(faults) if faults is not None else None
+    endpoint = simulated_endpoint(chosen)
+    manners = Manners(endpoint.world.engine if engine else None, failing, latency)
+    logging.info(
+        "serving %d simulated models at http://%s:%d/v1, Ctrl-C stops", len(endpoint.models()["data"]), host, port
+    )
+    try:
+        serve(endpoint, host, port, manners)
+    except OSError as error:
+        raise UserError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error

@@ -1,0 +1,217 @@
+"""What Snakemake says on the terminal: a line for every finished job with cells done and time left, then what was made.
+
+Snakemake finds logger plugins only in packages that are installed, not in a checkout, so the console takes the place of
+the handler of its terminal. ``--verbose`` leaves that handler alone; its own log in ``.snakemake/log`` is always whole.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from snakemake.logging import LogEvent, logger
+from snakemake.settings.enums import Quietness
+
+CELLS = ("cell", "learned_cell")
+_SHOWN = 8
+# What Snakemake says of itself; the console says what of it matters to a user.
+_NOISE = re.compile(
+    r"Assuming unrestricted|Config file|Building DAG|Using shell|Conda env|Select jobs|Complete log|Elapsed|Shutting|"
+    r"Exiting because|Removing output|Reasons:|Some jobs were trig|Rules with|\d+ jobs have|Waiting at most"
+)
+_STOPPING = re.compile(r"Terminating processes|Will exit after")
+_SILENT = {LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.PROGRESS, LogEvent.GROUP_INFO}
+
+
+class Console(logging.Handler):
+    """Stands where Snakemake's terminal handler does, unless ``--verbose`` or ``--quiet all`` was given."""
+
+    def __init__(self, workflow: Any) -> None:
+        super().__init__()
+        self._workflow = workflow
+        self._settings = settings = workflow.output_settings
+        self._jobs: dict[int, Any] = {}
+        self._begun: dict[int, float] = {}
+        self._took: dict[Any, list[float]] = defaultdict(list)
+        self._finished: set[int] = set()
+        self._failed: dict[int, str] = {}
+        self._stopping = False
+        self._start = time.monotonic()
+        own = [one for one in logger.handlers if one.name == "DefaultStreamHandler"]
+        loud = settings.verbose or settings.debug_dag or Quietness.ALL in (settings.quiet or ())
+        self._terminal: Any = own[0] if own and workflow.is_main_process and not loud else None
+        if self._terminal:
+            logger.removeHandler(self._terminal)
+            logger.addHandler(self)
+
+    def begin(self) -> None:
+        """Say what is to be done; called when the jobs are known, before the first."""
+        self._start = time.monotonic()
+        self._jobs = {self._workflow.dag.jobid(job): job for job in self._workflow.dag.needrun_jobs()}
+        cells = [job for job in self._jobs.values() if job.rule.name in CELLS]
+        learned = sum(job.rule.name == "learned_cell" for job in cells)
+        if self._jobs:
+            trained = f", {learned} of them trained first" if learned else ""
+            of_them = f"{len(cells)} cells{trained}, and {len(self._jobs) - len(cells)} other jobs"
+            self._say(f"to do: {of_them if cells else _count(len(self._jobs), 'job')}")
+
+    def succeed(self) -> None:
+        """Say what was made, where it is, and what to look at next."""
+        dag = self._workflow.dag
+        asked = sorted({*map(str, dag.targetfiles)} or {str(file) for job in dag.targetjobs for file in job.input})
+        pages = [file for file in asked if file.endswith("index.html")]
+        shown = pages or asked
+        cells = [job.wildcards for job in dag.jobs if job.rule.name in CELLS]
+        if self._jobs:
+            self._say(f"done in {_duration(time.monotonic() - self._start)}")
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        self._say(f"made: {', '.join(shown[:_SHOWN])}{more}")
+        if cells:
+            last = next((one for one in cells if one.method == "gmr"), cells[0])
+            page = "" if pages else f"gmr report page --preset {last.preset}, "
+            self._say(f"next: {page}gmr show {last.method} {last.benchmark} --preset {last.preset} --wrong")
+
+    def fail(self) -> None:
+        """Say that the run was stopped, or which jobs failed and why, each in a line."""
+        if not self._failed:
+            if self._stopping:
+                self._say("stopped; what is finished is kept, and the same command goes on with it")
+            return
+        self._say(f"{_count(len(self._failed), 'job')} failed, all else is kept; mend this and give the command again:")
+        for line in list(self._failed.values())[:_SHOWN]:
+            self._say(f"  {line}")
+        if len(self._failed) > _SHOWN:
+            self._say(f"  and {len(self._failed) - _SHOWN} more")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say what a record of Snakemake means to a user, if anything."""
+        event, text = getattr(record, "event", None), record.getMessage()
+        fields: Any = record.__dict__
+        if event is LogEvent.JOB_STARTED:
+            self._begun |= dict.fromkeys(fields["jobs"], time.monotonic())
+        elif event is LogEvent.JOB_FINISHED:
+            self._finish(fields["job_id"])
+        elif event is LogEvent.JOB_ERROR:
+            self._note_failure(fields)
+        elif event is LogEvent.ERROR:
+            self._say(_error(text, fields["exception"]))
+        elif event is LogEvent.JOB_INFO:
+            if self._settings.dryrun:
+                self._jobs[fields["jobid"]] = None
+                self._say(f"{_named(fields['rule_name'], fields['wildcards'])}: {_reason(fields['reason'])}")
+        elif event is LogEvent.SHELLCMD:
+            if self._settings.printshellcmds:
+                self._say(fields.get("shellcmd") or "")
+        elif event is LogEvent.RUN_INFO:
+            # In a dry run it comes twice.
+            self._say(text if self._settings.dryrun and self._jobs else "")
+        elif _STOPPING.match(text):
+            if not self._stopping:
+                self._say("stopping; jobs put away what they have")
+            self._stopping = True
+        elif event not in _SILENT and not _NOISE.match(text):
+            self._say(self._terminal.format(record))
+
+    def _finish(self, number: int) -> None:
+        job = self._jobs.get(number)
+        if job is None:
+            return
+        self._finished.add(number)
+        took = time.monotonic() - self._begun.get(number, self._start)
+        for kind in _kinds(job):
+            self._took[kind].append(took)
+        cells = [one for one in self._workflow.dag.jobs if one.rule.name in CELLS]
+        to_do = [one for id_, one in self._jobs.items() if id_ not in self._finished]
+        left = sum(one.rule.name in CELLS for one in to_do)
+        done, of, what = len(self._finished), len(self._jobs), "jobs"
+        if left:
+            done, of, what = len(cells) - left, len(cells), "cells"
+        name = _named(job.rule.name, job.wildcards_dict)
+        self._say(f"[{done} of {of} {what}{self._time_left()}] {name}, {_duration(took)}")
+
+    def _time_left(self) -> str:
+        """How long the rest takes, by what jobs of its kind took; no word before a cell that learns has ended."""
+        now, work = time.monotonic(), 0.0
+        for number, job in self._jobs.items():
+            if number not in self._finished and number not in self._failed:
+                known = next((self._took[kind] for kind in _kinds(job) if self._took[kind]), None)
+                if known is None and job.rule.name in CELLS:
+                    return ""
+                work += max(fmean(known or [0.0]) - (now - self._begun.get(number, now)), 0.0)
+        running = self._begun.keys() - self._finished
+        busy = sum(sum(self._took[job]) for job in map(_rule, {job.rule.name for job in self._jobs.values()}))
+        at_once = (busy + sum(now - self._begun[number] for number in running)) / max(now - self._start, 1e-9)
+        return f", about {_duration(work / max(at_once, 0.1))} left" if work else ""
+
+    def _note_failure(self, fields: Mapping[str, Any]) -> None:
+        said = _last_word(fields["log"])
+        if said.startswith("stopped by"):
+            self._stopping = True
+            return
+        name = _named(fields["rule_name"], self._jobs[fields["jobid"]].wildcards_dict)
+        self._failed[fields["jobid"]] = f"{name} ({', '.join(fields['log'])})\n  {said}"
+        self._say(f"failed: {name}")
+
+    def _say(self, line: str) -> None:
+        if line and self._terminal:
+            print(line, file=self._terminal.stream, flush=True)
+
+
+def _kinds(job: Any) -> tuple[Any, ...]:
+    """What a job is alike to, the likest first."""
+    return (job.rule.name, job.wildcards_dict.get("method")), _rule(job.rule.name)
+
+
+def _rule(name: str) -> tuple[str]:
+    return (name,)
+
+
+def _named(rule: str, wildcards: Mapping[str, str]) -> str:
+    words = [f"seed {value}" if key == "seed" else value for key, value in wildcards.items() if key != "preset"]
+    world = [wildcards["preset"]] if "@" in wildcards.get("preset", "") else []
+    return " ".join([rule.removeprefix("learned_"), *words, *world])
+
+
+def _reason(text: str) -> str:
+    """Why a job would run, without the names of its files."""
+    return "; ".join(part.split(": ")[0] for part in text.split("; ") if part)
+
+
+def _last_word(logs: Iterable[str]) -> str:
+    """What a job's log says of why it failed: its last error with what follows, else its last line."""
+    lines = [line for log in map(Path, logs) if log.exists() for line in log.read_text(errors="replace").splitlines()]
+    errors = [number for number, line in enumerate(lines) if line.startswith(("error: ", "stopped by"))]
+    said = lines[errors[-1] :] if errors else lines[-1:]
+    return "\n  ".join(said) or "it ended without a word in its log, perhaps killed"
+
+
+def _error(text: str, kind: str) -> str:
+    if kind == "LockException":
+        return (
+            f"error: another snakemake is at work in {Path.cwd()}; wait for its end. If none is, since it was killed, "
+            "release its lock by `snakemake --unlock`"
+        )
+    if kind in ("PermissionError", "OSError"):
+        return f"error: {text.strip().splitlines()[-1]}; make {Path.cwd()} writable, or free space, and try again"
+    if "At least one job did not complete" in text or "CalledProcessError" in text:
+        return ""
+    if missing := re.search(r"No rule to produce (\S+)", text):
+        return f"error: no rule makes {missing[1]}; `gmr --list` names the artefacts and presets there are"
+    ours = re.search(r"WorkflowError:\n\s+(.+)", text)
+    return f"error: {ours[1]}" if ours else text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
