@@ -114,7 +114,7 @@ def test_a_mistake_is_one_line(said: dict[str, tuple[int, str]], message: str) -
     assert "Traceback" not in text
 
 
-# What the simulator imports that cannot change a world: how requests are read, how many run at once, declarations, paths.
+# What the simulator imports that cannot change a world: requests, how many run at once, declarations, paths, errors.
 NO_SOURCE = {"agents", "concurrency", "errors", "files", "llm", "runner"}
 
 
