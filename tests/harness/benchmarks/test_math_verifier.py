@@ -75,8 +75,6 @@ async def test_symbolic_equality() -> None:
     "answer",
     [
         "9^{9^{9^{9^{9}}}} + 1",
-        "10^{10^{10}}",
-        r"10^{10}!",
         r"\left(" * 70 + "1" + r"\right)" * 70,
     ],
 )
