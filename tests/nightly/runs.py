@@ -24,6 +24,8 @@ from tests.planning import checkout
 __all__ = ["ROOT", "checkout"]
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
+# What cells share and a run finds or does not.
+CACHE = "results/cache"
 # Clock, host and latency stand in these, or what one process knew for itself.
 _OUTSIDE = ("attempts.jsonl", "timing.json", ".lock", ".log", "-journal")
 
