@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import typer
 
-from analysis import registry
 from harness import files
 from harness.files import ROOT
 from harness.runner import config
@@ -128,19 +127,6 @@ def parted(command: Command) -> tuple[list[str], tuple[str, ...]]:
     words = ["1" if (before, word) == ("--cores", "all") else word for before, word in pairs]
     targets = list(parse_args(words)[1].targets)
     return targets, tuple(word for word in words if word not in targets and word != "-n")
-
-
-def test_targets_of_runs_are_rules_or_files_that_one_makes() -> None:
-    text = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
-    rules = {"all", *re.findall(r"^rule (\w+):", text, re.MULTILINE)}
-    reports = {"claims", "learning", "learning_curves", "search_history", "index", "inspect", *registry.artefacts()}
-    for command in everything("snakemake"):
-        for target in parted(command)[0] if plannable(command.words) else ():
-            room, _, name = target.partition("/")
-            preset, _, within = name.partition("/")
-            named = preset.partition("@")[0] in {*config.preset_names(), "weekdays"}
-            key = (within if named else name).rpartition(".")[0] or within
-            assert (room == "reports" and key in reports) or room == "results" or target in rules, command
 
 
 @pytest.mark.nightly
