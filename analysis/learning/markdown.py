@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from statistics import fmean, stdev
 
@@ -11,15 +11,15 @@ import pandas as pd
 
 from analysis.frames import Results
 from analysis.learning.measures import IN_PARTS, MEASURES, PARTS, SECTIONS, Measure, parts
-from analysis.learning.results import Column, Difference, Learned, Report, Row, interval
+from analysis.learning.results import Difference, Report, Row, interval
 from analysis.learning.study import BEST_SINGLE, RANDOM, Study
+from analysis.markdown import document, grid
 from analysis.notes import conditions
-from analysis.provenance import SIMULATED, provenance
 from analysis.statistics import CONFIDENCE
 from analysis.table import NOT_RUN
 from analysis.table import md_escape as escape
 
-_SINGLE = ("accuracy", "cost_total", "utility")
+_SINGLE = ["accuracy", "cost_total", "utility"]
 _OTHERS = {BEST_SINGLE: "the best single backbone", RANDOM: "random routers of the same depth"}
 _DOMINATED = "▽"
 _CURVES = (
@@ -33,13 +33,10 @@ _CURVES = (
 
 def render(report: Report) -> str:
     """The text of the file: warning, caption, how to read it, contrasts, one part a benchmark, provenance."""
-    warning = [f"> **{escape(SIMULATED)}**", ""] if report.cells[0].run.simulated else []
-    notes = [f"- {escape(note)}" for note in _reading(report)]
-    opening = [*warning, "# What training did", "", escape(_caption(report)), "", *notes, ""]
     picture = ["## Training curves", "", "![Training curves](learning_curves.png)", "", escape(_CURVES), ""]
-    body = [line for column in report.columns.values() for line in _column(report, column)]
-    origin = "; ".join(f"{name}: {value}" for name, value in provenance(report.cells).items())
-    return "\n".join([*opening, *_contrasts(report), *picture, *body, f"Provenance: {escape(origin)}", ""])
+    columns = [line for key in report.benchmarks for line in _column(report, key)]
+    body = [*_contrasts(report), *picture, *columns]
+    return document(report.cells, "What training did", _caption(report), _reading(report), body)
 
 
 def _caption(report: Report) -> str:
@@ -55,10 +52,7 @@ def _caption(report: Report) -> str:
 
 def _reading(report: Report) -> Iterator[str]:
     """How to read what is in the tables; the last note names contrasts for which there are no cells."""
-    study, columns = report.study, report.columns.values()
-    measured = {
-        key for column in columns for of in column.learned.values() for one in of.values() for key in one.values
-    }
+    study, measured = report.study, report.learned
     yield (
         "A field holds mean ± sample standard deviation over seeds and, in brackets, the values of seeds "
         f"{', '.join(map(str, report.seeds))}. Trainings tend to end at one of few places; then no run is near the "
@@ -83,7 +77,7 @@ def _reading(report: Report) -> Iterator[str]:
         yield "First updates: the first three. Last: the last quarter, over which entropies are averaged, too."
     if "collapse" in measured:
         yield f"The choice of a backbone counts as settled when its entropy is below {study.collapsed_entropy:g} nats."
-    if any(column.singles for column in columns):
+    if len(report.singles):
         yield (
             f"{_DOMINATED}: dominated, that is, another single backbone is at least as accurate on these test "
             "questions, and cheaper."
@@ -114,107 +108,95 @@ def _contrasts(report: Report) -> Iterator[str]:
         other = _OTHERS.get(contrast.b) or report.titles[Row(contrast.b, row.backbone)]
         sides = f"{report.titles[row]} minus {other}"
         yield from (f"**{escape(contrast.asks)}** {escape(sides)} ({escape(contrast.name)}).", "")
-        rows = [_answer(report, one) for one in answers]
-        yield from _table(["Benchmark", "Measure", "Difference and interval", "n", "By seed"], rows, left=2)
+        rows = [[escape(report.benchmarks[one.benchmark]), *_answer(report, one)] for one in answers]
+        yield from grid(["Benchmark", "Measure", "Difference and interval", "n", "By seed"], rows, left=2)
 
 
 def _answer(report: Report, one: Difference) -> list[str]:
     measure = MEASURES[one.measure]
-    by_seed = _listed([one.seeds.get(seed) for seed in report.seeds], measure, "+")
-    title = report.columns[one.benchmark].title
-    return [title, measure.title, _difference(one.mean, one.reach, measure), str(len(one.seeds)), by_seed]
+    by_seed = _listed([one.seeds.get(seed, math.nan) for seed in report.seeds], measure, "+")
+    return [escape(measure.title), _difference(one.mean, one.reach, measure), str(len(one.seeds)), by_seed]
 
 
-def _column(report: Report, column: Column) -> Iterator[str]:
-    yield from (f"## {escape(column.title)} (n = {column.n})", "")
+def _column(report: Report, benchmark: str) -> Iterator[str]:
+    n = next(cell.run.data.n_test for cell in report.cells if cell.run.benchmark == benchmark)
+    yield from (f"## {escape(report.benchmarks[benchmark])} (n = {n})", "")
     for title, measures in SECTIONS.items():
-        yield from _section(report, column, title, measures)
-    yield from _curves(report, column)
-    yield from _ends(report, column)
-    yield from _backbones(report, column)
+        yield from _section(report, benchmark, title, measures)
+    yield from _curves(report, benchmark)
+    yield from _ends(report, benchmark)
+    yield from _backbones(report, benchmark)
 
 
-def _section(report: Report, column: Column, title: str, measures: Mapping[str, Measure]) -> Iterator[str]:
+def _section(report: Report, benchmark: str, title: str, measures: Mapping[str, Measure]) -> Iterator[str]:
     """Rows and measures without any value are left out."""
-    present = {key for found in column.learned.values() for one in found.values() for key in one.values}
-    shown = {key: one for key, one in measures.items() if key in present}
-    rows = []
-    for row, found in column.learned.items():
-        fields = [_field(_by_seed(report, found, key), measure) for key, measure in shown.items()]
-        if any(fields):
-            rows.append([report.titles[row], *fields])
-    if rows:
-        heads = ["Method", *(measure.title for measure in shown.values())]
-        yield from (f"### {title}", "", *_table(heads, rows))
+    rows = report.rows(benchmark)
+    shown = {
+        key: one for key, one in measures.items() if any(key in of and of[key].notna().any() for of in rows.values())
+    }
+    fields = {row: [_field(of[key], measure) for key, measure in shown.items()] for row, of in rows.items()}
+    lines = [[escape(report.titles[row]), *of] for row, of in fields.items() if any(of)]
+    if lines:
+        yield from (f"### {title}", "", *grid(["Method", *(measure.title for measure in shown.values())], lines))
 
 
-def _curves(report: Report, column: Column) -> Iterator[str]:
+def _curves(report: Report, benchmark: str) -> Iterator[str]:
     """Means over seeds of what training saw, in fifths, and whether its end differs from its beginning."""
     rows = []
-    for row, logs in column.trained.items():
+    for row, logs in report.logs[benchmark].items():
         for key, measure in IN_PARTS.items():
             found = pd.DataFrame([parts(log, key) for log in logs.values() if key in log], columns=range(PARTS))
             if len(found):
                 means = [NOT_RUN if math.isnan(mean) else number(mean, measure) for mean in found.mean()]
                 gain = (found[PARTS - 1] - found[0]).dropna().tolist()
                 change = _difference(fmean(gain), interval(gain), measure) if gain else NOT_RUN
-                rows.append([report.titles[row], measure.title, *means, change])
+                rows.append([escape(report.titles[row]), escape(measure.title), *means, change])
     if rows:
         heads = ["Method", "Measure", *(f"part {part} of {PARTS}" for part in range(1, PARTS + 1)), "last minus first"]
-        yield from ("### Curves", "", *_table(heads, rows, left=2))
+        yield from ("### Curves", "", *grid(heads, rows, left=2))
 
 
-def _ends(report: Report, column: Column) -> Iterator[str]:
+def _ends(report: Report, benchmark: str) -> Iterator[str]:
     """Where each policy is: the backbone that it uses most, by seed."""
     rows = []
-    for row, found in column.learned.items():
-        used = {seed: next(iter(one.backbones)) for seed, one in found.items() if one.backbones}
+    for row in report.rows(benchmark):
+        used = {seed: of.index[0] for seed, of in report.shares(benchmark, row.method).items()}
         if used:
-            dominated = sum(column.dominator(backbone) is not None for backbone in used.values())
-            share = f"{dominated} of {len(used)}" if column.singles else NOT_RUN
-            marked = [escape(_marked(used[seed], column)) if seed in used else NOT_RUN for seed in report.seeds]
-            rows.append([report.titles[row], *marked, share])
+            dominated = sum(report.dominator(benchmark, backbone) is not None for backbone in used.values())
+            share = f"{dominated} of {len(used)}" if len(report.singles_of(benchmark)) else NOT_RUN
+            marked = [_marked(report, benchmark, used[seed]) if seed in used else NOT_RUN for seed in report.seeds]
+            rows.append([escape(report.titles[row]), *marked, share])
     if rows:
         heads = ["Method", *(f"seed {seed}" for seed in report.seeds), f"seeds on a dominated one ({_DOMINATED})"]
-        yield from ("### Most used backbone", "", *_table(heads, rows))
+        yield from ("### Most used backbone", "", *grid(heads, rows))
 
 
-def _backbones(report: Report, column: Column) -> Iterator[str]:
+def _backbones(report: Report, benchmark: str) -> Iterator[str]:
     """Single backbones as references, and how often the router took each before and after its training."""
-    wanted, singles = (report.study.untrained, report.study.trained), column.singles
-    routers = [row for method in wanted for row in column.learned if row.method == method]
-    used = {key for row in routers for one in column.learned[row].values() for key in one.backbones}
+    wanted, singles = (report.study.untrained, report.study.trained), report.singles_of(benchmark)
+    routers = [row for method in wanted for row in report.rows(benchmark) if row.method == method]
+    shares = {row: pd.DataFrame(report.shares(benchmark, row.method)) for row in routers}
+    used = sorted({*singles.index, *(backbone for of in shares.values() for backbone in of.index)})
+    # A backbone that a policy never took has a share of zero.
+    taken = {row: of.reindex(used).fillna(0.0).reindex(columns=report.seeds) for row, of in shares.items()}
     rows = [
         [
-            _marked(key, column),
-            *(number(singles[key][one], MEASURES[one]) if key in singles else NOT_RUN for one in _SINGLE),
-            escape(column.dominator(key) or ""),
-            *(_shares(report, column.learned[row], key) for row in routers),
+            _marked(report, benchmark, key),
+            *(NOT_RUN if math.isnan(one[name]) else number(one[name], MEASURES[name]) for name in _SINGLE),
+            escape(report.dominator(benchmark, key) or ""),
+            *(_field(taken[row].loc[key], MEASURES["top_backbone"]) for row in routers),
         ]
-        for key in sorted(
-            {*singles, *used}, key=lambda key: (singles.get(key, {"cost_total": math.inf})["cost_total"], key)
-        )
+        for key, one in singles.reindex(used, columns=_SINGLE).sort_values("cost_total", kind="stable").iterrows()
     ]
     heads = ["Backbone", *(MEASURES[key].title for key in _SINGLE), "dominated by"]
     heads += [f"share in {report.titles[row]} (%)" for row in routers]
     if rows:
         yield from (f"### Single backbones{', and their shares in the router' if routers else ''}", "")
-        yield from _table(heads, rows)
+        yield from grid(heads, rows)
 
 
-def _shares(report: Report, found: Mapping[int, Learned], backbone: str) -> str:
-    """A backbone that a policy never took has a share of zero."""
-    learned = {seed: one.backbones for seed, one in found.items() if one.backbones}
-    shares = [learned[seed].get(backbone, 0.0) if seed in learned else None for seed in report.seeds]
-    return _field(shares, MEASURES["top_backbone"])
-
-
-def _marked(backbone: str, column: Column) -> str:
-    return f"{backbone} {_DOMINATED}" if column.dominator(backbone) else backbone
-
-
-def _by_seed(report: Report, found: Mapping[int, Learned], key: str) -> list[float | None]:
-    return [found[seed].values.get(key) if seed in found else None for seed in report.seeds]
+def _marked(report: Report, benchmark: str, backbone: str) -> str:
+    return escape(f"{backbone} {_DOMINATED}" if report.dominator(benchmark, backbone) else backbone)
 
 
 def number(value: float, measure: Measure, sign: str = "") -> str:
@@ -226,14 +208,14 @@ def number(value: float, measure: Measure, sign: str = "") -> str:
     return (text if float(text) else text.lstrip("+-")).replace("-", "−")
 
 
-def _listed(values: Iterable[float | None], measure: Measure, sign: str = "") -> str:
+def _listed(values: Iterable[float], measure: Measure, sign: str = "") -> str:
     """The value of each seed, in brackets."""
-    return f"({' '.join(NOT_RUN if value is None else number(value, measure, sign) for value in values)})"
+    return f"({' '.join(NOT_RUN if math.isnan(value) else number(value, measure, sign) for value in values)})"
 
 
-def _field(values: Sequence[float | None], measure: Measure) -> str:
+def _field(values: pd.Series, measure: Measure) -> str:
     """Mean ± sd and the value of each seed; nothing where no seed has one."""
-    present = [value for value in values if value is not None]
+    present = values.dropna().tolist()
     if not present:
         return ""
     if not all(map(math.isfinite, present)):
@@ -248,11 +230,3 @@ def _difference(mean: float, reach: float | None, measure: Measure) -> str:
     if reach is None:
         return f"{text} (one seed, no interval)"
     return f"{text} [{number(mean - reach, measure, '+')}, {number(mean + reach, measure, '+')}]"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Iterator[str]:
-    """The lines of a pipe table and an empty one; the first columns are set flush left."""
-    yield f"| {' | '.join(map(escape, heads))} |"
-    yield f"| {' | '.join(['---'] * left + ['--:'] * (len(heads) - left))} |"
-    yield from (f"| {' | '.join([*map(escape, row[:left]), *row[left:]])} |" for row in rows)
-    yield ""

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.learning.files import values, write
+from analysis.learning.files import write
 from analysis.learning.markdown import render
-from analysis.learning.results import Report, Row, at_depth, build, interval
+from analysis.learning.results import Report, at_depth, build, interval
 from analysis.learning.study import FOLDER, PATH, load
 from harness.agents.results import DECISIONS
 from harness.errors import UserError
@@ -56,7 +56,8 @@ def single(write_cell: WriteCell) -> MakeCell:
 
 
 def measured(report: Report, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> Mapping[str, float]:
-    return report.columns[benchmark].learned[Row(method, POOL)][seed].values
+    found: dict[str, float] = report.learned.loc[benchmark, method, POOL, seed].dropna().to_dict()
+    return found
 
 
 def answers(report: Report, name: str) -> dict[str, Any]:
@@ -120,14 +121,14 @@ def test_choices(make: MakeCell) -> None:
     report = build([make(made=made)])
     assert measured(report)["top_backbone"] == 75
     assert measured(report)["top_role"] == pytest.approx(100 * 2 / 3)
-    assert report.columns["gsm_hard"].learned[Row("gmr", POOL)][0].backbones == {"b": 75, "a": 25}
+    assert report.shares("gsm_hard", "gmr")[0].to_dict() == {"b": 75, "a": 25}
 
 
 def test_a_module_that_is_off_leaves_its_measures_blank(make: MakeCell) -> None:
     uniform = [chosen("role", "x/one", -math.log(5)), chosen("backbone", "a", -math.log(5))]
     report = build([make("random_2", made=[row for question in range(4) for row in decisions(question, *uniform)])])
     assert set(measured(report, "random_2")) == {"accuracy", "utility", "cost_total", "depth"}
-    assert report.columns["gsm_hard"].learned[Row("random_2", POOL)][0].backbones == {}
+    assert report.shares("gsm_hard", "random_2") == {}
     text = render(report)
     assert "### Outcome" in text
     assert not any(f"### {part}" in text for part in ("Memory", "Choices", "Entropies", "Training", "Most used"))
@@ -216,7 +217,7 @@ def test_the_best_single_backbone_is_the_most_accurate_and_of_equals_the_cheaper
 ) -> None:
     singles = [single("weak", 1, 0.001), single("dear", 3, 0.009), single("good", 3, 0.004)]
     report = build([make(seed=seed, correct=[True] * 4, total=0.006) for seed in (0, 1)] + singles)
-    assert report.columns["gsm_hard"].best_single == "good"
+    assert report.singles_of("gsm_hard").index[0] == "good"
     found = answers(report, "best_single")
     assert found["accuracy"].seeds == {0: 25, 1: 25}
     assert found["cost_total"].mean == pytest.approx(0.002)
@@ -231,8 +232,7 @@ def test_dominated_backbones_are_marked_where_they_are_used(make: MakeCell, sing
         for seed, backbone in enumerate(backbones)
     ]
     report = build([*singles, *cells])
-    column = report.columns["gsm_hard"]
-    assert {key: column.dominator(key) for key in column.singles} == {
+    assert {key: report.dominator("gsm_hard", key) for key in report.singles_of("gsm_hard").index} == {
         "weak": None, "dear": "good", "good": None, "top": None,
     }  # fmt: skip
     text = render(report)
@@ -308,7 +308,7 @@ def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callab
     folders = [make(seed=seed) for seed in (1, 0)] + [make("gmr_untrained"), single("good", 3, 0.1)]
     one, two = build(folders), build(reversed(folders))
     assert render(one) == render(two)
-    assert values(one).equals(values(two))
+    assert one.values.equals(two.values)
 
 
 def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
@@ -414,7 +414,7 @@ def test_what_a_study_leaves_out_is_not_in_the_report(rows: Report, make: Any, t
     contrast = {**CONTRASTS[0], "measures": ["accuracy"], "benchmarks": ["gsm_hard"]}
     study.write_text(yaml.safe_dump({"cost_weight": 1, "contrasts": [contrast]}))
     bare = build([make(seed=1, updates=[{"entropy_backbone": 0.01, "steps": 1.0}]), make("gmr_untrained", 1)], study)
-    assert "collapse" not in bare.columns["gsm_hard"].learned["gmr", "pool"][1].values
+    assert "collapse" not in bare.learned
     text = render(bare)
     assert not any(part in text for part in ("Single backbones", "single backbone", "dominated", "settled"))
 
