@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from analysis.claims import render
+from analysis.claims import report as render
 from analysis.claims.declared import Claim, claim
-from analysis.claims.render import line, number
-from analysis.claims.report import Report, build
+from analysis.claims.report import Report, build, line, number
 from analysis.claims.statements import CLAIMS
 from analysis.provenance import SIMULATED
 from analysis.published import load

@@ -10,7 +10,7 @@ from analysis.code import closure, code_of_report
 from analysis.registry import artefacts
 from harness.files import ROOT
 
-CLAIMS = ["analysis.claims.report", "analysis.claims.render"]
+CLAIMS = ["analysis.claims.report"]
 LOADED = """
 import importlib, json, sys
 for name in sys.argv[1:]:

@@ -11,8 +11,7 @@ from analysis.claims.declared import claim
 from analysis.claims.judge import judge
 from analysis.claims.measured import Measured, Run, Seeds
 from analysis.claims.numbers import Numbers, Value
-from analysis.claims.render import line
-from analysis.claims.report import Report
+from analysis.claims.report import Report, line
 from analysis.frames import UNIT, Results
 from analysis.published import load
 from analysis.results import read, read_all

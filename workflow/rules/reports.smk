@@ -41,7 +41,7 @@ rule claims:
         backbones=backbones_of,
         choice=claims_choice,
         code=code_of_report(
-            ["analysis.claims.report", "analysis.claims.render"],
+            ["analysis.claims.report"],
             "harness/agents/roles.yaml",
             "config/published.yaml",
         ),
