@@ -61,6 +61,8 @@ class Artefact(Declaration):
 
     Attributes:
         key: Its name below ``reports/``, without ending.
+        title: What readers call it; its key where it has no other name.
+        section: The section of the paper.
         module: Module with a function ``build`` that turns a source into a table or a figure.
         kind: ``table`` or ``figure``.
         cells: The cells it is made from.
@@ -71,6 +73,8 @@ class Artefact(Declaration):
     """
 
     key: Annotated[str, Field(pattern="^([a-z0-9_]+/)?[a-z0-9_]+$")]
+    title: str = ""
+    section: str = "Not in the paper"
     module: str
     kind: Literal["table", "figure"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
@@ -196,6 +200,15 @@ def artefact(key: str) -> Artefact:
     if key not in known:
         raise unknown("artefact", key, list(known), "config/artefacts.yaml")
     return known[key]
+
+
+def by_section(keys: Iterable[str]) -> dict[str, list[str]]:
+    """Keys by section, in the order of the file; sections without any are left out."""
+    wanted, found = set(keys), dict[str, list[str]]()
+    for one in artefacts().values():
+        if one.key in wanted:
+            found.setdefault(one.section, []).append(one.key)
+    return found
 
 
 def folders() -> list[str]:
