@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import MinLen
 from pydantic import Field, NonNegativeInt
 
-from analysis.code import code_of_report
 from analysis.sensitivity import plan
 from analysis.source import Source
 from harness.errors import UserError, unknown
-from harness.files import Declaration, Distinct, Many, read_entries, source_of
+from harness.files import ROOT, Declaration, Distinct, Many, fingerprint, read_entries, source_of
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 
@@ -145,14 +144,11 @@ class Artefact(Declaration):
 
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
-        writer = {"table": "analysis.table", "figure": "analysis.figure"}[self.kind]
-        return code_of_report([self.module, writer], "config/published.yaml", *self._reads())
-
-    def _reads(self) -> list[str]:
-        """What it reads of the configuration beside its cells."""
         if self.worlds:
-            return ["config/sensitivity.yaml"]
-        return [] if self.cells or self.data else ["config/backbones.yaml", "config/weights.yaml"]
+            return code_of_report("config/published.yaml", "config/sensitivity.yaml")
+        # Without an input it is made from the configuration.
+        alone = () if self.cells or self.data else ("config/backbones.yaml", "config/weights.yaml")
+        return code_of_report("config/published.yaml", *alone)
 
     def build(self, preset: Preset) -> Table | Figure:
         """Make it from the finished cells of a preset.
@@ -169,6 +165,12 @@ class Artefact(Declaration):
         )
         made: Table | Figure = import_module(self.module).build(source)
         return made
+
+
+@cache
+def code_of_report(*files: str) -> str:
+    """Fingerprint of the code that makes reports, and of what one of them reads beside results."""
+    return fingerprint(ROOT / name for name in ("analysis", "harness", *files))
 
 
 @cache

@@ -73,14 +73,6 @@ def test_a_gate_with_nothing_to_decide_leaves_a_gap(make: Any) -> None:
     assert "retrieve, min 0.30" in words(figure)
 
 
-def test_records_have_one_value_and_the_identity_of_their_seed(make: Any) -> None:
-    records = build([make(), make(seed=1)]).records
-    assert len(records) == 2 * 2 * 3
-    assert {record["seeds"] for record in records} == {"0", "1"}
-    assert len({record["run_id"] for record in records}) == 2
-    assert [float(record["value"]) for record in records if record["seeds"] == "1"][:3] == list(WRITE)
-
-
 def test_nothing_trained_is_refused(make: Any) -> None:
     with pytest.raises(UserError, match="nothing was trained"):
         build([make(updates=())])

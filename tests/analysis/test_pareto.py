@@ -18,7 +18,6 @@ from analysis.figure import Figure
 from analysis.frontier import on_frontier
 from analysis.published import load
 from analysis.source import Source
-from harness.errors import UserError
 from tests.analysis import traced
 from tests.analysis.reading import pareto
 
@@ -108,8 +107,3 @@ def test_numbers_lie_inside_and_off_the_points_of_their_own(make: Any) -> None:
         assert min(box.y0 - panel.bbox.y0, panel.bbox.y1 - box.y1) >= -1
         at = panel.transData.transform(text.xy)
         assert not box.contains(*at)
-
-
-def test_another_benchmark_is_refused(make: Any) -> None:
-    with pytest.raises(UserError, match="no cell of benchmark humaneval among those given"):
-        build([make("gmr")], "humaneval")

@@ -120,10 +120,6 @@ def test_what_a_preset_lacks_has_no_world():
     ("old", "new", "message"),
     [
         ("[slope]", "[slop]", "unknown parameter 'slop'; did you mean 'slope'"),
-        ("[slope]", "[slope, slope]", "parameters"),
-        ("measure: cost", "measure: costs", "costs"),
-        ("title: GMR / Single", "titel: GMR", "did you mean 'title'"),
-        ("method: gmr, backbone: pool", "method: gmr", "backbone"),
         ("method: gmr", "method: gmrr", "unknown method 'gmrr'; did you mean 'gmr'"),
         ("benchmark: humaneval", "benchmark: human_eval", "unknown benchmark 'human_eval'"),
         ("qwen-2.5-32B", "qwen-2.5-32", "unknown backbone 'qwen-2.5-32'"),
@@ -194,11 +190,6 @@ def test_the_table_and_its_records(run: Callable[..., Preset]):
     assert float(last["published"]) == pytest.approx(0.0547)
     fields = ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones")
     assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in fields)
-
-
-def test_where_nothing_flips_the_notes_say_so(run: Callable[..., Preset]):
-    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 34))))
-    assert {"Flipped (‡): none.", "Decided otherwise: none."} < set(made.notes)
 
 
 def test_worlds_that_do_not_go_together_are_refused(run: Callable[..., Preset]):

@@ -15,7 +15,6 @@ from harness.runner.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
 from analysis import registry
-from analysis.code import code_of_report
 from workflow import jobs
 from workflow.reports import artefacts_of as shown, is_study, searches_of
 
