@@ -69,7 +69,7 @@ def _claims(preset: Preset) -> list[Path]:
 
 
 def _learning(preset: Preset) -> list[Path]:
-    from analysis.learning.files import write
+    from analysis.learning.report import write
     from analysis.learning.results import build
     from analysis.learning.study import path_of
 

@@ -64,14 +64,6 @@ def test_the_time_of_simulated_servers_is_called_modelled(
     assert {record["seconds_are"] for record in table.records if record["seconds"]} == {kind}
 
 
-def test_several_seeds_show_their_mean_and_seed_0(write_cell: WriteCell) -> None:
-    folders = [cell(write_cell, seed=seed) for seed in (0, 1)]
-    with_calls(folders[1], [[("qwen-2.5-32B", 1000, 0)]] * 4)
-    own = row(build(folders, []), "gmr").entries[1]
-    assert float(own.text) == pytest.approx((PFLOPS + 0.064) / 2, abs=5e-4)
-    assert own.below.endswith(f"; seed 0: {PFLOPS:.3f}")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

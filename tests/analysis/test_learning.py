@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.learning.files import write
-from analysis.learning.markdown import render
+from analysis.learning.report import render, write
 from analysis.learning.results import Report, at_depth, build, interval
 from analysis.learning.study import FOLDER, PATH, load
 from harness.agents.results import DECISIONS
@@ -281,13 +280,6 @@ def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[.
     assert found.drop("difference").to_dict() == pytest.approx(
         {"mean": 25, "low": expected.low, "high": expected.high, "n": 2}
     )
-
-
-def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callable[..., Path]) -> None:
-    folders = [make(seed=seed) for seed in (1, 0)] + [make("gmr_untrained"), single("good", 3, 0.1)]
-    one, two = build(folders), build(reversed(folders))
-    assert render(one) == render(two)
-    assert one.values.equals(two.values)
 
 
 def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from scipy import stats
 
 from analysis import figure
-from analysis.learning.files import picture, write
-from analysis.learning.markdown import render
 from analysis.learning.measures import by_epoch, parts
+from analysis.learning.report import picture, render, write
 from analysis.learning.results import Report, build
 from tests.analysis import learned
 from tests.analysis.learned import WriteCell, lines
@@ -55,10 +53,6 @@ def panels(drawn: Figure) -> dict[tuple[int, int], Any]:
     """The panels that show something, by line and column."""
     places = {panel: panel.get_subplotspec() for panel in drawn.axes if panel.axison}
     return {(place.rowspan.start, place.colspan.start): panel for panel, place in places.items()}
-
-
-def words(drawn: Figure) -> str:
-    return " ".join(" ".join(text.get_text().split()) for text in drawn.findobj(Text))
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
@@ -123,9 +117,3 @@ def test_a_panel_has_a_thin_line_a_seed_and_a_thick_mean(report: Report) -> None
         assert line.get_xdata() == pytest.approx([1.5, 3.5, 5.5, 7.5, 9.5])
     assert mean.get_ydata() == pytest.approx(np.mean([line.get_ydata() for line in seeds], axis=0))
     assert mean.get_linewidth() > 2 * max(line.get_linewidth() for line in seeds)
-
-
-def test_nothing_trained_is_a_picture_that_says_so(make: Any) -> None:
-    drawn = figure.picture(picture(build([make("gmr_untrained")])))
-    assert drawn.axes == []
-    assert "Nothing was trained" in words(drawn)

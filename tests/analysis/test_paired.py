@@ -121,18 +121,6 @@ def test_the_bootstrap_is_that_of_all_resamples(seeds: int) -> None:
         assert found[f"{name}_high"] >= np.quantile(values, 0.94) - 1e-9
 
 
-def test_a_method_without_training_meets_one_with_several_seeds() -> None:
-    rng = np.random.default_rng(3)
-    seeds, costs = (rng.random((3, 60)) < 0.8).tolist(), rng.random((3, 60)).tolist()
-    alone, spent = (rng.random(60) < 0.6).tolist(), rng.random(60).tolist()
-    found = compare(cells(seeds, costs), cells([alone], [spent]))
-    assert found["difference"] == pytest.approx(100 * (np.mean(seeds) - np.mean(alone)))
-    assert found["cost_difference"] == pytest.approx(np.mean(costs) - np.mean(spent))
-    counts = list(zip(seeds[0], alone, strict=True))
-    assert (found["first_alone"], found["second_alone"]) == (counts.count((True, False)), counts.count((False, True)))
-    assert found["difference_first_seed"] == pytest.approx(100 * (np.mean(seeds[0]) - np.mean(alone)))
-
-
 @given(paid)
 @settings(deadline=None, max_examples=25)
 def test_the_other_way_round_everything_is_mirrored(drawn: Any) -> None:

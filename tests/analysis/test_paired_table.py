@@ -13,7 +13,7 @@ from analysis.paired import compare, holm
 from analysis.published import load
 from analysis.results import read_all
 from analysis.source import Source
-from analysis.table import BEST, DAGGER, NOT_RUN, Entry
+from analysis.table import BEST, NOT_RUN, Entry
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import paired
@@ -93,17 +93,6 @@ def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell):
     assert place(table, "CoT", "qwen-2.5-14B", "MATH")["p"].mark == ""
     assert place(table, "CoT", "qwen-2.5-14B", "MBPP")["p"].mark == BEST
     assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
-
-
-def test_a_calibrated_row_is_compared_and_carries_the_dagger(write_cell):
-    table = paired.build(
-        Source.of([write_cell("gmr", "pool"), write_cell("cot", calibrated=True), write_cell("aflow")])
-    )
-    found = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
-    assert (found["Diff."].text, found["Diff."].sign, found["Cost ×"].sign) == ("0.00", DAGGER, DAGGER)
-    assert place(table, "AFlow", "qwen-2.5-14B", "GSM-Hard")["Diff."].sign == ""
-    assert any(note.startswith(DAGGER) for note in table.notes)
-    assert record_of(table, method="cot", backbone="qwen-2.5-14B")["calibrated"] == "true"
 
 
 def test_a_p_is_of_the_first_seed_and_a_difference_of_all(write_cell):

@@ -51,20 +51,6 @@ def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> No
     assert pd.isna(found[-1])
 
 
-def test_the_published_frontier_is_that_of_the_printed_numbers(make: Any) -> None:
-    """By hand from the cost table of GSM-Hard: rows that no cheaper row reaches in accuracy."""
-    rows = sorted(load().costs["gsm_hard"], key=lambda row: row.cost)
-    best = [
-        (row.method, row.backbone)
-        for row in rows
-        if not any(other.accuracy >= row.accuracy and other.cost <= row.cost for other in rows if other is not row)
-    ]
-    figure = build([make("gmr")])
-    found = [(one["method"], one["backbone"]) for one in figure.records if one["published_on_frontier"] == "true"]
-    assert sorted(found) == sorted(best)
-    assert ("gmr", "pool") in found
-
-
 def test_costs_are_those_of_one_question(make: Any) -> None:
     figure = build([make("gmr", steps=0.002, total=0.003)])
     found = record(figure, "gmr")

@@ -90,11 +90,6 @@ def test_latex_escapes_leave_plain_ascii_and_balanced_groups(text):
     assert len(re.findall(r"(?<!\\)\$", escaped)) % 2 == 0
 
 
-def test_latex_keeps_hyphens_apart():
-    assert latex_escape("--limit") == "-{}-limit"
-    assert latex_escape("70.1–75.3") == "70.1--75.3"
-
-
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_characters="\n\r"), max_size=30))
 def test_markdown_escapes_are_undone_by_dropping_backslashes(text):
     assert re.sub(r"\\(.)", r"\1", md_escape(text)) == text

@@ -97,13 +97,6 @@ def test_the_plan_moves_every_parameter_to_both_ends_and_states_the_world_first(
             assert (folder, cell.seed) == (layout.cell(world.preset, cell), EMBEDDED.seeds[0])
 
 
-def test_an_end_that_is_the_stated_value_is_no_world_of_its_own(tmp_path: Path):
-    path = tmp_path / "sensitivity.yaml"
-    path.write_text(CONFIG.replace("[slope]", "[feedback_discernment, role_fit]"))
-    found = [(world.parameter, world.value) for world in plan(EMBEDDED, path)]
-    assert found == [("", 0.0), ("feedback_discernment", 0.0), ("role_fit", 0.0), ("role_fit", 2.0)]
-
-
 def test_what_a_preset_lacks_has_no_world():
     assert plan(config.preset("paper")) == plan(config.preset("embedded@slope=4.0")) == []
     assert plan(limited(benchmarks=("math",))) == []

@@ -77,11 +77,6 @@ def test_it_is_ordered_by_the_sections_of_the_paper(archive: ZipFile) -> None:
     }
 
 
-def test_it_holds_the_very_files(archive: ZipFile, run_folder: Path) -> None:
-    raw = {Path(name).name: archive.read(name) for name in archive.namelist() if "/raw/" in name}
-    assert raw == {name: (run_folder / "reports" / "smoke" / name).read_bytes() for name in SHOWN}
-
-
 def test_it_loads_nothing_from_elsewhere(archive: ZipFile) -> None:
     page = archive.read("report/report.html").decode()
     assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[\"']?(?:https?:)?//", page) == []

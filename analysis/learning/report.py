@@ -1,24 +1,33 @@
-"""The study of learning as Markdown: how to read it, answers first, then the measures of each benchmark."""
+"""The study of learning as files: Markdown, answers first, then each benchmark; a picture; tables to compute with."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
+from pathlib import Path
 from statistics import fmean, stdev
 
 import pandas as pd
 
+from analysis import figure
+from analysis.figure import Figure
+from analysis.figures import training_curves
 from analysis.frames import Results
-from analysis.learning.measures import IN_PARTS, MEASURES, PARTS, SECTIONS, Measure, parts
+from analysis.learning.measures import IN_PARTS, MEASURES, PARTS, SECTIONS, Measure, is_curve, parts
 from analysis.learning.results import Difference, Report, Row, interval
 from analysis.learning.study import BEST_SINGLE, RANDOM, Study
 from analysis.markdown import document, grid
 from analysis.notes import conditions
+from analysis.provenance import table_run_id, warning
+from analysis.results import short
 from analysis.statistics import CONFIDENCE
-from analysis.table import NOT_RUN
+from analysis.table import NOT_RUN, csv
 from analysis.table import md_escape as escape
+from harness.files import write_atomically
 
+_AS_LOGGED = "as logged in training: accuracy is a fraction, utility in the unit of the method"
 _SINGLE = ["accuracy", "cost_total", "utility"]
 _OTHERS = {BEST_SINGLE: "the best single backbone", RANDOM: "random routers of the same depth"}
 _DOMINATED = "▽"
@@ -29,6 +38,68 @@ _CURVES = (
     "learning_curves.csv has every update as logged. The first update tries the untrained policy: a curve that stays "
     "where it starts shows no learning."
 )
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write ``learning.md``, two CSV files beside it, and ``learning_curves`` as csv, png, pdf and svg.
+
+    Returns:
+        The files written.
+    """
+    simulated, run = warning(report.cells[0].run.simulated), f"run {table_run_id(report.cells)}"
+    said, logged = ("\n# ".join(filter(None, lines)) for lines in ((simulated, run), (simulated, _AS_LOGGED, run)))
+    contents: dict[str, bytes | str] = {
+        "learning.md": render(report),
+        "learning.csv": csv(report.values, said),
+        "learning_contrasts.csv": csv(contrasts(report), said),
+        "learning_curves.csv": csv(curves(report), logged),
+        **{f"learning_curves.{ending}": content for ending, content in figure.pictures(picture(report)).items()},
+    }
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+    return [folder / name for name in contents]
+
+
+def contrasts(report: Report) -> pd.DataFrame:
+    """One row a difference and statistic: ``difference`` of each seed, then ``mean``, ``low``, ``high`` and ``n``."""
+    rows: list[tuple[object, ...]] = []
+    for one in report.differences:
+        asked = one.contrast
+        statistics: list[tuple[str, object, float]] = [("difference", *of) for of in one.seeds.items()]
+        statistics.append(("mean", "", one.mean))
+        if one.reach is not None:
+            statistics += [("low", "", one.mean - one.reach), ("high", "", one.mean + one.reach)]
+        statistics.append(("n", "", float(len(one.seeds))))
+        head = (asked.name, asked.asks, asked.a, asked.b, one.row.backbone, one.benchmark, one.measure)
+        rows += [(*head, *of) for of in statistics]
+    head = ("contrast", "asks", "a", "b", "backbone", "benchmark", "measure", "statistic", "seed", "value")
+    return pd.DataFrame(rows, columns=head)
+
+
+def curves(report: Report) -> pd.DataFrame:
+    """One row a benchmark, method, backbone, seed, update and measure, with the names and units of the training log."""
+    rows = [
+        (benchmark, *row, seed, update, measure, value)
+        for benchmark, trained in report.logs.items()
+        for row, logs in trained.items()
+        for seed, log in logs.items()
+        for measure in filter(is_curve, log.columns)
+        for update, value in log[measure].dropna().items()
+    ]
+    return pd.DataFrame(rows, columns=["benchmark", "method", "backbone", "seed", "update", "measure", "value"])
+
+
+def picture(report: Report) -> Figure:
+    """The training curves; where nothing was trained, without panels. Its numbers are :func:`curves`."""
+    return Figure(
+        label="training-curves",
+        caption=training_curves.CAPTION if any(report.logs.values()) else "Nothing was trained in the finished cells.",
+        simulated=report.cells[0].run.simulated,
+        draw=functools.partial(training_curves.draw, report.logs, report.benchmarks, report.titles),
+        inches=training_curves.inches(report.logs),
+        provenance={"preset": report.cells[0].run.preset, "run": short(table_run_id(report.cells))},
+        frame=pd.DataFrame(),
+    )
 
 
 def render(report: Report) -> str:
