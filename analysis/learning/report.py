@@ -72,8 +72,8 @@ def contrasts(report: Report) -> pd.DataFrame:
         statistics.append(("n", "", float(len(one.seeds))))
         head = (asked.name, asked.asks, asked.a, asked.b, one.row.backbone, one.benchmark, one.measure)
         rows += [(*head, *of) for of in statistics]
-    head = ("contrast", "asks", "a", "b", "backbone", "benchmark", "measure", "statistic", "seed", "value")
-    return pd.DataFrame(rows, columns=head)
+    names = ["contrast", "asks", "a", "b", "backbone", "benchmark", "measure", "statistic", "seed", "value"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def curves(report: Report) -> pd.DataFrame:

@@ -242,7 +242,7 @@ def interval(values: Sequence[float]) -> float | None:
     return quantile * stdev(values) / math.sqrt(len(values))
 
 
-def at_depth(points: Sequence[Sequence[float]], depth: float) -> float | None:
+def at_depth(points: Sequence[tuple[float, float]], depth: float) -> float | None:
     """A value between measured depths, on the straight line between its neighbours; ``None`` outside of them."""
     ordered = sorted(points)
     if not ordered or not ordered[0][0] <= depth <= ordered[-1][0]:
@@ -253,8 +253,8 @@ def at_depth(points: Sequence[Sequence[float]], depth: float) -> float | None:
 
 def _at(depth: float, points: pd.DataFrame) -> dict[str, float | None]:
     """Every measure of routers of several depths, interpolated at another."""
-    known = {key: points.loc[points[key].notna(), ["depth", key]].to_numpy()[:, [0, -1]] for key in points}
-    return {key: at_depth(of.tolist(), depth) for key, of in known.items()}
+    known = {key: points[points[key].notna()] for key in points}
+    return {key: at_depth(list(zip(of["depth"], of[key], strict=True)), depth) for key, of in known.items()}
 
 
 def _measured(cell: Cell, log: pd.DataFrame, decisions: pd.DataFrame, study: Study) -> dict[str, float]:
