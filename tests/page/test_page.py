@@ -13,7 +13,7 @@ import pytest
 from analysis import page as pages
 from analysis.page import write
 from analysis.provenance import SIMULATED
-from analysis.sections import title
+from analysis.registry import artefact
 from harness.errors import UserError
 from harness.runner import layout
 from tests.finished import REPORTS, cells, preset
@@ -69,7 +69,7 @@ def test_it_is_whole_and_every_link_leads_to_something(tags: Tags, reports: Path
 
 def test_every_artefact_is_there_with_all_its_files(text: str, tags: Tags, reports: Path) -> None:
     for name in REPORTS:
-        assert title(name) in text
+        assert artefact(name).title in text
         for path in reports.glob(f"{name}.*"):
             assert path.name in tags.values("href")
     table = re.search(r"<tbody>.*?</tbody>", (reports / "main_table.html").read_text(), re.DOTALL)
