@@ -83,9 +83,9 @@ def _load() -> None:
     """What every plan imports and reads, once for all: the code too whose fingerprint is a parameter of rules."""
     import smart_open  # noqa: F401
     import snakemake.cli
+    from analysis.code import closure
 
     import workflow.reports  # noqa: F401
-    from analysis.code import closure
     from harness.files import fingerprint
 
     snakemake.cli.get_argument_parser()
