@@ -64,7 +64,7 @@ class Rollout:
         step, count = len(self._steps) + 1, len(self._stored)
         draw = self._drawing(step, context)
         state, acting = await self._policy.act(state, draw)
-        role, backbone, seen = acting.role.item(), acting.backbone.item(), acting.seen[0, :count].tolist()
+        role, backbone, seen = int(acting.role), int(acting.backbone), acting.seen[0, :count].tolist()
         records = [record for record, kept in zip(self._stored, seen, strict=True) if kept]
         its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
         text = await act(its_role, its_backbone.key, item, records, context, step=step)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 def by_row(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """The product x Wᵀ + b, shape (rows, k, out), for x of shape (rows, k, in), each row of k lines on its own."""
-    return _ByRow.apply(x, weight, bias) if torch.is_grad_enabled() else _by_row(x, weight, bias)  # type: ignore[no-untyped-call, no-any-return]
+    return _ByRow.apply(x, weight, bias) if torch.is_grad_enabled() else _by_row(x, weight, bias)
 
 
 class Linear(nn.Linear):
