@@ -320,9 +320,7 @@ def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
 
     The first term holds the number before it is rounded: no other part of log π leads back to it.
     """
-    factorials = torch.lgamma(torch.arange(1.0, counts.max().item() + 2, dtype=torch.float64))
-    of_counts = _one_by_one(lambda each: factorials[each].sum(), counts.long())
-    return _one_by_one(torch.lgamma, n_f + 1) - of_counts + (counts * log_probs).sum(dim=1)
+    return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
 
 
 def _one_by_one(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
