@@ -18,9 +18,8 @@ from markdown_it import MarkdownIt
 from analysis import registry, results
 from analysis.provenance import served, table_run_id, warning
 from analysis.published import load
-from analysis.registry import Artefact
+from analysis.registry import Artefact, by_section
 from analysis.results import Cell, short
-from analysis.sections import by_section, title
 from analysis.table import environment
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
@@ -119,11 +118,12 @@ def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.
 
 
 def _exhibit(artefact: Artefact, folder: Path) -> Exhibit:
-    key, files = artefact.key, _there(folder, [*artefact.files, f"{artefact.key}.pdf"])
+    key, title = artefact.key, artefact.title or artefact.key
+    files = _there(folder, [*artefact.files, f"{artefact.key}.pdf"])
     if artefact.kind == "figure":
-        return Exhibit(key, title(key), files, caption=_caption(folder / f"{key}.svg"))
+        return Exhibit(key, title, files, caption=_caption(folder / f"{key}.svg"))
     table, end, notes = _body(folder / f"{key}.html").partition("</table>\n</div>\n")
-    return Exhibit(key, title(key), files, table + end, notes)
+    return Exhibit(key, title, files, table + end, notes)
 
 
 def _there(folder: Path, names: Iterable[str]) -> list[str]:

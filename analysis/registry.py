@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import MinLen
 from pydantic import Field, NonNegativeInt
 
-from analysis.code import code_of_report
 from analysis.sensitivity import plan
 from analysis.source import Source
 from harness.errors import UserError, unknown
-from harness.files import Declaration, Distinct, Many, read_entries, source_of
+from harness.files import ROOT, Declaration, Distinct, Many, fingerprint, read_entries, source_of
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 
@@ -61,6 +60,8 @@ class Artefact(Declaration):
 
     Attributes:
         key: Its name below ``reports/``, without ending.
+        title: What readers call it; its key where it has no other name.
+        section: The section of the paper.
         module: Module with a function ``build`` that turns a source into a table or a figure.
         kind: ``table`` or ``figure``.
         cells: The cells it is made from.
@@ -71,6 +72,8 @@ class Artefact(Declaration):
     """
 
     key: Annotated[str, Field(pattern="^([a-z0-9_]+/)?[a-z0-9_]+$")]
+    title: str = ""
+    section: str = "Not in the paper"
     module: str
     kind: Literal["table", "figure"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
@@ -141,14 +144,11 @@ class Artefact(Declaration):
 
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
-        writer = {"table": "analysis.table", "figure": "analysis.figure"}[self.kind]
-        return code_of_report([self.module, writer], "config/published.yaml", *self._reads())
-
-    def _reads(self) -> list[str]:
-        """What it reads of the configuration beside its cells."""
         if self.worlds:
-            return ["config/sensitivity.yaml"]
-        return [] if self.cells or self.data else ["config/backbones.yaml", "config/weights.yaml"]
+            return code_of_report("config/published.yaml", "config/sensitivity.yaml")
+        # Without an input it is made from the configuration.
+        alone = () if self.cells or self.data else ("config/backbones.yaml", "config/weights.yaml")
+        return code_of_report("config/published.yaml", *alone)
 
     def build(self, preset: Preset) -> Table | Figure:
         """Make it from the finished cells of a preset.
@@ -165,6 +165,12 @@ class Artefact(Declaration):
         )
         made: Table | Figure = import_module(self.module).build(source)
         return made
+
+
+@cache
+def code_of_report(*files: str) -> str:
+    """Fingerprint of the code that makes reports, and of what one of them reads beside results."""
+    return fingerprint(ROOT / name for name in ("analysis", "harness", *files))
 
 
 @cache
@@ -196,6 +202,15 @@ def artefact(key: str) -> Artefact:
     if key not in known:
         raise unknown("artefact", key, list(known), "config/artefacts.yaml")
     return known[key]
+
+
+def by_section(keys: Iterable[str]) -> dict[str, list[str]]:
+    """Keys by section, in the order of the file; sections without any are left out."""
+    wanted, found = set(keys), dict[str, list[str]]()
+    for one in artefacts().values():
+        if one.key in wanted:
+            found.setdefault(one.section, []).append(one.key)
+    return found
 
 
 def folders() -> list[str]:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis.frames import Results
+from analysis.markdown import document, grid
 from analysis.notes import conditions
-from analysis.provenance import provenance, table_run_id, warning
+from analysis.provenance import table_run_id, warning
 from analysis.results import Cell, read_all, short
 from analysis.table import NOT_RUN
 from analysis.table import md_escape as escape
@@ -80,11 +81,6 @@ class History(NamedTuple):
         """The cells behind it."""
         return [search.cell for search in self.searches]
 
-    @property
-    def warning(self) -> str:
-        """The sentence about simulated backbones, or nothing for a run on real ones."""
-        return warning(self.cells[0].run.simulated)
-
 
 def build(folders: Iterable[Path]) -> History:
     """Read the searches of a run; cells that are not finished are counted and left out.
@@ -127,18 +123,16 @@ def to_csv(history: History) -> str:
         of_cell = (run.benchmark, run.method, run.backbone, run.seed, run.run_id)
         rows += [(*of_cell, one["round"] == search.best, *(one[name] for name in _OF_ROUND)) for one in search.rounds]
     frame = pd.DataFrame(rows, columns=[*_OF_CELL, *_OF_ROUND])
-    comments = [f"# {line}\n" for line in (history.warning, f"run {table_run_id(history.cells)}") if line]
-    return "".join([*comments, frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")])
+    said = filter(None, (warning(history.cells[0].run.simulated), f"run {table_run_id(history.cells)}"))
+    table: str = frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    return "".join([*(f"# {line}\n" for line in said), table])
 
 
 def to_markdown(history: History) -> str:
     """The text of the file: warning, caption, how to read it, all searches in a table, then one part a search."""
-    warning = [f"> **{escape(history.warning)}**", ""] if history.warning else []
-    notes = [f"- {escape(note)}" for note in (_SCORES, _COSTS)]
-    opening = [*warning, "# Searches for a workflow", "", escape(_caption(history)), "", *notes, ""]
-    parts = [line for search in history.searches for line in _part(search, history.warning)]
-    origin = "; ".join(f"{name}: {value}" for name, value in provenance(history.cells).items())
-    return "\n".join([*opening, *_overview(history), *parts, f"Provenance: {escape(origin)}", ""])
+    parts = [line for search in history.searches for line in _part(search)]
+    body = [*_overview(history), *parts]
+    return document(history.cells, "Searches for a workflow", _caption(history), (_SCORES, _COSTS), body)
 
 
 def _caption(history: History) -> str:
@@ -148,7 +142,7 @@ def _caption(history: History) -> str:
     return f"Preset {run.preset}{kind}.{conditions(Results(tuple(history.cells)))}{missing}"
 
 
-def _overview(history: History) -> Iterator[str]:
+def _overview(history: History) -> list[str]:
     heads = ["Benchmark", "Method", "LLM", "Seed", "Rounds", "Chosen", "Validation (%)", "Test (%)"]
     rows = []
     for search in history.searches:
@@ -158,12 +152,12 @@ def _overview(history: History) -> Iterator[str]:
         test = [f"{100 * items['correct'].mean():.2f}", f"{search.cost:.4f}", f"{items['cost_total'].sum():.4f}"]
         scored = [str(run.seed), str(len(search.rounds)), chosen, _score(search.chosen)]
         rows.append([*name, *scored, *test, short(run.run_id)])
-    yield from _table([*heads, "Search cost", "Test cost", "Run"], rows, left=3)
+    return grid([*heads, "Search cost", "Test cost", "Run"], rows, left=3)
 
 
-def _part(search: Search, warning: str) -> Iterator[str]:
+def _part(search: Search) -> Iterator[str]:
     run = search.cell.run
-    marked = ", SIMULATED" if warning else ""
+    marked = ", SIMULATED" if run.simulated else ""
     title = f"{run.method_title}, {run.benchmark_title}, {run.backbone}, seed {run.seed}{marked}"
     yield from (f"## {escape(title)}", "")
     end = "its best rounds no longer changed" if search.converged else "its rounds were used up"
@@ -173,7 +167,7 @@ def _part(search: Search, warning: str) -> Iterator[str]:
     )
     yield from (escape(told), "")
     heads = ["Round", "Parent", "Edit", "Score (%)", "Better", "Calls", "Cost", "Optimizer's cost"]
-    yield from _table(heads, [_round_row(one, search.best) for one in search.rounds], left=3)
+    yield from grid(heads, [_round_row(one, search.best) for one in search.rounds], left=3)
     yield from _chosen(search)
 
 
@@ -224,9 +218,3 @@ def _in_words(node: Mapping[str, Any]) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    rule = ["---"] * left + ["--:"] * (len(heads) - left)
-    yield from (f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
-    yield ""

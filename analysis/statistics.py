@@ -88,14 +88,17 @@ def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimat
     return Estimate(mean, max(lowest, mean - reach), min(1.0, mean + reach), variance)
 
 
-def resampled(counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None) -> Array:
-    """Statistics of bootstrap resamples, shape (statistics, resamples).
+def resampled(
+    counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None, resamples: int = RESAMPLES
+) -> Array:
+    """Statistics of bootstrap resamples, shape (statistics, resamples), or of one statistic (resamples,).
 
     Args:
         counts: How many observations each sample has, at least two. Samples are drawn from apart, by number.
         statistic: Vectorised: from the numbers drawn of each sample and an ``axis`` to an array of statistics, along
             its first dimension one after the other.
         batch: Resamples at a time, on which the draws of several samples depend.
+        resamples: How many.
     """
     from scipy import stats
 
@@ -106,7 +109,7 @@ def resampled(counts: Sequence[int], statistic: Callable[..., Array], batch: int
         made = stats.bootstrap(
             [np.arange(count) for count in counts],
             statistic,
-            n_resamples=RESAMPLES,
+            n_resamples=resamples,
             batch=batch or max(1, _BATCH // max(counts)),
             vectorized=True,
             paired=False,

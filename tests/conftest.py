@@ -1,5 +1,19 @@
-"""Tests compute as the processes of the suite do."""
+"""Tests compute as the processes of the suite do, and share one finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
 
 from harness.concurrency import use_one_thread
 
 use_one_thread()
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of all ten methods, with reports; read it, do not write."""
+    from tests.finished import shared
+
+    return shared(tmp_path_factory)

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,18 +25,38 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-    """The status of each dry run in a folder, and what it said."""
-    ended = subprocess.run(
+Plans = Callable[[Sequence[Sequence[str]]], list[tuple[int, str]]]
+
+
+@contextmanager
+def planner(folder: Path) -> Iterator[Plans]:
+    """Gives the status of each dry run in a folder, and what it said, with the files as they are when it is asked."""
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    with subprocess.Popen(
         [sys.executable, "-m", "tests.planning"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
-        input=json.dumps(list(commands)),
-        capture_output=True,
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
-    )
-    return [(status, text) for status, text in json.loads(ended.stdout)]
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, told = process.stdin, process.stdout
+
+        def plans(commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+            asked.write(f"{json.dumps(list(commands))}\n")
+            asked.flush()
+            return [(status, text) for status, text in json.loads(told.readline())]
+
+        yield plans
+        asked.close()
+
+
+def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+    """The status of each dry run in a folder, and what it said."""
+    with planner(folder) as plan:
+        return plan(commands)
 
 
 def _plan(words: Sequence[str], said: Path) -> int:
@@ -58,21 +79,33 @@ def _plan(words: Sequence[str], said: Path) -> int:
         os._exit(bool(status))
 
 
-def _main() -> None:
-    import workflow.reports  # noqa: F401  what the Snakefile imports, loaded once for all children
+def _load() -> None:
+    """What every plan imports and reads, once for all: the code too whose fingerprint is a parameter of rules."""
+    import smart_open  # noqa: F401
+    import snakemake.cli
 
+    import workflow.reports  # noqa: F401
+    from analysis.code import closure
+    from harness.files import fingerprint
+
+    snakemake.cli.get_argument_parser()
+    modules = [path.relative_to(ROOT).with_suffix("") for path in (ROOT / "analysis").rglob("*.py")]
+    fingerprint([ROOT / "harness", ROOT / "gmr", ROOT / "baselines", *closure(".".join(one.parts) for one in modules)])
+
+
+def _planned(commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
     running: dict[int, int] = {}
     ended: dict[int, int] = {}
-    commands = json.load(sys.stdin)
     with TemporaryDirectory() as name:
         for number, words in enumerate(commands):
             running[_plan(words, Path(name, str(number)))] = number
             while len(running) == _AT_ONCE or (running and number == len(commands) - 1):
                 child, status = os.wait()
                 ended[running.pop(child)] = status
-        texts = [Path(name, str(number)).read_text() for number in range(len(commands))]
-    json.dump([(ended[number], text) for number, text in enumerate(texts)], sys.stdout)
+        return [(ended[number], Path(name, str(number)).read_text()) for number in range(len(commands))]
 
 
 if __name__ == "__main__":
-    _main()
+    _load()
+    for line in sys.stdin:
+        print(json.dumps(_planned(json.loads(line))), flush=True)  # noqa: T201

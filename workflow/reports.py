@@ -54,8 +54,7 @@ def write(name: str, preset: Preset) -> list[Path]:
 
 def _claims(preset: Preset) -> list[Path]:
     """Of whatever cells are finished."""
-    from analysis.claims import render
-    from analysis.claims.report import build
+    from analysis.claims.report import build, write
     from analysis.source import Source
 
     cells = [layout.cell(preset.name, cell) for cell in registry.cells_of(preset)]
@@ -66,11 +65,11 @@ def _claims(preset: Preset) -> list[Path]:
         preset=preset,
         timings=tuple(folder for folder in timings if (folder / "timing.json").is_file()),
     )
-    return render.write(build(source), layout.REPORTS / preset.name)
+    return write(build(source), layout.REPORTS / preset.name)
 
 
 def _learning(preset: Preset) -> list[Path]:
-    from analysis.learning.files import write
+    from analysis.learning.report import write
     from analysis.learning.results import build
     from analysis.learning.study import path_of
 

@@ -42,57 +42,44 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """
     import asyncio
 
-    calling_off = _CallingOff(work)
-    before = {number: signal.signal(number, calling_off.on_signal) for number in _SIGNALS}
+    told: list[int] = []
+    task: asyncio.Task[Any] | None = None
+    patience = threading.Timer(GRACE_S, lambda: _kill(told[0], f"not put away within {GRACE_S:g} s"))
+    patience.daemon = True
+
+    async def begun() -> T:
+        nonlocal task
+        task = asyncio.current_task()
+        return await work
+
+    def call_off(number: int, frame: FrameType | None) -> None:
+        if told:
+            _kill(number, "told so twice")
+        if task is None or task.get_loop().is_closed():
+            _end(number, frame)
+        else:
+            told.append(number)
+            patience.start()
+            # Cancelled from here, it would not notice before something else wakes the loop.
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    before = {number: signal.signal(number, call_off) for number in _SIGNALS}
     try:
-        result: T = asyncio.run(calling_off.run())
+        result = asyncio.run(begun())
     except BaseException as error:
-        if calling_off.signal is None:
+        if not told:
             raise
         # Whatever else failed on the way out will show again, if it was more than the way out.
-        _say(calling_off.signal, str(error) if isinstance(error, StoppedError) else _AGAIN)
-        sys.exit(128 + calling_off.signal)
+        _say(told[0], str(error) if isinstance(error, StoppedError) else _AGAIN)
+        sys.exit(128 + told[0])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        calling_off.end_patience()
-    if calling_off.signal is not None:
+        patience.cancel()
+    if told:
         # It came when there was nothing left to cancel; whoever called would go on to the next piece of work.
-        _end(calling_off.signal, None)
+        _end(told[0], None)
     return result
-
-
-class _CallingOff:
-    """A coroutine that the first signal cancels, if it is not done yet; the second ends the process at once."""
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self.signal: int | None = None
-        self._work = work
-        self._task: asyncio.Task[Any] | None = None
-        self._patience: threading.Timer | None = None
-
-    async def run(self) -> Any:
-        import asyncio
-
-        self._task = asyncio.current_task()
-        return await self._work
-
-    def on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
-            _kill(number, "told so twice")
-        elif self._task is None or self._task.get_loop().is_closed():
-            _end(number, frame)
-        else:
-            self.signal = number
-            self._patience = threading.Timer(GRACE_S, _kill, (number, f"not put away within {GRACE_S:g} s"))
-            self._patience.daemon = True
-            self._patience.start()
-            # Cancelled from here, it would not notice before something else wakes the loop.
-            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
-
-    def end_patience(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -6,7 +6,6 @@ How sure a measured quantity is tells a percentile bootstrap over the items of e
 from __future__ import annotations
 
 import enum
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -19,13 +18,12 @@ from analysis.claims.numbers import AbsentError, Array
 from analysis.claims.printed import Computed, Printed, compute
 from analysis.published import Published
 from analysis.results import Cell
-from analysis.statistics import CONFIDENCE
+from analysis.statistics import CONFIDENCE, resampled
 
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
 _RESAMPLES = 2000
 _BATCH = 200
-_SEED = 0
 
 
 class Consistency(enum.StrEnum):
@@ -226,8 +224,6 @@ def interval(
         ``None`` where no replicate differs from another, or a test set has a single item: then a bootstrap says
         nothing, and the interval would pretend to certainty.
     """
-    from scipy.stats import DegenerateDataWarning, bootstrap
-
     items = {cells[0].run.benchmark: len(cells[0].items) for cells in used}
     several = [cells for cells in used if len(cells) > 1]
     if min(items.values(), default=1) == 1:
@@ -235,23 +231,9 @@ def interval(
 
     def statistic(*drawn: Draw, axis: int = -1) -> Array:
         """Both kinds of draws, each of shape (R, size); the axis is always the last."""
-        whole = [one.astype(np.int64) for one in drawn]
-        return value(dict(zip(items, whole, strict=False)), dict(zip(several, whole[len(items) :], strict=True)))
+        return value(dict(zip(items, drawn, strict=False)), dict(zip(several, drawn[len(items) :], strict=True)))
 
-    with warnings.catch_warnings():
-        # A quantity without spread is told apart below.
-        warnings.simplefilter("ignore", DegenerateDataWarning)
-        drawn = bootstrap(
-            [np.arange(count) for count in (*items.values(), *map(len, several))],
-            statistic,
-            n_resamples=_RESAMPLES,
-            batch=_BATCH,
-            vectorized=True,
-            paired=False,
-            confidence_level=CONFIDENCE,
-            method="percentile",
-            rng=np.random.default_rng(_SEED),
-        ).bootstrap_distribution
+    drawn = resampled([*items.values(), *map(len, several)], statistic, _BATCH, _RESAMPLES)
     # Replicates in which nothing has a part in a ratio say nothing of it and are left out.
     present = drawn[~np.isnan(drawn)]
     if not present.size or np.ptp(present) == 0:

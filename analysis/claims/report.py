@@ -1,27 +1,42 @@
-"""The report on all claims: what every file format is made from, and the table of all parts."""
+"""The report on all claims as HTML, Markdown and CSV files; the same bytes for the same claims and cells."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-from analysis.claims.declared import Claim
-from analysis.claims.judge import Judged, Outcome, Part, judge
+import pandas as pd
+
+from analysis.claims.declared import ROUNDING, Claim
+from analysis.claims.judge import Consistency, Judged, Outcome, Part, judge
 from analysis.claims.measured import Run, Seeds
 from analysis.claims.statements import CLAIMS
 from analysis.frames import Results
+from analysis.markdown import grid
 from analysis.notes import conditions
 from analysis.provenance import by_server, provenance, table_run_id, warning
 from analysis.published import Published, load
 from analysis.results import Cell, short
 from analysis.source import Source
-from analysis.table import DAGGER
+from analysis.table import DAGGER, NOT_RUN, csv, environment
+from analysis.table import md_escape as escape
 from analysis.timings import read_timings
+from harness.files import write_atomically
 from harness.runner import config
 
-DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED)
+_DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED)
+_TEMPLATE = Path(__file__).with_name("report.html.j2")
+# More parts than these are summed up, and only those are shown that are not as the rest.
+_SHOWN_PARTS = 6
+# In units of the last digit: what rounding leaves open is shown from here.
+_SHOWN_WIDTH = 4
+_SHOWN_MISSING = 160
+_DIGITS = {"price": 5, "nats": 3, "roles": 0}
+_WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
 _PRINT_NOTE = (
     "In print: the value that the paper's own numbers give; in brackets what the numbers before rounding allow. "
     "Consistent: it is what the paper says, within the tolerance of the claim. Partly: so for some parts only. Not "
@@ -78,7 +93,7 @@ class Report:
         in_print = f"In print: {_counted(one.consistency for one in self.judged)}."
         if not self.cells:
             return in_print, "No finished cell: no run was judged."
-        shown = _counted(one.outcome for one in self.judged if one.outcome in DECIDED) or "none"
+        shown = _counted(one.outcome for one in self.judged if one.outcome in _DECIDED) or "none"
         rehearsal = f" The rehearsed ones, in the simulation: {shown}." if self.run.simulated else ""
         return in_print, f"In this run: {_counted(one.verdict for one in self.judged)}.{rehearsal}"
 
@@ -181,6 +196,144 @@ def build(source: Source | None = None, claims: Iterable[Claim] = CLAIMS) -> Rep
     results, seeds = source.results(), Seeds.of(source.run)
     run = Run(results.trainings, read_timings(source.timings, results.cells), seeds)
     return Report(tuple(judge(claim, published, run) for claim in claims), published, results.cells, run)
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write ``claims.html``, ``claims.md`` and ``claims.csv``, each whole or not at all.
+
+    Returns:
+        The files written.
+    """
+    texts = {"html": html(report), "md": markdown(report), "csv": csv(pd.DataFrame(report.records), report.warning)}
+    for ending, text in texts.items():
+        write_atomically(folder / f"claims.{ending}", text)
+    return [folder / f"claims.{ending}" for ending in texts]
+
+
+def html(report: Report) -> str:
+    """One page that needs nothing else: no script, no font, no style sheet, no picture."""
+    template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(report=report, heads=_heads(report), line=line)
+
+
+def markdown(report: Report) -> str:
+    """Warning, summary, a table a section, notes, provenance."""
+    heads = _heads(report)
+    found = [f"> **{escape(report.warning)}**", ""] if report.warning else []
+    found += [f"# {escape(report.title)}", ""]
+    for sentence in report.summary:
+        found += [escape(sentence), ""]
+    for section, judged in report.sections.items():
+        rows = []
+        for one in (line(each, report) for each in judged):
+            says = f"{escape(one['says'])} ({escape(one['place'])}; {escape(one['key'])})"
+            rest = [field if isinstance(field, str) else "<br>".join(map(escape, field)) for field in one["fields"]]
+            rows.append(["<br>".join([says, *map(escape, one["remarks"])]), *rest])
+        found += [f"## {escape(section)}", "", *grid(heads, rows, left=len(heads))]
+    found += [f"- {escape(note)}" for note in report.notes]
+    if report.provenance:
+        origin = "; ".join(f"{name}: {value}" for name, value in report.provenance.items())
+        found += ["", f"Provenance: {escape(origin)}"]
+    return "\n".join([*found, ""])
+
+
+def _heads(report: Report) -> list[str]:
+    run = ["Measured", *(["Simulation shows"] if report.run.simulated else []), "In this run"] if report.cells else []
+    return ["The paper says", "Its own numbers", "In print", *run]
+
+
+def line(judged: Judged, report: Report) -> dict[str, Any]:
+    """What a line says of one claim; ``fields`` are of the columns after the first, a list where a part has its own."""
+    claim, fields = judged.claim, [list(_printed(judged, report)), judged.consistency.value]
+    if report.cells:
+        shown = [judged.outcome if judged.outcome in _DECIDED else ""] if report.run.simulated else []
+        fields += [list(_measured(judged, report)), *shown, judged.verdict]
+    return {
+        "key": claim.key,
+        "says": claim.says,
+        "place": claim.place,
+        "remarks": list(_remarks(judged)),
+        "fields": fields,
+    }
+
+
+def _printed(judged: Judged, report: Report) -> Iterator[str]:
+    odd = [part for part in judged.parts if part.consistency is not Consistency.CONSISTENT]
+    if judged.consistency is Consistency.NOT_CHECKABLE:
+        yield "no number printed"
+        return
+    if len(judged.parts) > _SHOWN_PARTS:
+        yield f"{len(judged.parts) - len(odd)} of {len(judged.parts)} parts consistent"
+    for part in odd if len(judged.parts) > _SHOWN_PARTS else judged.parts:
+        ending = f" ({part.consistency})" if judged.consistency is Consistency.PARTLY else ""
+        yield _named(part, judged, report, _value_in_print(part, judged.claim) + ending)
+
+
+def _value_in_print(part: Part, claim: Claim) -> str:
+    if part.computed is None:
+        return NOT_RUN
+    value, low, high = part.computed
+    # What only rounding can explain needs a digit more.
+    digits = _DIGITS.get(claim.unit, 2) + (claim.tolerance == ROUNDING)
+    is_wide = high - low > _SHOWN_WIDTH * 10.0**-digits or claim.tolerance == ROUNDING
+    allowed = f" {_interval((low, high), digits)}" if is_wide else ""
+    said = "" if part.stated is None else f", stated {part.stated:.6g}"
+    return f"{_amount(value, claim, digits)}{allowed}{said}"
+
+
+def _measured(judged: Judged, report: Report) -> Iterator[str]:
+    if judged.outcome is Outcome.NO_RESULT:
+        return
+    mixed = len({part.outcome for part in judged.parts}) > 1
+    for part in judged.parts:
+        if part.value is not None:
+            ending = f" ({part.outcome})" if mixed else ""
+            yield _named(part, judged, report, _value_in_run(part, judged.claim, part.value) + ending)
+    yield from dict.fromkeys(part.reason for part in judged.parts if part.reason)
+    missing = dict.fromkeys(what for part in judged.parts for what in part.missing)
+    if missing:
+        text = f"missing: {'; '.join(missing)}"
+        # A claim about the whole main table may miss a hundred cells.
+        short = len(text) <= _SHOWN_MISSING
+        yield text if short else f"{text[:_SHOWN_MISSING].rsplit(';', 1)[0]}; the CSV has all"
+
+
+def _value_in_run(part: Part, claim: Claim, value: float) -> str:
+    digits = _DIGITS.get(claim.unit, 2)
+    text = _amount(value, claim, digits) + (DAGGER if part.calibrated else "")
+    if part.interval is not None:
+        text += f" {_interval(part.interval, digits)}"
+    if part.covers is not None and part.stated is not None:
+        text += f", {part.stated:.6g} {'inside' if part.covers else 'outside'}"
+    whole = "" if part.all_calls is None else number(part.all_calls, digits)
+    return f"{text}; all calls: {whole}" if whole not in ("", number(value, digits)) else text
+
+
+def _named(part: Part, judged: Judged, report: Report, text: str) -> str:
+    name = report.label(part) if len(judged.parts) > 1 else ""
+    return f"{name}: {text}" if name else text
+
+
+def _remarks(judged: Judged) -> Iterator[str]:
+    regions = dict.fromkeys(str(part.region) for part in judged.parts if part.region is not None)
+    if regions:
+        yield f"Holds where {' or '.join(regions)}{_WORDS.get(judged.claim.unit, '')}.".replace("-", "−")
+    if judged.claim.note:
+        yield judged.claim.note
+
+
+def _amount(value: float, claim: Claim, digits: int) -> str:
+    return number(value, digits) + (" %" if claim.unit == "%" else "")
+
+
+def _interval(ends: Sequence[float], digits: int) -> str:
+    return f"[{', '.join(number(end, digits) for end in ends)}]"
+
+
+def number(value: float, digits: int) -> str:
+    """With a true minus, and no sign on what prints as zero."""
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def _backbones(cells: Iterable[Cell]) -> set[str]:

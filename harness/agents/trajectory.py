@@ -152,7 +152,6 @@ class Context:
         instruction: str = "",
         is_step: bool = True,
         temperature: float | None = 0.0,
-        max_tokens: int = 2048,
         draw: int | None = None,
         response_format: str | None = None,
     ) -> Reply:
@@ -178,7 +177,6 @@ class Context:
             model.revision,
             messages,
             **sampling._asdict(),
-            max_tokens=max_tokens,
             draw=draw,
             response_format=response_format,
             metadata={"kind": kind, "style": style, "form": form, "role": role, "instruction": instruction},

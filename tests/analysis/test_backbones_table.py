@@ -10,7 +10,6 @@ import yaml
 from analysis.source import Source
 from analysis.table import NOT_RUN
 from analysis.tables import backbones as module
-from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import config
 from tests.analysis.reading import Read as Table
@@ -79,15 +78,3 @@ def test_what_is_asked_follows_the_preset() -> None:
     real = build("paper")
     assert row(real, "qwen-2.5-14B").entries[6].text == "by a server"
     assert not real.simulated
-
-
-def test_a_pinned_revision_is_shown_of_servers_only(declared: dict[str, dict[str, object]]) -> None:
-    declared["qwen-2.5-14B"]["revision"] = "cf98f3b3bbb457ad9e2bb7baf9a0125b6b88caa8"
-    write(declared)
-    assert row(build("paper"), "qwen-2.5-14B").entries[7].text == "cf98f3b3bbb4"
-    assert row(build(), "qwen-2.5-14B").entries[7].text == "not pinned"
-
-
-def test_without_a_preset_it_cannot_be_made() -> None:
-    with pytest.raises(UserError, match="name one with --preset"):
-        backbones.build(Source())

@@ -166,11 +166,6 @@ def test_seeds_that_were_not_run_alike(write_cell, first, second, named):
     assert named in refusal(lambda: read_all(folders))
 
 
-@pytest.mark.parametrize("both", [served(revision=None), {}, {"notes": ["limit: 4 epochs"]}])
-def test_seeds_that_were_run_alike(write_cell, both):
-    assert len(read_all([write_cell("gmr", "pool", seed=seed, **both) for seed in (0, 1)])) == 2
-
-
 def test_cells_of_other_weights_do_not_stand_beside_the_original(write_cell):
     real = {"model": "org/A", "served_by": "vllm"}
     four = {**real, "model": "org/A-AWQ", "weights": "awq (4 bits)"}

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from analysis.claims import render
+from analysis.claims import report as render
 from analysis.claims.declared import Claim, claim
-from analysis.claims.render import line, number
-from analysis.claims.report import Report, build
+from analysis.claims.report import Report, build, line
 from analysis.claims.statements import CLAIMS
 from analysis.provenance import SIMULATED
 from analysis.published import load
@@ -109,15 +108,6 @@ def test_notes_name_calibration_conditions_and_seeds(some: Some, write_cell: Any
         build(Source.of(some[0]), some[1])
 
 
-def test_the_order_of_cells_does_not_matter(some: Some) -> None:
-    one, two = made(some), made((some[0][::-1], some[1]))
-    assert (render.html(one), render.markdown(one), one.records) == (
-        render.html(two),
-        render.markdown(two),
-        two.records,
-    )
-
-
 def test_text_of_a_claim_is_no_markup() -> None:
     @claim("<b>", "a | b", "points", stated=2)
     def one() -> float:
@@ -133,13 +123,6 @@ def test_text_of_a_claim_is_no_markup() -> None:
     assert page.count("</table>") == 1
     assert r"a \| b" in render.markdown(report)
     assert r"\*y\*" in render.markdown(report)
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "text"), [(-1.236, 2, "−1.24"), (-0.001, 2, "0.00"), (26.0, 0, "26"), (0.004673, 5, "0.00467")]
-)
-def test_numbers(value: float, digits: int, text: str) -> None:
-    assert number(value, digits) == text
 
 
 def test_it_is_made_of_whatever_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> None:

@@ -11,14 +11,13 @@ from analysis.claims.declared import claim
 from analysis.claims.judge import judge
 from analysis.claims.measured import Measured, Run, Seeds
 from analysis.claims.numbers import Numbers, Value
-from analysis.claims.render import line
-from analysis.claims.report import Report
+from analysis.claims.report import Report, line
 from analysis.frames import UNIT, Results
 from analysis.published import load
 from analysis.results import read, read_all
 from analysis.source import Source
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import benchmark_cost, costs, paired, pareto
+from tests.analysis.reading import benchmark_cost, costs, paired
 from tests.analysis.spending import cell_of, record_of, row_of, title
 
 STEPS, ALL = 0.125, 0.25
@@ -60,12 +59,6 @@ def test_tables_compare_the_paper_s_cost_and_show_that_of_all_calls(cells: list[
         assert float(record["cost_ratio"]) == pytest.approx(own / float(record["published_cost_per_query"]))
         assert (float(record["cost_per_query"]), float(record["cost_per_query_all_calls"])) == (own, ALL)
     assert any("D-REPORT-2" in note for note in table.notes)
-
-
-def test_pareto_stands_at_the_paper_s_cost(cells: list[Path]) -> None:
-    figure = pareto.build(Source.of(cells, benchmark="gsm_hard"))
-    found = {one["method"]: float(one["cost_per_query"]) for one in figure.records if one["cost_per_query"]}
-    assert found == {"gmr": STEPS, "masrouter": ALL, "puppeteer": STEPS}
 
 
 def test_paired_ratios_by_either_definition(cells: list[Path]) -> None:

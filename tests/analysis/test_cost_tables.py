@@ -11,7 +11,7 @@ import pytest
 
 from analysis.published import load
 from analysis.source import Source
-from analysis.table import DAGGER, FAR, NOT_RUN, Entry
+from analysis.table import DAGGER, FAR, Entry
 from harness.errors import UserError
 from tests.analysis.reading import benchmark_cost
 from tests.analysis.reading import costs as cost_table
@@ -46,30 +46,7 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
     assert entries([write_cell("macnet_tree")], "macnet_tree")[0].below == ""
 
 
-def test_where_nothing_is_printed_or_run_the_place_stays_empty(write_cell: Any) -> None:
-    folders = [
-        write_cell("macnet_chain"),
-        write_cell("aflow", benchmark="mbpp", calibrated=True),
-        write_cell("full_history", "pool"),
-    ]
-    table = cost_table.build(Source.of(folders))
-    by_method = {row.labels[0]: [entry.text for entry in row.entries] for row in table.rows}
-    assert by_method["AFlow"][:2] == [NOT_RUN] * 2
-    [printed] = [
-        row.cost for row in load().costs["gsm_hard"] if (row.method, row.backbone) == ("aflow", "qwen-2.5-14B")
-    ]
-    assert by_method["AFlow"][2] == f"{1e4 * printed / 1056:.2f}", "printed, though not run"
-    assert by_method["AFlow"][3] == NOT_RUN
-    assert any(note == f"{NOT_RUN}: not run." for note in table.notes)
-    assert (by_method["Full-History"][2], by_method["Full-History"][3]) == ("", "1250.00")
-    assert {entry.sign for row in table.rows for entry in row.entries} == {"", FAR}, "without a print nothing is fitted"
-    assert [len(group.columns) for group in table.groups] == [5, 4]
-    assert {len(row.entries) for row in table.rows} == {9}
-    assert len(table.rows) == 3, "rows that were not run are left out"
-
-
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
-IDENTITY = ("seeds", "run_id", "config_hash", "code", "data_checksum", "backbones")
 
 
 def build_of(folders, benchmark="gsm_hard"):
@@ -114,22 +91,6 @@ def test_a_ratio_far_from_one_has_its_sign(write_cell):
         entry = cell_of(table, row_of(table, "MacNet-Chain", "qwen-2.5-14B"), COST, "Meas.")
         assert entry.sign == sign
         assert any(note.startswith(FAR) for note in table.notes) == (sign == FAR)
-
-
-def test_several_seeds_show_their_mean_and_seed_0(write_cell):
-    folders = [
-        spend(write_cell("gmr", "pool", seed=seed, correct=[True] * right + [False] * (4 - right)), [cost] * 4)
-        for seed, right, cost in ((0, 1, 1e-4), (1, 2, 2e-4), (2, 3, 6e-4))
-    ]
-    table = build_of(folders)
-    row = row_of(table, "GMR")
-    cost, accuracy = cell_of(table, row, COST, "Meas."), cell_of(table, row, ACCURACY, "Meas.")
-    assert (cost.text, accuracy.text) == ("3.00", "50.00")
-    assert cost.below.endswith("; seed 0: 1.00")
-    assert accuracy.below.endswith("; seed 0: 25.00")
-    record = record_of(table, method="gmr")
-    assert (record["seed0"], record["cost_seed0"], record["seeds"]) == ("25.00", "0.0001", "0 1 2")
-    assert len(record["run_id"].split()) == 3
 
 
 def test_only_the_cells_of_the_benchmark_count(write_cell):

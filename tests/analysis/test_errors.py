@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry
+from analysis.table import Entry
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import errors
@@ -71,21 +71,3 @@ def test_an_end_that_no_program_can_have_is_refused(write_cell: WriteCell) -> No
     folder = write_cell("cot", benchmark="mbpp", correct=[True], details=["timeout"])
     with pytest.raises(UserError, match=r"ended as 'timeout'.*run the cell again"):
         errors.build(Source.of([folder]))
-
-
-def test_what_math_verify_left_open_is_told_from_what_it_was_not_asked(write_cell: WriteCell) -> None:
-    statuses = ["graded", "graded", "graded", "unparsable"]
-    folder = write_cell(
-        "cot", benchmark="math", correct=[True, True, False, False], statuses=statuses,
-        math_verify=[True, None, False, None],
-    )  # fmt: skip
-    found = record_of(errors.build(Source.of([folder])), method="cot")
-    assert found["math_verify_undecided"] == "25.00"
-
-
-def test_a_place_that_was_not_run_is_called_so(write_cell: WriteCell) -> None:
-    folders = [write_cell("cot", benchmark="mbpp", details=["passed"] * 4), write_cell("single", benchmark="math")]
-    table = errors.build(Source.of(folders))
-    assert [entry.text for entry in entries(table, "Single LLM")] == ["0.0", NOT_RUN, NOT_RUN]
-    assert any("not run" in note for note in table.notes)
-    assert len(table.records) == 2

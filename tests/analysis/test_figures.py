@@ -55,13 +55,6 @@ def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) 
     assert "SIMULATED" not in words(real)
 
 
-def test_the_picture_says_what_it_shows_and_of_which_run(figure: Figure) -> None:
-    said = words(figure)
-    assert figure.caption in said
-    assert "preset embedded, run abc123, seeds 0, 1" in said
-    assert "def" not in said
-
-
 def test_nothing_lies_over_the_panels_or_leaves_the_picture(figure: Figure) -> None:
     picture = drawing.picture(figure)
     FigureCanvasAgg(picture).draw()

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import strategies as st
 
 from analysis import flops
-from analysis.ratios import mean
 from analysis.results import read
 from harness.errors import UserError
 from tests.analysis.timed import with_calls
 
 WriteCell = Callable[..., Path]
-SIZES = {"llama-3.2-3B": 3, "llama-3.1-8B": 8, "mistral-nemo-12B": 12, "qwen-2.5-14B": 14, "qwen-2.5-32B": 32}
 
 
 def test_every_call_counts_with_the_size_of_its_backbone(write_cell: WriteCell) -> None:
@@ -33,29 +29,6 @@ def test_every_call_counts_with_the_size_of_its_backbone(write_cell: WriteCell) 
     )
     expected = [(1200 * 64e9 + 350 * 6e9) / 1e15, 0, 28e9 / 1e15, 28e9 / 1e15]
     assert flops.pflops(read(folder)).tolist() == pytest.approx(expected)
-
-
-CALLS = st.lists(
-    st.lists(st.tuples(st.sampled_from(sorted(SIZES)), st.integers(0, 5000), st.integers(0, 2000)), max_size=4),
-    min_size=2,
-    max_size=2,
-).filter(any)
-
-
-@pytest.fixture
-def pair(write_cell: WriteCell) -> Path:
-    """A cell of two questions."""
-    return write_cell("gmr", "pool", correct=[True, False])
-
-
-def test_the_interval_is_a_bootstrap_over_questions(write_cell: WriteCell) -> None:
-    """Against resampling written out with another generator."""
-    rng = np.random.default_rng(5)
-    sent = rng.integers(100, 4000, 60)
-    folder = with_calls(write_cell("gmr", "pool", correct=[True] * 60), [[("qwen-2.5-32B", int(n), 0)] for n in sent])
-    found = mean([flops.pflops(read(folder))])
-    means = rng.choice(sent * 64e9 / 1e15, (20_000, 60)).mean(axis=1)
-    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(means, [2.5, 97.5])), rel=0.02)
 
 
 def rewrite(folder: Path, change: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> None:

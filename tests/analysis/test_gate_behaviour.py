@@ -64,11 +64,6 @@ def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
     assert (measured.text, cases.text) == ("33.3", "1")
 
 
-def test_seed_0_without_a_case_says_so(make: Any) -> None:
-    table = build([make(made=[], depth=[1, 1, 1, 1]), make(seed=1)])
-    assert entries(table, "step 1", "pooled")[1].below.endswith(f"; seed 0: {NOT_RUN}")
-
-
 def test_records_are_in_the_units_of_the_table(make: Any) -> None:
     records = {record["measure"]: record for record in build([make(), make(seed=1, made=[], depth=DEPTH)]).records}
     assert float(records["write_rate"]["measured"]) == pytest.approx(400 / 9)

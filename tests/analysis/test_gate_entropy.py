@@ -55,15 +55,6 @@ def test_one_line_a_gate_and_its_lowest_value(make: Any) -> None:
     assert "retrieve, min" not in said
 
 
-def test_several_seeds_are_thin_and_their_mean_is_thick(make: Any) -> None:
-    figure = build([make(), make(seed=1, updates=log((0.4, 0.4, 0.1)))])
-    axes = panel(figure)
-    first, second, mean = (line for line in axes.lines[:3])
-    assert list(mean.get_ydata()) == pytest.approx([0.5, 0.3, 0.3])
-    assert mean.get_linewidth() > 2 * max(first.get_linewidth(), second.get_linewidth())
-    assert "write, min 0.10" in words(figure)
-
-
 def test_a_gate_with_nothing_to_decide_leaves_a_gap(make: Any) -> None:
     updates = [{"entropy_write": 0.5, "entropy_retrieval": 0.3}, {"entropy_write": 0.4}, {"entropy_write": 0.3}]
     figure = build([make(updates=updates)])
@@ -71,14 +62,6 @@ def test_a_gate_with_nothing_to_decide_leaves_a_gap(make: Any) -> None:
     assert measures.count("entropy_retrieval") == 1
     assert measures.count("entropy_write") == 3
     assert "retrieve, min 0.30" in words(figure)
-
-
-def test_records_have_one_value_and_the_identity_of_their_seed(make: Any) -> None:
-    records = build([make(), make(seed=1)]).records
-    assert len(records) == 2 * 2 * 3
-    assert {record["seeds"] for record in records} == {"0", "1"}
-    assert len({record["run_id"] for record in records}) == 2
-    assert [float(record["value"]) for record in records if record["seeds"] == "1"][:3] == list(WRITE)
 
 
 def test_nothing_trained_is_refused(make: Any) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from analysis.source import Source
-from analysis.table import NOT_RUN
 from analysis.tables.halting_training import HALTING, NONE
 from harness.errors import UserError
 from tests.analysis import traced
@@ -45,12 +44,6 @@ def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
     }
     assert [entry.beside for entry in table.rows[0].entries] == ["", "−0.40", "", "×0.00"]
     assert [entry.beside for entry in table.rows[2].entries] == ["", "+0.24", "", "+0.19"]
-
-
-def test_what_was_not_run_is_a_dash(make: Any) -> None:
-    table = build([make(HALTING, updates=SHORT)])
-    assert texts(table)["No halting"] == ["6.0", NOT_RUN, "47.9", NOT_RUN]
-    assert texts(table)["No halting / halting"][1] == NOT_RUN
 
 
 def test_several_seeds_have_a_deviation_and_seed_0(make: Any) -> None:

@@ -47,21 +47,6 @@ def test_published_and_own_numbers_stand_side_by_side(write_cell: WriteCell, tmp
     assert low < PFLOPS < high
 
 
-def test_a_row_the_paper_does_not_print_has_no_published_number(write_cell: WriteCell) -> None:
-    """Not even that of the same method with another backbone."""
-    other = with_calls(write_cell("puppeteer", "qwen-2.5-14B", "humaneval"), CALLS)
-    table = build([other], [])
-    (found,) = [one for one in table.rows if one.labels[1] == "qwen-2.5-14B"]
-    assert [found.entries[0].text, found.entries[2].text] == ["", ""]
-    assert found.entries[1].beside == ""
-    assert row_of(table, "qwen-2.5-32B").entries[0].text == "0.144"
-
-
-def row_of(table: Table, backbone: str) -> Row:
-    (found,) = [one for one in table.rows if one.labels[1] == backbone]
-    return found
-
-
 @pytest.mark.parametrize(("simulated", "kind"), [(True, "modelled"), (False, "measured")])
 def test_the_time_of_simulated_servers_is_called_modelled(
     write_cell: WriteCell, tmp_path: Path, simulated: bool, kind: str
@@ -77,14 +62,6 @@ def test_the_time_of_simulated_servers_is_called_modelled(
     assert "32 questions at a time" in notes
     assert "2 processors, Linux-test" in notes
     assert {record["seconds_are"] for record in table.records if record["seconds"]} == {kind}
-
-
-def test_several_seeds_show_their_mean_and_seed_0(write_cell: WriteCell) -> None:
-    folders = [cell(write_cell, seed=seed) for seed in (0, 1)]
-    with_calls(folders[1], [[("qwen-2.5-32B", 1000, 0)]] * 4)
-    own = row(build(folders, []), "gmr").entries[1]
-    assert float(own.text) == pytest.approx((PFLOPS + 0.064) / 2, abs=5e-4)
-    assert own.below.endswith(f"; seed 0: {PFLOPS:.3f}")
 
 
 @pytest.mark.parametrize(
@@ -105,15 +82,3 @@ def test_a_timing_that_does_not_go_with_its_cell_is_refused(
     folder = cell(write_cell)
     with pytest.raises(UserError, match=message):
         build([folder], [time(folder, tmp_path / "t", 6.0, **changes)])
-
-
-@pytest.mark.parametrize(
-    "changes", [{"concurrency": 16}, {"engine": {"concurrent_sequences": 8}}], ids=["concurrency", "engine"]
-)
-def test_times_under_different_conditions_never_stand_in_one_table(
-    write_cell: WriteCell, tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    folders = [cell(write_cell, "gmr"), cell(write_cell, "masrouter")]
-    timings = [time(folders[0], tmp_path / "a", 6.0), time(folders[1], tmp_path / "b", 6.0, **changes)]
-    with pytest.raises(UserError, match="with other settings than the others"):
-        build(folders, timings)

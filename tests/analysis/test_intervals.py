@@ -16,11 +16,6 @@ from analysis.statistics import accuracy, macro_average, wilson
 
 Z = NormalDist().inv_cdf(0.975)
 counts = st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-grids = st.tuples(st.integers(2, 4), st.integers(2, 30)).flatmap(
-    lambda shape: st.lists(
-        st.lists(st.booleans(), min_size=shape[1], max_size=shape[1]), min_size=shape[0], max_size=shape[0]
-    )
-)
 
 
 def wilson_by_hand(k: int, n: int) -> tuple[float, float]:
@@ -73,15 +68,6 @@ def test_several_seeds_are_resampled_with_the_items(seeds):
     assert np.mean(exact <= estimate.low) > 0.02
     assert np.mean(exact > estimate.high) < 0.03
     assert np.mean(exact >= estimate.high) > 0.02
-
-
-def test_the_spread_between_trainings_is_in_the_interval():
-    apart = accuracy([[place % 10 < right for place in range(200)] for right in (5, 7, 9)])
-    alike = accuracy([[(place + shift) % 10 < 7 for place in range(200)] for shift in (0, 1, 2)])
-    assert apart.mean == pytest.approx(alike.mean)
-    assert apart.high - apart.low > 2 * (alike.high - alike.low)
-    assert apart.low < 0.55
-    assert apart.high > 0.85
 
 
 @pytest.mark.parametrize("right", [False, True])

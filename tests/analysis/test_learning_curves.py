@@ -13,15 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from scipy import stats
 
 from analysis import figure
-from analysis.learning.files import picture, write
-from analysis.learning.markdown import render
 from analysis.learning.measures import by_epoch, parts
+from analysis.learning.report import picture, render, write
 from analysis.learning.results import Report, build
-from analysis.provenance import short, table_run_id
 from tests.analysis import learned
 from tests.analysis.learned import WriteCell, lines
 
@@ -58,10 +55,6 @@ def panels(drawn: Figure) -> dict[tuple[int, int], Any]:
     return {(place.rowspan.start, place.colspan.start): panel for panel, place in places.items()}
 
 
-def words(drawn: Figure) -> str:
-    return " ".join(" ".join(text.get_text().split()) for text in drawn.findobj(Text))
-
-
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
 def test_an_update_belongs_to_the_fifth_in_which_it_begins(values: list[float]) -> None:
     found = parts(log_of(values), "x")
@@ -71,12 +64,6 @@ def test_an_update_belongs_to_the_fifth_in_which_it_begins(values: list[float]) 
         assert mean == pytest.approx(statistics.fmean(begun), abs=1e-12)
     if len(values) % 5 == 0:
         assert list(found.values()) == pytest.approx(np.reshape(values, (5, -1)).mean(axis=1), abs=1e-12)
-
-
-def test_fewer_than_five_updates_leave_fifths_blank(make: Any) -> None:
-    text = render(build([make(updates=updates_of([0.1, 0.2, 0.6]))]))
-    row = lines(text, "### Curves")[3]
-    assert row == ["GMR", "own utility", "0.100", "0.200", "–", "0.600", "–", "–"]
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.integers(1, 6))
@@ -130,17 +117,3 @@ def test_a_panel_has_a_thin_line_a_seed_and_a_thick_mean(report: Report) -> None
         assert line.get_xdata() == pytest.approx([1.5, 3.5, 5.5, 7.5, 9.5])
     assert mean.get_ydata() == pytest.approx(np.mean([line.get_ydata() for line in seeds], axis=0))
     assert mean.get_linewidth() > 2 * max(line.get_linewidth() for line in seeds)
-
-
-def test_the_picture_names_its_parts_and_its_run(report: Report, make: Any) -> None:
-    said = words(figure.picture(picture(report)))
-    for part in ("SIMULATED", "GSM-Hard", "HumanEval", "GMR", f"({SMALL})", short(table_run_id(report.cells))):
-        assert part in said
-    real = build([make(simulated=False, updates=updates_of(FIRST))])
-    assert "SIMULATED" not in words(figure.picture(picture(real)))
-
-
-def test_nothing_trained_is_a_picture_that_says_so(make: Any) -> None:
-    drawn = figure.picture(picture(build([make("gmr_untrained")])))
-    assert drawn.axes == []
-    assert "Nothing was trained" in words(drawn)

@@ -10,12 +10,11 @@ import pytest
 from analysis.published import load
 from analysis.source import Source
 from analysis.statistics import wilson
-from analysis.table import BEST, DAGGER, NOT_RUN, SECOND, Entry, marks
+from analysis.table import DAGGER, NOT_RUN, Entry
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import main_table
 from tests.analysis.spending import record_of
 
-GROUPS = ["MATH", "GSM-Hard", "MBPP", "HumanEval", "MMLU-Pro", "Avg."]
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
 
@@ -73,24 +72,6 @@ def test_the_average_weighs_benchmarks_not_items(write_cell, verdicts):
     assert place(main_table.build(Source.of(cells)), "CoT", "qwen-2.5-14B", "Avg.")[1].text == "20.00"
 
 
-def test_published_and_measured_are_ranked_apart(write_cell, verdicts):
-    cells = [
-        write_cell("single", correct=verdicts(3, 4)),
-        write_cell("cot", correct=verdicts(3, 4)),
-        write_cell("aflow", correct=verdicts(2, 4)),
-        write_cell("puppeteer", correct=verdicts(1, 4)),
-    ]
-    table = main_table.build(Source.of(cells))
-    found = {row.labels[0]: row.entries[1].mark for row in table.rows if row.entries[1].text != NOT_RUN}
-    assert found == {"Single LLM": BEST, "CoT": BEST, "AFlow": SECOND, "Puppeteer": ""}
-    assert place(table, "GMR", "LLM Pool", "GSM-Hard")[0].mark == BEST
-
-
-def test_marks():
-    assert list(marks([1.0, None, 2.0, 2.0, 1.0, 0.5])) == [SECOND, "", BEST, BEST, SECOND, ""]
-    assert list(marks([None, 3.0])) == ["", ""]
-
-
 def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
     cells = [write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot")]
     table = main_table.build(Source.of(cells))
@@ -130,18 +111,6 @@ def test_a_missing_seed_leaves_no_average(write_cell):
     assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool): 0/2 on MBPP." in table.notes
 
 
-def test_rows_trained_with_other_seeds_are_named(write_cell):
-    learned = [write_cell("gmr", "pool", key, seed=seed) for key in FIVE for seed in (0, 1)]
-    once = [write_cell("masrouter", "pool", key) for key in FIVE]
-    for folder in once:
-        (folder / "training.parquet").touch()
-    table = main_table.build(Source.of([*learned, *once, write_cell()]))
-    assert "Seeds of the learned rows: 0/1, except MASRouter (LLM Pool): 0." in table.notes
-    assert not any(note.startswith("No average") for note in table.notes)
-    alike = main_table.build(Source.of([*learned, write_cell("cot")]))
-    assert not any(note.startswith("Seeds of") for note in alike.notes)
-
-
 def test_answers_without_a_verdict_are_reported(write_cell, verdicts):
     statuses = ["graded", "unparsable", "call_failed", "sandbox_error", "empty", "truncated", "graded", "graded"]
     table = main_table.build(
@@ -172,12 +141,6 @@ def test_the_second_grader_of_mathematics(write_cell):
     assert "between −25.00 and +25.00 points" in note
 
 
-def test_costs_and_tokens(write_cell):
-    line = record_of(main_table.build(Source.of([write_cell("cot")])), method="cot", backbone="qwen-2.5-14B")
-    assert (line["cost_total"], line["cost_steps"], line["cost_per_query"]) == ("1", "0.5", "0.25")
-    assert (line["prompt_tokens"], line["completion_tokens"]) == ("406", "40")
-
-
 def test_the_caption_names_the_conditions_of_a_run_and_how_many_cells_they_concern(write_cell):
     cells = [
         write_cell("cot", notes=["length_scale 0.2"]),
@@ -188,17 +151,6 @@ def test_the_caption_names_the_conditions_of_a_run_and_how_many_cells_they_conce
         " Conditions of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
     )
     assert "Conditions" not in main_table.build(Source.of([write_cell("complex_cot")])).caption
-
-
-def test_a_backbone_of_two_revisions_is_named_with_its_rows(write_cell):
-    def served(revision):
-        return {"qwen-2.5-14B": {"model": "org/Q", "served_by": "one", "revision": revision}}
-
-    cells = [write_cell("cot", backbones=served("r1")), write_cell(backbones=served(None))]
-    caption = main_table.build(Source.of(cells)).caption
-    assert "qwen-2.5-14B is not the same in all rows: org/Q (only Single LLM (qwen-2.5-14B)), org/Q at r1 (" in caption
-    alike = [write_cell("aflow", backbones=served(None)), write_cell("macnet_tree", backbones=served(None))]
-    assert "not the same" not in main_table.build(Source.of(alike)).caption
 
 
 def test_the_average_has_records_of_its_own(write_cell, verdicts):

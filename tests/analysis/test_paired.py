@@ -121,26 +121,6 @@ def test_the_bootstrap_is_that_of_all_resamples(seeds: int) -> None:
         assert found[f"{name}_high"] >= np.quantile(values, 0.94) - 1e-9
 
 
-def test_a_method_without_training_meets_one_with_several_seeds() -> None:
-    rng = np.random.default_rng(3)
-    seeds, costs = (rng.random((3, 60)) < 0.8).tolist(), rng.random((3, 60)).tolist()
-    alone, spent = (rng.random(60) < 0.6).tolist(), rng.random(60).tolist()
-    found = compare(cells(seeds, costs), cells([alone], [spent]))
-    assert found["difference"] == pytest.approx(100 * (np.mean(seeds) - np.mean(alone)))
-    assert found["cost_difference"] == pytest.approx(np.mean(costs) - np.mean(spent))
-    counts = list(zip(seeds[0], alone, strict=True))
-    assert (found["first_alone"], found["second_alone"]) == (counts.count((True, False)), counts.count((False, True)))
-    assert found["difference_first_seed"] == pytest.approx(100 * (np.mean(seeds[0]) - np.mean(alone)))
-
-
-def test_trainings_that_differ_make_a_difference_less_sure() -> None:
-    alone = cells([[place % 10 < 5 for place in range(200)]])
-    apart = compare(cells([[place % 10 < right for place in range(200)] for right in (5, 7, 9)]), alone)
-    alike = compare(cells([[place % 10 < 7 for place in range(200)]] * 3), alone)
-    assert apart["difference"] == pytest.approx(alike["difference"])
-    assert apart["difference_low"] < 5 < alike["difference_low"]
-
-
 @given(paid)
 @settings(deadline=None, max_examples=25)
 def test_the_other_way_round_everything_is_mirrored(drawn: Any) -> None:
@@ -173,21 +153,6 @@ def test_other_questions_are_refused() -> None:
         compare(here, cells([[True, False, True]]))
     with pytest.raises(UserError, match="same items"):
         compare(here, cells([[True, False]], names=["0000", "0002"]))
-
-
-@pytest.mark.parametrize(("n", "discordance"), [(128, 0.2), (1056, 0.15)])
-def test_the_detectable_difference_is_shown_with_80_percent_power(n: int, discordance: float) -> None:
-    """By the exact McNemar test, which is a little less powerful than the approximation."""
-    count = round(n * discordance)
-    difference = detectable(np.array([1.0] * (count // 2) + [-1.0] * (count - count // 2) + [0.0] * (n - count)))
-    rate = count / n
-    share = (rate + difference) / 2 / rate
-    power = sum(
-        stats.binom.pmf(k, n, rate)
-        * sum(stats.binom.pmf(one, k, share) for one in range(k + 1) if mcnemar_by_hand(one, k - one) < 0.05)
-        for k in range(max(0, count - 30), count + 31)
-    )
-    assert 0.7 < power < 0.85
 
 
 @pytest.mark.parametrize("n", [12, 73, 120, 1319, 20_000])

@@ -13,7 +13,7 @@ from analysis.paired import compare, holm
 from analysis.published import load
 from analysis.results import read_all
 from analysis.source import Source
-from analysis.table import BEST, DAGGER, NOT_RUN, Entry
+from analysis.table import BEST, NOT_RUN, Entry
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import paired
@@ -62,13 +62,6 @@ def test_a_pair(write_cell):
     assert line["published_difference"] == "+4.55"
 
 
-def test_both_sides_say_how_many_answers_have_no_verdict(write_cell):
-    unread = ["graded", "empty", "unparsable", "truncated"]
-    cells = [write_cell("gmr", "pool"), write_cell("masrouter", "pool", correct=[True] + [False] * 3, statuses=unread)]
-    line = record_of(paired.build(Source.of(cells)), method="masrouter")
-    assert (line["reference_without_verdict"], line["without_verdict"]) == ("0.00", "75.00")
-
-
 def test_the_reference_is_no_row_and_every_other_row_stands_there(write_cell):
     table = paired.build(Source.of([write_cell("gmr", "pool"), write_cell("cot", "my-7B")]))
     assert [row.labels for row in table.rows[-2:]] == [("MASRouter", "LLM Pool"), ("CoT", "my-7B")]
@@ -102,17 +95,6 @@ def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell):
     assert place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
 
 
-def test_a_calibrated_row_is_compared_and_carries_the_dagger(write_cell):
-    table = paired.build(
-        Source.of([write_cell("gmr", "pool"), write_cell("cot", calibrated=True), write_cell("aflow")])
-    )
-    found = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
-    assert (found["Diff."].text, found["Diff."].sign, found["Cost ×"].sign) == ("0.00", DAGGER, DAGGER)
-    assert place(table, "AFlow", "qwen-2.5-14B", "GSM-Hard")["Diff."].sign == ""
-    assert any(note.startswith(DAGGER) for note in table.notes)
-    assert record_of(table, method="cot", backbone="qwen-2.5-14B")["calibrated"] == "true"
-
-
 def test_a_p_is_of_the_first_seed_and_a_difference_of_all(write_cell):
     ours, theirs = counts(20, 10, 0, 10)
     cells = [
@@ -126,20 +108,6 @@ def test_a_p_is_of_the_first_seed_and_a_difference_of_all(write_cell):
     assert (found["p"].text, found["p"].mark) == ("0.002", BEST)
     line = record_of(table, method="masrouter")
     assert (float(line["difference"]), float(line["difference_first_seed"])) == (12.5, 25)
-
-
-def test_too_few_discordant_questions_are_said_to_show_nothing(write_cell):
-    ours, theirs = counts(20, 2, 1, 0)
-    cells = [
-        write_cell("gmr", "pool", correct=ours),
-        write_cell("cot", correct=theirs),
-        write_cell("aflow", correct=ours),
-    ]
-    table = paired.build(Source.of(cells))
-    (note,) = [note for note in table.notes if "80 % power" in note]
-    assert "GSM-Hard none at all for 2 of 2 rows" in note
-    assert record_of(table, method="cot", backbone="qwen-2.5-14B")["detectable_difference"] == "inf"
-    assert record_of(table, method="aflow", backbone="qwen-2.5-14B")["odds_ratio"] == ""
 
 
 def test_another_reference(write_cell):

@@ -6,7 +6,6 @@ import dataclasses
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -76,8 +75,3 @@ def test_without_tex_the_packages_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="apt-get install texlive-latex-base"):
         compile_fragment(tmp_path / "x.tex", tmp_path / "x.pdf")
-
-
-def test_a_missing_fragment_is_named(tmp_path: Path):
-    with pytest.raises(UserError, match=r"none\.tex"):
-        compile_fragment(tmp_path / "none.tex", tmp_path / "x.pdf")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.source import Source
-from analysis.table import html, latex, latex_escape, markdown, md_escape
+from analysis.table import html, latex, latex_escape, md_escape
 from harness.files import ROOT
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import main_table, write
@@ -63,14 +63,6 @@ def test_the_first_line_tells_a_simulated_run(tmp_path, tiny, ending):
     assert "SIMULATED" not in first_line(False)
 
 
-def test_markdown_rows_have_one_width(table):
-    lines = [line for line in markdown(table).splitlines() if line.startswith("|")]
-    assert len(lines) == 23
-    assert {len(re.split(r"(?<!\\)\|", line)) for line in lines} == {4 + 2 + 2}
-    (ours,) = [line for line in lines if line.startswith("| GMR ")]
-    assert ours == "| GMR | LLM Pool | ● | ● | **70.55** | **75.00** (+4.45) \\[30.1–95.4\\] |"
-
-
 def test_html_stands_alone(table):
     page = Page(html(table))
     assert not page.open
@@ -96,11 +88,6 @@ def test_latex_escapes_leave_plain_ascii_and_balanced_groups(text):
     bare = re.sub(r"\\[{}]", "", escaped)
     assert bare.count("{") == bare.count("}")
     assert len(re.findall(r"(?<!\\)\$", escaped)) % 2 == 0
-
-
-def test_latex_keeps_hyphens_apart():
-    assert latex_escape("--limit") == "-{}-limit"
-    assert latex_escape("70.1–75.3") == "70.1--75.3"
 
 
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_characters="\n\r"), max_size=30))

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.search_history import build, to_csv, to_markdown, write
+from analysis.search_history import build, to_markdown, write
 from harness.errors import UserError
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
@@ -118,17 +118,6 @@ def test_how_it_ended(searched: Callable[..., Path], tmp_path: Path) -> None:
     text = to_markdown(build([searched({**FACTS, "search": [], "best": None}, benchmark="math")]))
     assert "were used up" in text
     assert "No round was scored; the start workflow answered" in text
-
-
-@pytest.mark.parametrize("simulated", [True, False])
-def test_simulated_runs_say_so_in_every_heading(searched: Callable[..., Path], simulated: bool) -> None:
-    history = build([searched(simulated=simulated)])
-    text, table = to_markdown(history), to_csv(history)
-    assert text.startswith("> **SIMULATED BACKBONES") == simulated
-    assert table.startswith("# SIMULATED BACKBONES") == simulated
-    [heading] = [line for line in text.splitlines() if line.startswith("## ")]
-    assert heading.endswith(", SIMULATED") == simulated
-    assert ("SIMULATED" in text + table) == simulated
 
 
 def test_the_csv_has_a_row_a_round_in_the_same_order_each_time(searched: Callable[..., Path], tmp_path: Path) -> None:

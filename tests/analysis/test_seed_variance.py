@@ -103,19 +103,3 @@ def test_one_seed_has_no_deviation(write_cell, verdicts):
     assert {cell_of(table, table.rows[1], group.title, "Meas.").text for group in table.groups} == {NOT_RUN}
     assert record_of(table, benchmark="math")["sd"] == ""
     assert any("single training" in note for note in table.notes)
-
-
-def test_two_methods_with_other_numbers_of_seeds_are_marked(write_cell, verdicts):
-    folders = run(write_cell, verdicts)
-    assert not any("different numbers" in note for note in build(folders).notes)
-    table = build([*folders, *run(write_cell, verdicts, "masrouter", seeds=(0, 2))])
-    assert any("different numbers of seeds" in note for note in table.notes)
-    assert [row.labels[2] for row in table.rows][:4] == ["mean", "sd", "seed 0", "seed 2"]
-
-
-def test_a_benchmark_that_one_method_lacks_is_a_dash_and_so_is_its_overall(write_cell, verdicts):
-    table = build([*run(write_cell, verdicts), *run(write_cell, verdicts, "masrouter", keys=FIVE[:4])])
-    first = table.rows[0]
-    assert first.labels[0] == "MASRouter"
-    assert [cell_of(table, first, title, "Meas.").text for title in ("MMLU-Pro", "Overall")] == [NOT_RUN, NOT_RUN]
-    assert any("not run" in note for note in table.notes)

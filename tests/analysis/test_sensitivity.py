@@ -97,13 +97,6 @@ def test_the_plan_moves_every_parameter_to_both_ends_and_states_the_world_first(
             assert (folder, cell.seed) == (layout.cell(world.preset, cell), EMBEDDED.seeds[0])
 
 
-def test_an_end_that_is_the_stated_value_is_no_world_of_its_own(tmp_path: Path):
-    path = tmp_path / "sensitivity.yaml"
-    path.write_text(CONFIG.replace("[slope]", "[feedback_discernment, role_fit]"))
-    found = [(world.parameter, world.value) for world in plan(EMBEDDED, path)]
-    assert found == [("", 0.0), ("feedback_discernment", 0.0), ("role_fit", 0.0), ("role_fit", 2.0)]
-
-
 def test_what_a_preset_lacks_has_no_world():
     assert plan(config.preset("paper")) == plan(config.preset("embedded@slope=4.0")) == []
     assert plan(limited(benchmarks=("math",))) == []
@@ -120,10 +113,6 @@ def test_what_a_preset_lacks_has_no_world():
     ("old", "new", "message"),
     [
         ("[slope]", "[slop]", "unknown parameter 'slop'; did you mean 'slope'"),
-        ("[slope]", "[slope, slope]", "parameters"),
-        ("measure: cost", "measure: costs", "costs"),
-        ("title: GMR / Single", "titel: GMR", "did you mean 'title'"),
-        ("method: gmr, backbone: pool", "method: gmr", "backbone"),
         ("method: gmr", "method: gmrr", "unknown method 'gmrr'; did you mean 'gmr'"),
         ("benchmark: humaneval", "benchmark: human_eval", "unknown benchmark 'human_eval'"),
         ("qwen-2.5-32B", "qwen-2.5-32", "unknown backbone 'qwen-2.5-32'"),
@@ -194,11 +183,6 @@ def test_the_table_and_its_records(run: Callable[..., Preset]):
     assert float(last["published"]) == pytest.approx(0.0547)
     fields = ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones")
     assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in fields)
-
-
-def test_where_nothing_flips_the_notes_say_so(run: Callable[..., Preset]):
-    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 34))))
-    assert {"Flipped (‡): none.", "Decided otherwise: none."} < set(made.notes)
 
 
 def test_worlds_that_do_not_go_together_are_refused(run: Callable[..., Preset]):

@@ -14,7 +14,7 @@ import pytest
 from analysis import sweeps
 from analysis.figure import Figure
 from analysis.source import Source
-from analysis.table import BEST, NO, NOT_RUN, YES
+from analysis.table import BEST, NO, YES
 from gmr.config import Config
 from harness.errors import UserError
 from harness.runner.config import methods
@@ -22,7 +22,6 @@ from harness.training.loop import UPDATES
 from tests.analysis import traced
 from tests.analysis.reading import depth, lambda_frontier, lambda_sweep
 from tests.analysis.spending import cell_of, record_of, spend
-from tests.analysis.traced import words
 
 
 @pytest.mark.parametrize(
@@ -35,14 +34,7 @@ def test_the_values_are_those_the_router_is_built_with(names, setting, expected)
     assert found == {name: getattr(Config(**methods()[name].config), setting) for name in names}
 
 
-def test_a_method_that_is_no_longer_configured_is_named(monkeypatch):
-    monkeypatch.setattr(sweeps, "methods", dict)
-    with pytest.raises(UserError, match="has no method gmr_depth_2, which is in the sweep of max_depth"):
-        sweeps.values(sweeps.DEPTHS, "max_depth")
-
-
 ON_TEST = "Test questions"
-NAMES = ("gmr_lambda_10", "gmr", "gmr_lambda_50")
 
 
 def cell(write_cell, method, right, cost, *, depth=2, utilities=None, **changes):
@@ -63,10 +55,6 @@ def write_log(folder, utilities):
         for measure, value in (("utility", utility), ("trajectories", 96.0 if update % 2 == 0 else 48.0))
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=UPDATES), folder / "training.parquet")
-
-
-def weights_table(write_cell, accuracies, costs):
-    return lambda_sweep.build(Source.of([cell(write_cell, *one) for one in zip(NAMES, accuracies, costs, strict=True)]))
 
 
 def test_a_benchmark_has_its_own_frontier(write_cell):
@@ -108,13 +96,6 @@ def test_utility_is_that_of_the_last_epoch_by_rollout(write_cell):
     assert [record["seeds"] for record in table.records] == ["0", "0 1"]
 
 
-def test_without_a_log_of_the_training_there_is_no_utility(write_cell):
-    table = weights_table(write_cell, (1, 2, 3), (1e-4, 2e-4, 3e-4))
-    assert {cell_of(table, row, "Training", "Utility").text for row in table.rows} == {NOT_RUN}
-    assert {record["training_utility"] for record in table.records} == {""}
-    assert any("no log of the training" in note for note in table.notes)
-
-
 @pytest.fixture
 def make(write_cell: Any) -> functools.partial[Path]:
     return functools.partial(traced.make, write_cell)
@@ -148,21 +129,6 @@ def test_the_frontier_leaves_out_what_is_beaten(weights: list[Path]) -> None:
     assert line.get_xdata()[-1] == panel.get_xlim()[1]
 
 
-def test_points_with_intervals_of_both_axes(weights: list[Path]) -> None:
-    figure = frontier_of(weights)
-    [panel] = traced.picture(figure).axes
-    assert len(panel.containers) == 3
-    for container, record in zip(panel.containers, figure.records, strict=True):
-        horizontal, vertical = (bars.get_segments()[0] for bars in container.lines[2])
-        assert horizontal[:, 0] == pytest.approx([1e4 * float(record[key]) for key in ("cost_low", "cost_high")])
-        assert vertical[:, 1] == pytest.approx([float(record[key]) for key in ("low", "high")], abs=0.01)
-
-
-def test_another_method_is_refused(make: Any) -> None:
-    with pytest.raises(UserError, match="was given the method gmr_greedy; expected only"):
-        frontier_of([make("gmr_greedy")])
-
-
 @pytest.fixture
 def make_math(write_cell: Any) -> functools.partial[Path]:
     return functools.partial(traced.make, write_cell, benchmark="math")
@@ -187,34 +153,6 @@ def test_accuracy_on_the_left_and_cost_on_the_right(depths: list[Path]) -> None:
     assert right.lines[0].get_ydata() == pytest.approx([200, 400, 600, 800, 1000])
     assert left.lines[0].get_xdata() == pytest.approx([2, 4, 6, 8, 10], abs=0.1)
     assert [label.get_text() for label in left.get_xticklabels()] == [f"{phi}\n(1.50)" for phi in (2, 4, 6, 8, 10)]
-
-
-def test_the_accuracies_have_their_intervals(depths: list[Path]) -> None:
-    figure = depth_of(depths)
-    left, _ = traced.picture(figure).axes
-    [bars] = left.collections
-    for segment, record in zip(bars.get_segments(), figure.records, strict=True):
-        assert segment[:, 1] == pytest.approx([float(record["low"]), float(record["high"])], abs=0.01)
-
-
-def test_the_caption_tells_what_is_printed_and_what_was_found(depths: list[Path]) -> None:
-    said = words(depth_of(depths))
-    assert "without printing its points" in said
-    assert "Here: +25.00 points." in said
-    assert "Not run" not in said
-    some = words(depth_of(depths[1:3]))
-    assert "Not run: φ = 2, 8, 10." in some
-    assert "Here:" not in some
-
-
-def test_seed_0_is_a_cross_where_there_are_several(make_math: Any) -> None:
-    one, two = make_math(correct=[True] * 4), make_math(seed=1, correct=[False] * 4)
-    left, _ = traced.picture(depth_of([one, two])).axes
-    assert left.lines[0].get_ydata() == pytest.approx([50])
-    [cross] = [line for line in left.lines if line.get_marker() == "x"]
-    assert list(cross.get_ydata()) == [100]
-    left, _ = traced.picture(depth_of([one])).axes
-    assert not [line for line in left.lines if line.get_marker() == "x"]
 
 
 def test_a_method_outside_the_sweep_is_refused(make_math: Any) -> None:

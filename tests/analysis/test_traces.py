@@ -145,15 +145,6 @@ def test_ratios_with_few_cases() -> None:
     assert estimates([{"x": mean_of([3.0])}])["x"][:3] == (3, 3, 3)
 
 
-def test_a_seed_without_a_case_has_no_part_in_the_mean() -> None:
-    some = Ratio(np.array([1.0, 0, 1, 0]), np.ones(4))
-    nothing = Ratio(np.zeros(4), np.zeros(4))
-    without = estimates([{"x": some, "y": some}, {"y": some}])
-    assert without["x"].mean == 0.5
-    assert without == estimates([{"x": some, "y": some}, {"x": nothing, "y": some}])
-    assert estimates([{}, {}]) == {}
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12).filter(
         lambda pairs: any(more + less for more, less in pairs)

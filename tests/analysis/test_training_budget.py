@@ -143,21 +143,6 @@ def test_the_table_sets_learners_side_by_side(learners: list[Path], tmp_path: Pa
         assert SIMULATED in path.read_text(), path.name
 
 
-def test_the_main_table_says_of_each_learned_row_what_was_learned(learners: list[Path], write_cell: Any) -> None:
-    notes = main_table.build(Source.of([*learners, write_cell("single")])).notes
-    said = {note.split(":")[0]: note for note in notes if "trajectories, cost" in note}
-    assert said == {
-        "GMR (LLM Pool)": "GMR (LLM Pool): entropy of backbone 0 %, role 100 %; most frequent backbone 100 %; "
-        "12 trajectories, cost 12.000.",
-        "MASRouter (LLM Pool)": "MASRouter (LLM Pool): entropy of backbone 100 %; most frequent backbone 67 %; "
-        "12 trajectories, cost 12.000.",
-        "Puppeteer (qwen-2.5-32B)": "Puppeteer (qwen-2.5-32B): entropy of action 100 %; most frequent action 100 %; "
-        "12 trajectories, cost 12.000.",
-        "AFlow (qwen-2.5-14B)": "AFlow (qwen-2.5-14B): a search, which leaves no policy; 12 trajectories, cost 13.000.",
-    }
-    assert not any("training_budget" in note for note in main_table.build(Source.of([write_cell("cot")])).notes)
-
-
 def test_a_row_left_as_initialised_is_called_so(write_cell: Any) -> None:
     folder = learned.make(write_cell, "gmr_untrained", made=[decision("backbone", "small", 0.2)], updates=())
     trained(folder, epochs=0)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
-from analysis.published import load
 from analysis.source import Source
-from analysis.table import NOT_RUN
 from tests.analysis.reading import ablation, paradigm, roles
 from tests.analysis.spending import cell_of, record_of, row_of, spend, title
 
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
 GAIN, FACTOR = f"Accuracy against {title('gmr')}", f"Cost against {title('gmr')}"
-SWITCHES = list(load().further["ablation"])
 
 
 def build(folders):
@@ -76,54 +72,6 @@ def test_measured_differences_are_paired(write_cell):
     assert float(record["published_gain"]) == pytest.approx(70.08 - 70.55)
 
 
-def test_the_paired_interval_is_that_of_a_bootstrap_written_out(write_cell):
-    record = record_of(build(pair(write_cell)), method="gmr_no_halting")
-    gains = np.array([0] * 20 + [-1] * 7 + [1] * 2 + [0] * 11)
-    costs = np.array([2.0] * 20 + [4.0] * 20)
-    drawn = np.random.default_rng(3).integers(40, size=(20_000, 40))
-    for name, values, scale in (("gain", gains, 100), ("cost_factor", costs, 1)):
-        low, high = np.percentile(scale * values[drawn].mean(axis=1), [2.5, 97.5])
-        assert (float(record[f"{name}_low"]), float(record[f"{name}_high"])) == pytest.approx((low, high), abs=2.6)
-
-
-def test_one_ablation_alone_has_its_two_rows_and_a_label_of_its_own(write_cell):
-    alone = build([write_cell(method, "pool") for method in ("gmr", "gmr_no_write_gate")])
-    assert [row.labels[1] for row in alone.rows] == [title("gmr"), title("gmr_no_write_gate")]
-    whole = build([write_cell(method, "pool", "humaneval") for method in SWITCHES])
-    assert (whole.label, alone.label) == ("ablation", "ablation-gmr-no-write-gate")
-
-
-def test_what_was_not_run_is_called_so(write_cell):
-    folders = [write_cell("gmr", "pool"), write_cell("gmr", "pool", "humaneval"), write_cell("gmr_no_halting", "pool")]
-    table = build(folders)
-    [row] = [row for row in table.rows if row.labels[:2] == ("HumanEval, n = 4", title("gmr_no_halting"))]
-    dashes = [(group, "Meas.") for group in (ACCURACY, COST, TOTAL, GAIN, FACTOR)]
-    assert {cell_of(table, row, *place).text for place in dashes} == {NOT_RUN}
-    assert row.labels[2] == ""
-    assert any("not run" in note for note in table.notes)
-    without = build(folders[2:])
-    assert cell_of(without, without.rows[0], "Accuracy against gmr", "Meas.").text == NOT_RUN
-
-
-def test_the_power_of_the_comparison_is_told(write_cell):
-    table = build(pair(write_cell))
-    detectable = float(record_of(table, method="gmr_no_halting")["detectable"])
-    assert any(f"power: {detectable:.1f} points" in note for note in table.notes)
-    assert not any("too few questions" in note for note in table.notes)
-    same = build([write_cell(method, "pool", "humaneval") for method in ("gmr", "gmr_no_halting")])
-    assert record_of(same, method="gmr_no_halting")["detectable"] == "inf"
-    assert any("1 of 1 comparisons too few questions" in note for note in same.notes)
-
-
-def test_rows_of_other_seeds_are_named(write_cell):
-    folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
-    table = build([*folders, write_cell("gmr_no_halting", "pool")])
-    assert [row.labels[2] for row in table.rows] == ["0, 1", "0"]
-    assert any("other seeds" in note and f"{title('gmr_no_halting')} on GSM-Hard" in note for note in table.notes)
-    same = build([*folders, *(write_cell("gmr_no_write_gate", "pool", seed=seed) for seed in (0, 1))])
-    assert not any("other seeds" in note for note in same.notes)
-
-
 SAVED = f"Saved (%) by {title('gmr')}"
 
 
@@ -155,36 +103,6 @@ def test_measured_savings_are_of_the_cost_of_a_question(write_cell):
     assert 62.5 <= low < 75 < high <= 87.5
     record = record_of(table, method="masrouter")
     assert float(record["cost_factor"]) == pytest.approx(4)
-
-
-@pytest.mark.parametrize("free", ["gmr", "masrouter"])
-def test_nothing_is_saved_where_one_of_both_cost_nothing(write_cell, free):
-    folders = [spend(write_cell(one, "pool"), [0 if one == free else 1e-4] * 4) for one in ("gmr", "masrouter")]
-    table = paradigm.build(Source.of(folders))
-    assert cell_of(table, row_of(table, title("masrouter")), SAVED, "Meas.").text == ""
-
-
-def test_a_single_question_leaves_the_interval_open(write_cell):
-    folders = [
-        spend(write_cell(one, "pool", correct=[True]), [cost]) for one, cost in (("gmr", 1e-4), ("masrouter", 2e-4))
-    ]
-    table = paradigm.build(Source.of(folders))
-    saved = cell_of(table, row_of(table, title("masrouter")), SAVED, "Meas.")
-    assert (saved.text, saved.below) == ("50.00", "")
-
-
-def test_how_far_apart_two_trainings_end_is_said(write_cell):
-    """Of 40 questions the one alone has 7, the other alone 3: ten points."""
-    first, second = [True] * 30 + [False] * 10, [True] * 23 + [False] * 14 + [True] * 3
-    folders = [
-        write_cell("gmr", "pool", correct=first),
-        write_cell("full_history", "pool", correct=first),
-        write_cell("gmr_no_memory_gates", "pool", correct=second),
-    ]
-    [note] = [note for note in paradigm.build(Source.of(folders)).notes if note.startswith("Full-History minus")]
-    assert note.startswith("Full-History minus GMR w/o memory gates")
-    assert "GSM-Hard published +2.28, measured +10.00 (−" in note
-    assert not any(note.startswith("Full-History minus") for note in paradigm.build(Source.of(folders[:2])).notes)
 
 
 BOTH = ("gsm_hard", "humaneval")

@@ -28,28 +28,6 @@ PLACEHOLDERS = {
     "--data-dir FOLDER": "--data-dir /data/mirror",
 }
 
-# Programs of others, and why nothing about them is tried here.
-FOREIGN = {
-    "$EDITOR": "the reader's own",
-    ".": "the shell: it reads the environment that `make` has made",
-    "bash": "the scripts of serving/, tried by tests/serving",
-    "apt-get": "the system's packages",
-    "cat": "shows a file",
-    "diff": "compares two folders",
-    "docker": "another machine's",
-    "export": "the shell: a setting for the commands after it",
-    "git": "the checkout itself",
-    "exit": "the shell",
-    "inspect": "its own loader reads the logs in the tests of the export",
-    "less": "shows a text",
-    "mkdocs": "tried by test_site.py",
-    "pip": "installs packages",
-    "printf": "makes an example",
-    "rm": "deletes a folder",
-    "python3": "makes an environment",
-    "sbatch": "Slurm",
-    "squeue": "Slurm",
-}
 
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHELLS = ("", "sh", "console")

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 import typer
 
-from analysis import registry
 from harness import files
 from harness.files import ROOT
 from harness.runner import config
 from tests.docs import additions
-from tests.docs.commands import FOREIGN, OURS, PAGES, Command, mentioned, shown
+from tests.docs.commands import PAGES, Command, mentioned, shown
 from tests.planning import plans
 
 SHOWN = {page.name: shown(page) for page in PAGES}
@@ -94,12 +93,6 @@ def test_commands_of_the_suite_are_parsed(known: Path) -> None:
         parse(command.words[1:], whole=False)
 
 
-@pytest.mark.parametrize("words", ["vaildate", "validate --colour", "cell --preset smoke", "report --preset"])
-def test_the_parser_refuses_what_is_wrong(words: str) -> None:
-    with pytest.raises(Exception, match=r"(?i)no such|missing|requires|option"):
-        parse(words.split())
-
-
 def test_targets_of_make_exist() -> None:
     asked = {word for command in everything("make") for word in command.words[1:] if "=" not in word}
     assert {"table", "test"} <= asked <= TARGETS
@@ -121,11 +114,6 @@ def test_modules_and_tests_exist() -> None:
         assert [path for path in paths if not (ROOT / path.partition("::")[0]).exists()] == [], command
 
 
-def test_other_programs_are_known() -> None:
-    programs = {command.words[0]: str(command) for commands in SHOWN.values() for command in commands}
-    assert {name: where for name, where in programs.items() if name not in (*OURS, *FOREIGN)} == {}
-
-
 def plannable(words: Sequence[str]) -> bool:
     return words[1:] != () and not any(stop in word for stop in NOT_PLANNED for word in words)
 
@@ -139,19 +127,6 @@ def parted(command: Command) -> tuple[list[str], tuple[str, ...]]:
     words = ["1" if (before, word) == ("--cores", "all") else word for before, word in pairs]
     targets = list(parse_args(words)[1].targets)
     return targets, tuple(word for word in words if word not in targets and word != "-n")
-
-
-def test_targets_of_runs_are_rules_or_files_that_one_makes() -> None:
-    text = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
-    rules = {"all", *re.findall(r"^rule (\w+):", text, re.MULTILINE)}
-    reports = {"claims", "learning", "learning_curves", "search_history", "index", "inspect", *registry.artefacts()}
-    for command in everything("snakemake"):
-        for target in parted(command)[0] if plannable(command.words) else ():
-            room, _, name = target.partition("/")
-            preset, _, within = name.partition("/")
-            named = preset.partition("@")[0] in {*config.preset_names(), "weekdays"}
-            key = (within if named else name).rpartition(".")[0] or within
-            assert (room == "reports" and key in reports) or room == "results" or target in rules, command
 
 
 @pytest.mark.nightly

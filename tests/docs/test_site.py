@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,16 +46,3 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     loaded = {source for pair in found for source in pair if source}
     assert loaded
     assert [source for source in loaded if re.match(r"\w+:|//", source)] == []
-
-
-def test_links_to_nothing_fail_the_build(tmp_path: Path) -> None:
-    for name in ("config", "harness", "baselines", "gmr", "analysis", "workflow"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    for name in ("mkdocs.yml", "README.md"):
-        shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(PAGES, tmp_path / "docs")
-    links = "[a page](nowhere.md) [a file](../config/nothing.yaml) [a place](gmr.md#nothing-of-the-kind)"
-    (tmp_path / "docs" / "quick-start.md").write_text(f"# Quick start\n\n{links}\n")
-    built = build(tmp_path, tmp_path / "site")
-    assert built.returncode == 1
-    assert all(name in built.stderr for name in ("nowhere.md", "nothing.yaml", "nothing-of-the-kind"))

@@ -77,14 +77,6 @@ class Doubling:
         return [2 * number for number in numbers]
 
 
-async def test_what_is_asked_for_at_once_is_computed_at_once() -> None:
-    doubling = Doubling()
-    batcher = Batcher(doubling, most=10)
-    assert await asyncio.gather(*map(batcher.ask, range(5))) == [0, 2, 4, 6, 8]
-    assert await batcher.ask(7) == 14
-    assert doubling.batches == [[0, 1, 2, 3, 4], [7]]
-
-
 async def test_others_get_their_turn_between_full_batches() -> None:
     doubling, seen = Doubling(), []
 

@@ -231,8 +231,3 @@ def test_what_is_right_is_kept_as_it_was_written() -> None:
     assert (entry.key, entry.names, repr(entry.size)) == ("one", ("a",), "3")
     with pytest.raises(ValidationError, match="frozen"):
         entry.on = False  # type: ignore[misc]
-
-
-def test_what_is_made_in_code_is_held_to_the_same() -> None:
-    with pytest.raises(ValidationError, match="unknown key 'tests'; did you mean 'test'"):
-        Limit(tests=3)  # type: ignore[call-arg]

@@ -6,24 +6,27 @@ from its request alone: some words, and a number of tokens that decides how long
 
 from __future__ import annotations
 
-import argparse
+import asyncio
 import hashlib
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import orjson
+from aiohttp import web
 
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.simulator.parameters import EngineParameters
-from harness.simulator.server import Engine
+from harness.simulator.server import Manners, application
 
 MODELS = {key: one.model for key, one in load(ROOT / "config" / "backbones.yaml").items()}
 MEAN_TOKENS = 100
+ALL = SimpleNamespace(key="all", parameters_b=1.0)
 _WORDS = [f"word{number}" for number in range(16)]
 
 
@@ -58,7 +61,7 @@ def served(model: Model) -> Iterator[str]:
 def report(url: str) -> dict[str, Any]:
     """What the server says of itself: requests, busy sequence-seconds, span, utilisation."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/engine") as answer:
-        found: dict[str, Any] = orjson.loads(answer.read())
+        found: dict[str, Any] = orjson.loads(answer.read())[ALL.key]
     return found
 
 
@@ -67,70 +70,49 @@ def seconds_of(completion_tokens: int, model: Model) -> float:
     return completion_tokens * model.seconds / MEAN_TOKENS
 
 
-def tokens_of(content: bytes, spread: float) -> int:
-    """Tokens of the reply to a request."""
-    share = int.from_bytes(hashlib.sha256(content).digest()[:4], "little") / 0xFFFFFFFF
-    return round(MEAN_TOKENS * (1 - spread + 2 * spread * share))
+class Endpoint:
+    """Stands where a simulated endpoint does; all models share the places of one engine."""
 
+    world = SimpleNamespace(backbones=[ALL])
 
-def _main() -> None:
-    from aiohttp import web
+    def __init__(self, spread: float) -> None:
+        self._spread = spread
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("places", type=int)
-    parser.add_argument("seconds", type=float)
-    parser.add_argument("spread", type=float)
-    model = Model(**vars(parser.parse_args()))
-    engine = Engine(
-        1.0,
-        EngineParameters(
-            concurrent_sequences=model.places,
-            prefill_tokens_per_s_1b=1e12,
-            decode_tokens_per_s_1b=MEAN_TOKENS / model.seconds,
-        ),
-    )
+    def backbone(self, body: dict[str, Any]) -> SimpleNamespace:
+        return ALL
 
-    async def chat(request: web.Request) -> web.Response:
-        content = await request.read()
-        asked = orjson.loads(content)
-        tokens = tokens_of(orjson.dumps([asked["model"], asked["messages"]]), model.spread)
-        await engine.occupy(0, tokens)
-        digest = hashlib.sha256(content).hexdigest()
+    def models(self) -> dict[str, Any]:
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "simulated"} for name in MODELS.values()]
+        return {"object": "list", "data": listed}
+
+    def chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        content = orjson.dumps([body["model"], body["messages"]])
+        digest = hashlib.sha256(content + str(body["seed"]).encode()).hexdigest()
         text = " ".join([f"({digest[:8]})", *(_WORDS[int(one, 16)] for one in digest), "The answer is 42."])
+        share = int(hashlib.sha256(content).hexdigest()[:8], 16) / 0xFFFFFFFF
+        tokens = round(MEAN_TOKENS * (1 - self._spread + 2 * self._spread * share))
         usage = {"prompt_tokens": len(content) // 4, "completion_tokens": tokens}
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        return _json(
-            {"id": "x", "object": "chat.completion", "model": asked["model"], "choices": [choice], "usage": usage}
-        )
+        return 200, {
+            "id": "x",
+            "object": "chat.completion",
+            "model": body["model"],
+            "choices": [choice],
+            "usage": usage,
+        }
 
-    async def models(_: web.Request) -> web.Response:
-        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "simulated"} for name in MODELS.values()]
-        return _json({"object": "list", "data": listed})
 
-    async def engine_report(_: web.Request) -> web.Response:
-        return _json(engine.report())
-
-    def _json(body: dict[str, Any]) -> web.Response:
-        return web.Response(body=orjson.dumps(body), content_type="application/json")
-
-    async def ready(runner: web.AppRunner) -> None:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, backlog=2048).start()
-        print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
-
-    import asyncio
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", chat)
-    app.router.add_get("/v1/models", models)
-    app.router.add_get("/engine", engine_report)
-
-    async def forever() -> None:
-        await ready(web.AppRunner(app, access_log=None))
-        await asyncio.Event().wait()
-
-    asyncio.run(forever())
+async def _serve(model: Model) -> None:
+    speeds = {"prefill_tokens_per_s_1b": 1e12, "decode_tokens_per_s_1b": MEAN_TOKENS / model.seconds}
+    engine: Any = EngineParameters(concurrent_sequences=model.places, **speeds)
+    endpoint: Any = Endpoint(model.spread)
+    runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=2048).start()
+    print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    _main()
+    places, seconds, spread = sys.argv[1:]
+    asyncio.run(_serve(Model(int(places), float(seconds), float(spread))))

@@ -1,19 +1,14 @@
-"""The page of a small real run, and a browser that lets nothing pass."""
+"""The page of a finished run, and a browser that lets nothing pass."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from harness.files import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -23,42 +18,9 @@ _LOCAL = ("file:", "data:")
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run with results and reports, made once for all workers; read it, do not write."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = shared / "page"
-    with (shared / "page.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _make(folder)
-    return folder
-
-
-def _make(folder: Path) -> None:
-    unfinished = folder.with_suffix(".part")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
-    command = [sys.executable, "-m", "tests.page.run"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    made = subprocess.run(
-        command,
-        cwd=unfinished,
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        timeout=280,
-    )
-    assert made.returncode == 0, made.stderr
-    unfinished.rename(folder)
-
-
-@pytest.fixture(scope="session")
-def reports(run_folder: Path) -> Path:
+def reports(finished: Path) -> Path:
     """The folder of the preset's reports."""
-    return run_folder / "reports" / "smoke"
+    return finished / "reports" / "smoke"
 
 
 # A module at a time: while it is open, no other test of the process can run an event loop of its own.

@@ -13,10 +13,10 @@ import pytest
 from analysis import page as pages
 from analysis.page import write
 from analysis.provenance import SIMULATED
-from analysis.sections import title
+from analysis.registry import artefact
 from harness.errors import UserError
 from harness.runner import layout
-from tests.page.run import REPORTS, cells, preset
+from tests.finished import REPORTS, cells, preset
 from workflow.reports import artefacts_of
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ def test_it_is_whole_and_every_link_leads_to_something(tags: Tags, reports: Path
 
 def test_every_artefact_is_there_with_all_its_files(text: str, tags: Tags, reports: Path) -> None:
     for name in REPORTS:
-        assert title(name) in text
+        assert artefact(name).title in text
         for path in reports.glob(f"{name}.*"):
             assert path.name in tags.values("href")
     table = re.search(r"<tbody>.*?</tbody>", (reports / "main_table.html").read_text(), re.DOTALL)
     assert table
     assert table[0] in text
-    assert {"pareto_gsm.svg", "gate_entropy.svg", "training_curves.svg"} <= set(tags.values("src"))
+    assert {"pareto_he.svg", "gate_entropy.svg", "training_curves.svg"} <= set(tags.values("src"))
     # What is not made is named with its command.
     assert "snakemake --cores all reports/smoke/paired.html" in text
     assert "cells are not finished" in text
@@ -109,14 +109,13 @@ def test_cells_are_a_download_with_what_identifies_each(reports: Path) -> None:
 
 def test_deviations_are_those_of_the_run(text: str) -> None:
     assert 'id="d-gmr-1-' in text
-    assert 'id="d-grade-2-' in text
-    # MacNet, and questions of MATH.
-    assert 'id="d-mac-1-' not in text
+    assert 'id="d-grade-3-' in text
+    # Questions of MATH.
     assert 'id="d-grade-1-' not in text
 
 
-def test_equal_results_make_the_same_bytes(run_folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(run_folder)
+def test_equal_results_make_the_same_bytes(finished: Path, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished)
     before = [(reports / name).read_bytes() for name in ("index.html", "cells.csv")]
     write(preset(), artefacts_of(preset()))
     assert [(reports / name).read_bytes() for name in ("index.html", "cells.csv")] == before
@@ -130,11 +129,11 @@ def test_what_stands_in_markdown_stays_text() -> None:
     assert "href" not in made
 
 
-def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
+def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: Path) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="no cell of preset smoke is finished"):
         write(preset(), ["costs"])
-    Path("results").symlink_to(run_folder / "results")
+    Path("results").symlink_to(finished / "results")
     folder = Path("reports/smoke")
     folder.mkdir(parents=True)
     for ending in ("tex", "csv", "md", "html"):

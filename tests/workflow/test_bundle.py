@@ -8,7 +8,7 @@ import io
 import shutil
 import sqlite3
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -23,58 +23,21 @@ from harness.runner import cell as cells
 from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.runner.world import build_world_file
 from tests.fake_encoder import FakeEncoder
+from tests.finished import BENCHMARK, finish, settled
 from tests.harness.llm.logged import content
 from tests.planning import checkout, plans
-from workflow import bundle, jobs, reports
+from workflow import bundle, reports
 from workflow.bundle import pack, unpack
 
-BENCHMARK = "humaneval"
-SETTINGS = {
-    "benchmarks": [BENCHMARK],
-    "backbones": ["qwen-2.5-14B"],
-    "limit": {"train": 3, "test": 3, "epochs": 1},
-}
-REPORTS = ["main_table", "costs", "gate_entropy", "leak_report"]
 CELLS = [Cell("cot", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)]
 SAME = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet", "training.parquet", "trained.safetensors")
+AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
 
 
-def settled() -> Preset:
-    """The preset that Snakemake would run in the working folder, its settings written for the jobs."""
-    given = yaml.safe_load(Path("config/config.yaml").read_text())
-    chosen = config.preset(given.pop("preset"), given)
-    jobs.settle(chosen).close()
-    return chosen
-
-
-def finish(folder: Path, **changes: object) -> Path:
-    """Run all ten methods of the smoke preset in a folder, in this process, and make some reports."""
-    (folder / "config").mkdir(parents=True)
-    (folder / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS, **changes}))
-    with contextlib.chdir(folder):
-        chosen = settled()
-        prepare(BENCHMARK, "embedded", "official", *(of("smoke", BENCHMARK) for of in (layout.items, layout.manifest)))
-        asyncio.run(build_world_file(chosen))
-        for one in config.cells(chosen):
-            asyncio.run(cells.run(plan(chosen, one)))
-        for name in REPORTS:
-            reports.write(name, chosen)
-    return folder
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _encoder() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
-        yield
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run of all ten methods, with reports."""
-    return finish(tmp_path_factory.mktemp("finished") / "run")
+@pytest.fixture(autouse=True)
+def _encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
 
 
 # Clocks and hosts stand in these; of a log the rows are a result, not the pages of the file.
@@ -90,15 +53,15 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Path, tmp_path: Path) -> None:
     chosen = config.preset("smoke", yaml.safe_load((finished / layout.settings("smoke")).read_text()))
-    first = results(finished)
+    first, again = results(finished), results(finish(tmp_path / "run", AGAIN, in_flight=1))
     rows = [line for line in (finished / "reports/smoke/main_table.md").read_text().splitlines() if line[:2] == "| "]
     for cell in config.cells(chosen):
         assert any(row.startswith(f"| {config.methods()[cell.method].title} |") for row in rows), cell
         assert str(layout.cell("smoke", cell) / "decisions.parquet") in first
     assert len({cell.method for cell in config.cells(chosen)}) == 10
-    assert {Path(name).stem for name in first if name.startswith("reports")} == set(REPORTS)
-    again = results(finish(tmp_path / "run", in_flight=1))
-    assert [name for name in first if first[name] != again.get(name)] == []
+    assert {Path(name).stem for name in again if name.startswith("reports")} == set(AGAIN)
+    assert {name for name in first if "/cells/" in name} == {name for name in again if "/cells/" in name}
+    assert [name for name in again if first[name] != again[name]] == []
 
 
 def packed(finished: Path, path: Path, *, questions: bool = True) -> Path:
@@ -142,16 +105,16 @@ def test_reports_and_cells_are_made_again_without_a_server(
     name: str, request: pytest.FixtureRequest, finished: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = unpacked(request.getfixturevalue(name), place, monkeypatch)
-    assert set(REPORTS) <= set(orjson.loads(Path("manifest.json").read_bytes())["reports"])
+    assert set(AGAIN) <= set(orjson.loads(Path("manifest.json").read_bytes())["reports"])
     for one in CELLS:
         for file in SAME:
             (layout.cell("smoke", one) / file).unlink(missing_ok=True)
         asyncio.run(cells.run(plan(chosen, one)))
-    for report in REPORTS:
+    for report in AGAIN:
         reports.write(report, chosen)
     made = [path for path in Path("reports").rglob("*.*") if path.is_file()]
     made += [layout.cell("smoke", one) / file for one in CELLS for file in SAME[: 6 if one.method == "gmr" else 4]]
-    assert len(made) > 3 * len(REPORTS)
+    assert len(made) > 3 * len(AGAIN)
     assert [str(file) for file in made if file.read_bytes() != (finished / file).read_bytes()] == []
 
 
@@ -284,7 +247,7 @@ def test_another_content_than_the_manifest_lists_is_refused(
     assert sorted(place.rglob("*")) == [path, place / "deep"]
 
 
-@pytest.mark.parametrize(("at", "cut"), [(3, True), (40, False), (0.5, True), (0.99, False)])
+@pytest.mark.parametrize(("at", "cut"), [(3, True), (0.5, True), (0.99, False)])
 def test_a_damaged_file_is_refused(at: float, cut: bool, whole: Path, place: Path) -> None:
     content = bytearray(whole.read_bytes())
     number = int(at * len(content)) if at < 1 else int(at)

@@ -82,8 +82,6 @@ def test_the_preset_of_the_folder_is_that_of_every_command(folder: Path) -> None
     ("words", "message"),
     [
         (["--preset", "smok"], "unknown preset 'smok'; did you mean 'smoke'?"),
-        (["--method", "cto"], "unknown method 'cto'; did you mean 'cot'?"),
-        (["--benchmark", "maths"], "unknown benchmark 'maths'"),
         (["--backbone", "qwen-2.5-14b"], "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
         (["--set", "limit"], "is neither KEY=YAML"),
         (["--set", "@results/smoke/nothing.yaml"], "results/smoke/nothing.yaml: cannot be read"),

@@ -53,11 +53,7 @@ REFUSED: Mapping[str, list[str]] = {
     ],
     "unknown preset 'nope'; known: cpu_server, embedded, ": ["reports/nope/main_table.tex"],
     "did you mean 'limit'?": ["--config", "limits={test: 3}"],
-    "config/presets/smoke.yaml with seeds overridden: seeds: 0 should be a list": [
-        *("reports/smoke/costs.md", "--config", "seeds=0")
-    ],
     "no job can run on 0 cores; give --cores 1 or more, or all": ["--cores", "0"],
-    "unknown method 'cto'; did you mean 'cot'?": ["--config", "methods=[cto]"],
 }
 
 

@@ -124,12 +124,6 @@ def test_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     assert "verdict    wrong (graded)" in text
 
 
-def test_what_a_reply_says_cannot_steer_the_terminal(run: Path) -> None:
-    text = gmr("gmr", "gsm_hard", "q2")
-    assert "\x1b" not in text
-    assert "<U+001B>[2Jy" in text
-
-
 @given(st.text())
 def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
     shown = visible(text)

@@ -15,8 +15,6 @@ from harness.runner.config import Cell
 from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
 from analysis import registry
-from analysis.code import code_of_report
-from analysis.sections import section
 from workflow import jobs
 from workflow.reports import artefacts_of as shown, is_study, searches_of
 
@@ -278,7 +276,7 @@ def in_report(path, caption, category):
 
 def section_of(wildcards):
     """The section of the paper that an artefact belongs to."""
-    return section(wildcards.name)
+    return ARTEFACTS[wildcards.name].section
 
 
 def backbones_of(wildcards):

@@ -14,9 +14,7 @@ rule page:
         "../../environment.yml"
     params:
         choice=claims_choice,
-        code=code_of_report(
-            ["analysis.page"], "docs/deviations.md", "config/licences.yaml"
-        ),
+        code=registry.code_of_report("docs/deviations.md", "config/licences.yaml"),
     shell:
         "gmr --log {log} report page --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -33,7 +31,7 @@ rule inspect_logs:
     conda:
         "../../environment.yml"
     params:
-        code=code_of_report(["analysis.inspect_logs"]),
+        code=registry.code_of_report(),
     shell:
         "gmr --log {log} export --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

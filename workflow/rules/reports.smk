@@ -40,11 +40,7 @@ rule claims:
     params:
         backbones=backbones_of,
         choice=claims_choice,
-        code=code_of_report(
-            ["analysis.claims.report", "analysis.claims.render"],
-            "harness/agents/roles.yaml",
-            "config/published.yaml",
-        ),
+        code=registry.code_of_report("config/published.yaml"),
     shell:
         "gmr --log {log} report claims --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -64,10 +60,7 @@ rule learning:
     params:
         backbones=backbones_of,
         cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
-        code=code_of_report(
-            ["analysis.learning.files"],
-            "config/studies",
-        ),
+        code=registry.code_of_report("config/studies"),
     shell:
         "gmr --log {log} report learning --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -88,7 +81,7 @@ rule search_history:
     params:
         backbones=backbones_of,
         cells=lambda wildcards: len(searches_of(PRESETS[wildcards.preset])),
-        code=code_of_report(["analysis.search_history"]),
+        code=registry.code_of_report(),
     shell:
         "gmr --log {log} report search_history --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

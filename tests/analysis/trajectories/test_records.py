@@ -4,8 +4,6 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from analysis.trajectories import Choice, Gate, open_cell
 from harness.agents.trajectory import Decision
@@ -133,29 +131,6 @@ def test_a_call_that_failed_keeps_its_error() -> None:
     with open_cell(PRESET, cell) as records:
         (said,) = records.record("q/0").steps[0].calls
     assert (said.call.error, said.reply, said.call.finish_reason) == ("too long", "", "error")
-
-
-def test_without_a_log_everything_but_the_texts_is_there() -> None:
-    made(GMR, two_steps())
-    layout.call_log(PRESET, GMR).unlink()
-    with open_cell(PRESET, GMR) as records:
-        record = records.record("q/0")
-    said = [said for one in record.steps for said in one.calls]
-    assert [(one.messages, one.reply) for one in said] == [(None, None)] * 3
-    assert [one.call.prompt_tokens for one in said] == [100] * 3
-
-
-@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=5))
-@settings(max_examples=20, deadline=None)
-def test_every_text_comes_back_as_it_was_said(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    cell = Cell("single", "gsm_hard", "small", 0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("cell"))
-        made(cell, Story([Ask(texts[-1], [("user", text) for text in texts[:-1]])]))
-        with open_cell(PRESET, cell) as records:
-            (said,) = records.record("q/0").steps[0].calls
-    assert said.reply == texts[-1]
-    assert said.messages == tuple(Message("user", text) for text in texts[:-1])
 
 
 def test_what_is_not_there_is_one_line() -> None:

@@ -164,7 +164,6 @@ async def test_the_value_is_what_print_would_show(source: str, printed: str | No
         ("if False:\n    answer = 1", "NameError: name 'answer' is not defined"),
         ("def answer(): return 1", "TypeError: answer is a function, not a value"),
         ("answer = 1 / 0", "ZeroDivisionError: division by zero (program, line 1)"),
-        ("while True: answer = 1", "more than 1 s of processor time"),
         ("answer = 'x' * 10 ** 10", "MemoryError"),
         ("answer = 1\nimport sys\nsys.exit()", "SystemExit"),
     ],

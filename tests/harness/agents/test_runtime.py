@@ -67,13 +67,3 @@ async def test_an_answer_that_outlived_a_failed_last_call_is_graded() -> None:
     answered = await runtime("right", Reply.failed("m", "no")).attempt(keep_the_first, ITEM)
     assert answered.verdict.status is Status.GRADED
     assert answered.verdict.correct == (ITEM.gold == "right")
-
-
-async def test_attempts_that_fail_are_counted_and_stop_the_run() -> None:
-    place = runtime(Reply.failed("m", "down"), limit=0.1)
-    for _ in range(2):
-        answered = await place.attempt(ask, ITEM)
-        assert answered.verdict.status is Status.CALL_FAILED
-    with pytest.raises(UserError, match=r"3 of 3 attempts failed \(limit 10%\)") as caught:
-        await place.attempt(ask, ITEM)
-    assert "\n" not in str(caught.value)

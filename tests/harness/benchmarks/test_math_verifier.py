@@ -75,8 +75,6 @@ async def test_symbolic_equality() -> None:
     "answer",
     [
         "9^{9^{9^{9^{9}}}} + 1",
-        "10^{10^{10}}",
-        r"10^{10}!",
         r"\left(" * 70 + "1" + r"\right)" * 70,
     ],
 )
@@ -159,17 +157,6 @@ async def test_a_worker_that_keeps_silent_at_its_start_is_an_error_and_no_verdic
         async with MathVerifier(command) as verifier:
             with pytest.raises(UserError, match="did not reply at its start"):
                 await verifier.equal("1", "1")
-
-
-async def test_a_question_cancelled_while_the_worker_starts_does_not_answer_the_next(started: list[object]) -> None:
-    async with impostor(reply_limit_s=30) as verifier:
-        task = asyncio.create_task(verifier.equal("1", "1"))
-        while not started:
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert await verifier.equal("3", "4") is False
 
 
 async def test_the_worker_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,9 +272,10 @@ async def test_a_right_program_is_right_whatever_its_own_trials_say(own: str, to
     [
         "".join(f"a{number} = a{number + 1}\n" for number in reversed(range(9000))),
         "".join(f"def g{number}(): g{number + 1}(); a0.add(1)\n" for number in range(5000)) + "g0()\n" * 5000,
-        "b = eval\n" * 20_000,
-        "@f\ndef g(): 0\n" * 10_000,
-        "a0 = 1;" * 20_000,
+        *(
+            pytest.param(text, marks=pytest.mark.nightly)
+            for text in ("b = eval\n" * 20_000, "@f\ndef g(): 0\n" * 10_000, "a0 = 1;" * 20_000)
+        ),
         "a0 = " + "(" * 5000 + ")" * 5000,
         "a0 = " + "1 + " * 40_000 + "1",
     ],

@@ -2,21 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from harness.benchmarks import Tools, benchmark, keys
+from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.validate import check
 from tests.harness.benchmarks.conftest import PlainRunner
 from tests.harness.benchmarks.samples import ALL, item_of
-
-
-@pytest.mark.parametrize("key", keys())
-async def test_sound_benchmarks_pass(key: str, tools: Tools) -> None:
-    items = benchmark(key).normalise(ALL[key])
-    report = await check(benchmark(key), items, "real", tools)
-    assert report.passed
-    assert report.examples_wrong == ()
-    assert f"gold answer right: {len(items)} of {len(items)}\n" in report.to_markdown()
 
 
 async def test_gold_answers_that_fail_and_tests_that_accept_everything_are_listed(tools: Tools) -> None:

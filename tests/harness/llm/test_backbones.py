@@ -69,15 +69,6 @@ ENTRY = {
 }
 
 
-def test_any_other_pool_loads_in_the_order_of_its_file(tmp_path: Path) -> None:
-    (tmp_path / "pool.yaml").write_text(
-        yaml.safe_dump({"z": ENTRY, "a": {**ENTRY, "revision": "0e9e39f"}}, sort_keys=False)
-    )
-    pool = load(tmp_path / "pool.yaml")
-    assert list(pool) == ["z", "a"]
-    assert pool["a"].revision == "0e9e39f"
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -1,6 +1,5 @@
 """One cache file a machine: shared by many processes at once, kept through kills, told of when damaged or full."""
 
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -71,21 +70,6 @@ def test_many_processes_share_a_new_file_without_an_error(tmp_path: Path, proces
     assert [said for (_, said), status in ended if status] == []
     with Cache(path) as cache:
         assert all(cache.get("embeddings", bytes.fromhex(key)) for (out, _), _ in ended for key in out.split())
-
-
-def test_a_killed_process_loses_nothing_it_had_put(tmp_path: Path) -> None:
-    path = tmp_path / "cache.sqlite"
-    process = start(path, "killed", 10**6)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "ready\n"
-    keys = [process.stdout.readline().strip() for _ in range(50)]
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    with Cache(path) as cache:
-        assert all(cache.get("embeddings", bytes.fromhex(key)) for key in keys)
 
 
 def test_a_damaged_file_is_one_line_with_the_cure(tmp_path: Path) -> None:

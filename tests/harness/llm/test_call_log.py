@@ -2,7 +2,6 @@
 
 import asyncio
 import multiprocessing
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -150,30 +149,6 @@ def test_a_killed_writer_loses_no_call_whose_reply_was_used(tmp_path: Path) -> N
         assert all(log.get(request(text).key) for text in used)
     with CallLog(path) as log:
         assert len(log) >= len(used)
-
-
-def _fill(path: Path, outcome: "multiprocessing.queues.Queue[str]") -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
-    try:
-        fill(path, (f"{number} {'x' * 500}" for number in range(100)))
-    except UserError as error:
-        outcome.put(str(error))
-
-
-def test_a_disk_that_takes_no_more_gives_one_line_and_loses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "calls.sqlite"
-    context = multiprocessing.get_context("spawn")
-    outcome = context.Queue()
-    writer = context.Process(target=_fill, args=(path, outcome))
-    writer.start()
-    message = outcome.get(timeout=20)
-    writer.join()
-    assert f"cannot write {path}" in message
-    assert "finished calls are kept" in message
-    with CallLog(path) as log:
-        assert len(log) >= 1
-        assert all(log.get(request(f"{number} {'x' * 500}").key) for number in range(len(log)))
 
 
 async def test_calls_that_did_not_fit_are_not_there_and_later_ones_are_written(tmp_path: Path) -> None:

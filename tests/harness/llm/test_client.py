@@ -57,17 +57,6 @@ async def test_identical_calls_in_flight_share_one_request(make: Make) -> None:
     assert (client.counts.asked, client.counts.flight) == (1, 19)
 
 
-async def test_a_restart_reads_the_log_and_asks_nothing(make: Make, tmp_path: Path) -> None:
-    server = Scripted()
-    with CallLog(tmp_path / "calls.sqlite") as log:
-        await log.append(request(), Reply("kept", 1, 1, "stop", MODEL))
-    with CallLog(tmp_path / "calls.sqlite") as log:
-        client = await make(server, log=log)
-        assert (await client.complete("m", request())).text == "kept"
-    assert server.asked == []
-    assert client.counts.log == 1
-
-
 async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, tmp_path: Path) -> None:
     theirs, server = Reply("theirs", 1, 1, "stop", MODEL), Scripted()
     with CallLog(tmp_path / "other.sqlite") as other:

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import threading
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -123,28 +121,6 @@ async def test_a_failure_reaches_every_caller_and_is_not_kept(tmp_path: Path) ->
         assert [str(outcome) for outcome in outcomes] == ["no such model"] * 3
         encoder.broken = False
         np.testing.assert_array_equal((await embeddings.embed("text")).vector, FakeEncoder().encode("text").vector)
-
-
-async def test_a_failure_nobody_waits_for_is_not_reported_by_the_loop(tmp_path: Path) -> None:
-    reported: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-
-    class Late(SlowEncoder):
-        def encode(self, text: str) -> Encoded:
-            super().encode(text)
-            raise UserError("too late")
-
-    encoder = Late()
-    async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:
-        caller = asyncio.create_task(embeddings.embed("text"))
-        await asyncio.sleep(0.01)
-        caller.cancel()
-        await asyncio.sleep(0)
-        encoder.released.set()
-        while embeddings._in_flight:
-            await asyncio.sleep(0.001)
-    gc.collect()
-    assert reported == []
 
 
 async def test_the_length_of_a_text_is_kept_beside_its_vector(tmp_path: Path) -> None:

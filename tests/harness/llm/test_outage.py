@@ -116,13 +116,3 @@ async def test_the_last_call_of_a_cell_is_recorded_as_failed_where_the_server_li
         reply = await (await make(url)).complete("m", request("odd"))
     assert kept.replies == [reply]
     assert (reply.model, reply.error) == (MODEL, "Error code: 500 - busy")
-
-
-async def test_a_call_that_brings_its_server_down_each_time_is_recorded_in_the_end(
-    make: Make, kept: Kept, tried: Tried, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(asking, "MAX_WAIT_S", 0.0)
-    async with served_at(Ill(500)) as url:
-        reply = await (await make(url)).complete("m", request())
-    assert kept.replies == [reply]
-    assert len(tried()) == 4 * asking.MAX_FAILURES

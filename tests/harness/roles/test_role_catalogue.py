@@ -19,48 +19,12 @@ NAMES = {
     "Math": """AlgorithmEngineer CertifiedAccountant Economist Engineer Inspector MathAnalyst MathSolver
         MathTeacher Mathematician ProgrammingExpert Scientist SoftwareDeveloper""",
 }
-# (sees, output, tool, second call) where they differ from what is usual in the domain.
-USUAL = {
-    "Code": ("test_feedback", "text", "none", False),
-    "Commonsense": ("plain", "answer", "none", False),
-    "Math": ("plain", "formula", "none", False),
-}
-SPECIAL = {
-    "Code/ProgrammingExpert": ("test_feedback", "code", "run_examples", False),
-    "Code/BugFixer": ("test_feedback", "code", "run_examples", True),
-    "Code/ReflectProgrammer": ("test_feedback", "code", "run_examples", True),
-    "Code/PlanSolver": ("test_feedback", "text", "none", True),
-    "Code/TestAnalyst": ("test_feedback", "text", "none", True),
-    "Commonsense/Reflector": ("plain", "answer", "none", True),
-    "Commonsense/WikiSearcher": ("plain", "keywords", "lookup", True),
-    "Math/MathSolver": ("numeric_hints", "formula", "none", False),
-    "Math/MathTeacher": ("numeric_hints", "formula", "none", False),
-    "Math/ProgrammingExpert": ("numeric_hints", "program", "execute_answer", True),
-    "Math/SoftwareDeveloper": ("plain", "formula", "execute_code", True),
-    "Math/Inspector": ("plain", "answer", "none", False),
-}
 
 
 def test_catalogue_names_every_role_of_each_domain() -> None:
     assert {domain: [r.name for r in by_domain(domain)] for domain in DOMAINS} == {
         domain: sorted(names.split()) for domain, names in NAMES.items()
     }
-
-
-def test_catalogue_is_sorted_by_key_and_read_once() -> None:
-    keys = [r.key for r in catalogue()]
-    assert keys == sorted(set(keys))
-    assert len(keys) == 26
-    assert catalogue() is catalogue()
-
-
-def test_behaviours_follow_the_table() -> None:
-    for profile in catalogue():
-        found = (profile.sees, profile.output, profile.tool, profile.second_call is not None)
-        assert found == SPECIAL.get(profile.key, USUAL[profile.domain]), profile.key
-        executed = profile.tool in {"execute_answer", "execute_code"}
-        assert ("variable named answer" in profile.instruction) == executed, profile.key
-        assert profile.profile == f"{profile.key}: {profile.description}"
 
 
 def test_no_text_is_part_of_another() -> None:

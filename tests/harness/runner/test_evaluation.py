@@ -134,13 +134,6 @@ async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monk
         await run(Echo(), in_flight=1)
 
 
-async def test_too_many_errors_stop_the_run_with_one_line() -> None:
-    replies = {str(number): Reply.failed("m", "down") for number in range(20)}
-    with pytest.raises(UserError, match="attempts failed") as caught:
-        await run(Echo(replies=replies))
-    assert "\n" not in str(caught.value)
-
-
 async def test_the_tables_hold_a_row_an_item_and_a_row_a_call(tmp_path: Path) -> None:
     results.write(tmp_path, await run(Echo()), {"cell": "toy"})
     items, calls = pq.read_table(tmp_path / "items.parquet"), pq.read_table(tmp_path / "calls.parquet")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.request import Served
-from harness.runner import cell, config, layout, timing
+from harness.runner import cell, config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
 from harness.runner.setup import check_confinement
@@ -32,22 +31,6 @@ class Owned(Backbones):
         self._owner = owner
 
     def served(self, model: str) -> Served:
-        return Served(model, self._owner)
-
-
-class Client:
-    """Stands where the client of a timed cell does; a question is a failure."""
-
-    def __init__(self, owner: str) -> None:
-        self._owner = owner
-
-    async def __aenter__(self) -> Client:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        return None
-
-    async def served(self, key: str, model: str) -> Served:
         return Served(model, self._owner)
 
 
@@ -89,25 +72,6 @@ def test_simulated_ones_go_on_with_one_warning(
         result = asyncio.run(cell.run(chosen))
     assert (endpoint.asked, result["sandbox"]) == (QUESTIONS, "rlimit")
     assert len(warnings(caplog)) == 1
-
-
-@pytest.mark.parametrize(("owner", "refused"), [("vllm", True), ("simulated", False)])
-def test_the_same_holds_for_a_cell_that_is_timed(
-    owner: str, refused: bool, chosen: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("harness.runner.timing.AskingAlways", lambda *wiring, **more: Client(owner))
-
-    async def opened() -> str:
-        async with AsyncExitStack() as stack:
-            place, _ = await timing.open_anew(chosen, timing.Servers({}, None), tmp_path / "kept", stack)
-            return place.tools.sandbox.level
-
-    (tmp_path / "kept").mkdir()
-    if refused:
-        with pytest.raises(UserError, match=REFUSED):
-            asyncio.run(opened())
-    else:
-        assert asyncio.run(opened()) == "rlimit"
 
 
 def test_the_weakest_level_refuses_one_real_model_and_every_other_takes_all(caplog: pytest.LogCaptureFixture) -> None:

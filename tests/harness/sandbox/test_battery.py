@@ -6,9 +6,6 @@ A plain run takes a few of every class; ``pytest -m nightly tests/harness/sandbo
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -114,18 +111,6 @@ def traces(home: Path, name: str = NAME, port: int = PORT) -> set[str]:
 
 def lines(table: str) -> list[str]:
     return Path(table).read_text().splitlines()[1:] if Path(table).exists() else []
-
-
-def test_what_is_left_would_be_seen(tmp_path: Path, descendants: Callable[[], set[int]]) -> None:
-    before, name = traces(tmp_path), f"trace-{os.getpid()}"
-    with socket.socket(socket.AF_UNIX) as named, socket.create_server(("127.0.0.1", 0)) as server:
-        named.bind(f"\0{name}")
-        (tmp_path / "file").touch()
-        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        found = traces(tmp_path, name, server.getsockname()[1]) - before
-        assert descendants() == {child.pid}
-        child.communicate()
-    assert {trace.split()[0] for trace in found} == {"descriptor", "file", "socket", "tcp"}
 
 
 @BY_LEVEL

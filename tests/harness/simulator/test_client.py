@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import get_args
 
 import openai._base_client
 import pytest
@@ -16,21 +13,15 @@ from aiohttp.test_utils import TestServer
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import asking
-from harness.llm.call_log import AttemptLog
-from harness.llm.client import ChatClient
-from harness.llm.endpoints import SIMULATED_URL, Endpoint
-from harness.llm.request import Message, Request
+from harness.llm.endpoints import SIMULATED_URL
 from harness.runner import cell, layout
 from harness.runner.plan import plan
 from harness.runner.setup import endpoints_of, simulated_endpoint
 from harness.simulator import SimulatedEndpoint
-from harness.simulator.faults import Faults, Kind, load_faults
+from harness.simulator.faults import load_faults
 from harness.simulator.server import Manners, application
 from tests.fake_encoder import FakeEncoder
-from tests.harness.llm.serving import Kept
 from tests.small_run import GMR, smoke
-
-from .samples import Questions
 
 CLOCKS = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
 
@@ -45,35 +36,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def serving(endpoint: SimulatedEndpoint, manners: Manners) -> AsyncIterator[str]:
     async with TestServer(application(endpoint, manners)) as server:
         yield str(server.make_url("/v1"))
-
-
-@pytest.mark.usefixtures("impatient")
-async def test_a_client_gets_the_replies_of_a_server_without_faults(
-    endpoint: SimulatedEndpoint, pools: dict[str, Questions], tmp_path: Path
-) -> None:
-    """Every kind of fault, at nine of ten attempts; and over HTTP what the process itself would have answered."""
-    shares = dict.fromkeys(get_args(Kind), 0.9 / len(get_args(Kind)))
-    models = [one.model for one in endpoint.world.backbones]
-    requests = [
-        Request(model, endpoint.revision, (Message("user", item.question),), max_tokens=limit)
-        for item in pools["gsm_hard"].pool[:4]
-        for model in models
-        for limit in (2048, 20)
-    ]
-    requests.append(dataclasses.replace(requests[0], messages=(Message("user", "too long " * 200_000),)))
-    kept, attempts = Kept(), AttemptLog(tmp_path / "attempts.jsonl")
-    faults = Faults(shares=shares, hang_s=0.05, retry_after_s=0)
-    async with (
-        serving(endpoint, Manners(faults=faults)) as url,
-        ChatClient({"m": Endpoint(url=url)}, kept, attempts) as client,  # type: ignore[arg-type]
-    ):
-        assert await client.served("m", models[0]) == endpoint.served(models[0])
-        replies = await asyncio.gather(*(client.complete("m", request) for request in requests))
-    attempts.close()
-    assert replies == [endpoint.complete(request) for request in requests]
-    assert {reply.finish_reason for reply in replies} == {"stop", "length", "error"}
-    assert "maximum context length" in str(replies[-1].error)
-    assert attempts.failed > len(requests)
 
 
 @pytest.fixture

@@ -291,10 +291,6 @@ def test_any_record_is_survived(
     assert said(body)
 
 
-def test_a_request_without_a_model_is_refused(endpoint: SimulatedEndpoint) -> None:
-    assert endpoint.chat({})[0] == 404
-
-
 def test_models_say_that_they_are_simulated(endpoint: SimulatedEndpoint, backbones: dict[str, Backbone]) -> None:
     entries = endpoint.models()["data"]
     assert [entry["id"] for entry in entries] == [backbone.model for backbone in backbones.values()]

@@ -26,15 +26,6 @@ def network(*key: object) -> nn.Linear:
     return seeded(lambda: nn.Linear(2, 1), *(key or ("start",)))
 
 
-def train(made: Learning[nn.Linear], steps: int) -> None:
-    for _ in range(steps):
-        made.step((made.network(torch.tensor([[1.0, -2.0]])) - 3).square().sum())
-
-
-def state(made: Learning[nn.Linear]) -> dict[str, bytes]:
-    return {name: value.tobytes() for name, value in {**made.learned(), **made.moments()}.items()}
-
-
 def test_a_network_is_a_function_of_its_key_and_leaves_the_generator_alone() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -43,20 +34,6 @@ def test_a_network_is_a_function_of_its_key_and_leaves_the_generator_alone() -> 
     assert torch.equal(torch.rand(3), expected)
     assert torch.equal(first.weight, network("a", 1).weight)
     assert not torch.equal(first.weight, network("a", 2).weight)
-
-
-def test_a_restored_learner_goes_on_as_if_it_had_never_stopped() -> None:
-    whole, first = Learning(network(), 0.1), Learning(network(), 0.1)
-    train(whole, 5)
-    train(first, 2)
-    second = Learning(network("other"), 0.1)
-    second.restore({**first.learned(), **first.moments()})
-    train(second, 3)
-    assert state(second) == state(whole)
-    without = Learning(network("other"), 0.1)
-    without.restore(first.learned())
-    train(without, 3)
-    assert state(without) != state(whole)
 
 
 class Halves(nn.Module):
@@ -91,6 +68,7 @@ def test_a_step_is_that_of_torchs_adam_to_the_bit() -> None:
     assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
 
 
+@pytest.mark.nightly
 def test_learning_does_not_load_the_compiler_of_torch() -> None:
     code = (
         "import sys, torch; from harness.training.learning import Learning; network = torch.nn.Linear(1, 1);"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply
-from harness.training.loop import CHECKPOINT, TABLES, Training, TrainingStep, checkpoint, forget
+from harness.training.loop import CHECKPOINT, TABLES, Training, TrainingStep, checkpoint
 from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import ScriptedClient, backbones
@@ -214,24 +213,6 @@ async def test_time_is_told_by_phase_and_texts_are_embedded(tmp_path: Path) -> N
     assert await its.embed("four") == 4.0
 
 
-async def test_the_last_update_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    await trained(tmp_path)
-    [line] = [record.getMessage() for record in caplog.records if "update" in record.getMessage()]
-    assert line.startswith("toy cell: training, epoch 3, update 3/3, 100.0 % right, depth 1.00, cost ")
-
-
-@pytest.mark.parametrize("at", [0, 13, 35])
-async def test_an_interrupted_training_ends_in_the_same_bytes(tmp_path: Path, at: int) -> None:
-    await trained(tmp_path / "whole")
-    with pytest.raises(UserError, match="gone"):
-        await trained(tmp_path / "parts", Breaking(at))
-    client = Breaking()
-    await trained(tmp_path / "parts", client)
-    assert content(tmp_path / "parts") == content(tmp_path / "whole")
-    assert len(client.asked) == 36 - at // 12 * 12
-
-
 @pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
 async def test_a_crash_between_the_files_of_an_epoch_does_no_harm(tmp_path: Path, last: str) -> None:
     """The files written before and after ``last`` are those of a process that died just behind it."""
@@ -295,17 +276,6 @@ async def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path
     torn.write_bytes(b"half")
     assert training(tmp_path, Breaking()).resume() is not None
     assert not torn.exists()
-
-
-async def test_a_training_that_was_forgotten_starts_over(tmp_path: Path) -> None:
-    forget(tmp_path)
-    await trained(tmp_path)
-    whole = content(tmp_path)
-    forget(tmp_path)
-    client = Breaking()
-    await trained(tmp_path, client)
-    assert len(client.asked) == 36
-    assert content(tmp_path) == whole
 
 
 async def test_a_hundredth_epoch_is_found_again(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""A small run of all ten methods with reports, a page and Inspect logs, made once for all workers of a test run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.benchmarks.prepare import prepare
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
+from harness.runner.world import build_world_file
+from tests.fake_encoder import FakeEncoder
+from workflow import jobs, reports
+from workflow.commands import exports
+
+BENCHMARK = "humaneval"
+SETTINGS = {
+    "benchmarks": [BENCHMARK],
+    "backbones": ["qwen-2.5-14B"],
+    "limit": {"train": 3, "test": 3, "epochs": 1},
+}
+REPORTS = ("main_table", "costs", "he_cost", "pareto_he", "gate_entropy", "training_curves", "leak_report")
+
+
+def preset() -> Preset:
+    return config.preset("smoke", SETTINGS)
+
+
+def cells() -> list[Cell]:
+    """The cells of the run; the other artefacts of the preset lack theirs."""
+    return config.cells(preset())
+
+
+def settled() -> Preset:
+    """The preset that Snakemake would run in the working folder, its settings written for the jobs."""
+    given = yaml.safe_load(Path("config/config.yaml").read_text())
+    chosen = config.preset(given.pop("preset"), given)
+    jobs.settle(chosen).close()
+    return chosen
+
+
+def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> Path:
+    """Run every cell in a folder, in this process, and make some reports."""
+    (folder / "config").mkdir(parents=True)
+    (folder / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS, **changes}))
+    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+        chosen = settled()
+        prepare(BENCHMARK, "embedded", "official", *(of("smoke", BENCHMARK) for of in (layout.items, layout.manifest)))
+        asyncio.run(build_world_file(chosen))
+        for one in config.cells(chosen):
+            asyncio.run(cell.run(plan(chosen, one)))
+        for name in names:
+            reports.write(name, chosen)
+    return folder
+
+
+def shared(factory: pytest.TempPathFactory) -> Path:
+    """The folder of the run, made by whichever worker asks first; read it, do not write."""
+    base = factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, unfinished = base / "finished", base / "finished.part"
+    with (base / "finished.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            shutil.rmtree(unfinished, ignore_errors=True)
+            with contextlib.chdir(finish(unfinished, (*REPORTS, "claims", "search_history"))):
+                exports.export("smoke", None, [f"{key}={value}" for key, value in SETTINGS.items()])
+                reports.write("page", preset())
+            unfinished.rename(folder)
+    return folder
