@@ -25,7 +25,7 @@ from harness.files import Declaration
 from harness.llm.request import Kind, Message
 from harness.runner.method import Setting
 
-Topology = Literal["chain", "star", "tree", "complete"]
+Topology = Literal["chain", "tree", "complete"]
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,6 @@ def graph_of(topology: Topology, agents: int) -> Graph:
     match topology:
         case "chain":
             later = [(node - 1,) for node in range(1, agents)]
-        case "star":
-            later = [(0,)] * (agents - 1)
         case "tree":
             later = [((node - 1) // 2,) for node in range(1, agents)]
         case "complete":

@@ -18,8 +18,6 @@ from harness.runner.method import ByBenchmark, Setting
 
 Score = Literal["dot", "cosine"]
 Decode = Literal["sample", "greedy"]
-EmptyMemory = Literal["note", "last_response"]
-RewardCost = Literal["steps", "all"]
 RolePool = Literal["all", "domain"]
 VaeKL = Literal["sum", "mean"]
 
@@ -51,8 +49,6 @@ class Config(Declaration):
         role_pool: ``all`` roles of the catalogue, or those of the benchmark's ``domain`` (D-GMR-6).
         role_subset: How many roles of each domain are kept, drawn once by the training seed; all where ``None``.
         decode: How decisions are made at test time.
-        empty_memory: What the aggregator gets when nothing is stored: a ``note``, or the ``last_response`` (D-GMR-9).
-        reward_cost: Which calls the utility charges: those of the ``steps``, or ``all`` with the aggregation (D-GMR-7).
     """
 
     epochs: ByBenchmark[NonNegativeInt]
@@ -74,8 +70,6 @@ class Config(Declaration):
     role_pool: RolePool = "all"
     role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
     decode: Decode = "sample"
-    empty_memory: EmptyMemory = "note"
-    reward_cost: RewardCost = "steps"
 
     @model_validator(mode="after")
     def _role_subset_is_of_all(self) -> Config:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gmr.config import Config, Pool, pool_of
-from gmr.rollout import Rollout, Trace
-from gmr.router import Router, Snapshot, Vector
+from gmr.policy import Snapshot, Trace, Vector
+from gmr.rollout import Rollout
+from gmr.router import Router
 from gmr.training import learn, new_router, utility
 from harness.agents.results import Answered
 from harness.agents.trajectory import Context
@@ -63,7 +64,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
 
     def frozen(self, network: Router) -> Snapshot:
         """The decisions of the router as it is now."""
-        return network.snapshot()
+        return Snapshot(network)
 
     def rollout(self, policy: Snapshot) -> Rollout:
         """One trajectory, its decisions sampled."""
@@ -118,10 +119,8 @@ class Outlook:
 
 def outlook(router: GMR, question: Vector) -> Outlook:
     """What a router would do first, for the embedding of a question, shape (384,)."""
-    state = router.policy.begin(question)
-    roles = router.policy.roles(state)
+    roles, backbones = router.policy.first(question)
     order = sorted(range(len(roles)), key=lambda index: -roles[index])
-    backbones = router.policy.backbones(state, order[0])
     return Outlook(
         tuple(Option(router.pool.roles[index].key, float(roles[index])) for index in order),
         tuple(Option(one.key, float(p)) for one, p in zip(router.pool.backbones, backbones, strict=True)),

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Protocol, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from gmr.config import Score, VaeKL
+from harness.training.rows import Linear, by_row
 
 EMBEDDING = 384
 LATENT = 128
@@ -60,24 +61,6 @@ class ProfileVAE(nn.Module):
         return F.mse_loss(rebuilt, profiles) + over_dimensions.mean()
 
 
-class Linear(Protocol):
-    """A way to compute x Wᵀ + b for x of shape (rows, k, in)."""
-
-    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor, /) -> Tensor:
-        """Shape (rows, k, out)."""
-
-
-def by_row(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Every row in a matrix product of its own, which has the same shape whatever the number of rows.
-
-    A product of all rows at once rounds by their number: which kernel computes a row, and how it splits a sum, follow
-    from the size of the whole. Here a row has the same bytes in any company. A few rows
-    cost no more than they would together; many cost nearly twice as much.
-    """
-    rows, k, _ = x.shape
-    return torch.baddbmm(bias.expand(rows, k, -1), x, weight.T.expand(rows, -1, -1))
-
-
 class StateEncoder(nn.Module):
     """Tokens of the stored records, a transformer over them, and an attention from the question to the result.
 
@@ -87,15 +70,15 @@ class StateEncoder(nn.Module):
 
     def __init__(self, max_depth: int) -> None:
         super().__init__()
-        self.W_q = nn.Linear(EMBEDDING, LATENT, bias=False)
-        self.W_g = nn.Linear(EMBEDDING, LATENT, bias=False)
+        self.W_q = Linear(EMBEDDING, LATENT, bias=False)
+        self.W_g = Linear(EMBEDDING, LATENT, bias=False)
         self.position = nn.Parameter(nn.init.normal_(torch.empty(max_depth, LATENT), std=0.02))
         self.layers = nn.ModuleList(_layer() for _ in range(_LAYERS))
         self.attention = nn.MultiheadAttention(LATENT, _HEADS, batch_first=True)
         self.h_empty = nn.Parameter(torch.zeros(LATENT))
 
     def token(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
-        """Token u_j of a record, without its position, shape (..., 128), for a response of shape (..., 384)."""
+        """Tokens u_j of records, without their positions, shape (rows, 128), for responses of shape (rows, 384)."""
         return role + backbone + torch.sigmoid(self.W_g(response))
 
     def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
@@ -103,33 +86,32 @@ class StateEncoder(nn.Module):
 
         Args:
             q_hat: Projected questions W_q q, shape (rows, 128).
-            tokens: Tokens of the records in memory order, shape (rows, k, 128); k may be 0.
-            stored: Which of them each row holds, a prefix of each row, boolean, shape (rows, k).
+            tokens: Tokens of the records in memory order, padded to φ, shape (rows, φ, 128).
+            stored: Which of them each row holds, a prefix of each row, boolean, shape (rows, φ).
         """
         some = stored.any(dim=1)
         history = self.h_empty.expand(len(q_hat), LATENT)
         if some.any():
             # Rows without a record stay out: a softmax over nothing is NaN, in the gradient also where it is masked.
-            history = history.index_put((some,), self.history(q_hat[some], tokens[some], stored[some], F.linear))
+            history = history.index_put((some,), self._history(q_hat[some], tokens[some], stored[some]))
         return torch.cat([q_hat, history], dim=1)
 
-    def history(self, q_hat: Tensor, tokens: Tensor, stored: Tensor, linear: Linear) -> Tensor:
-        """The half of the contexts that reads the memory, shape (rows, 128), for rows with one record or more."""
-        x = tokens + self.position[: tokens.shape[1]]
+    def _history(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
+        x = tokens + self.position
         for layer in cast(Iterable[nn.TransformerEncoderLayer], self.layers):
             its = layer.self_attn
-            query, key, value = _heads(linear(layer.norm1(x), its.in_proj_weight, its.in_proj_bias), 3)
-            x = x + _attended(its, query, key, value, stored, linear)
-            hidden = F.relu(linear(layer.norm2(x), layer.linear1.weight, layer.linear1.bias))
-            x = x + linear(hidden, layer.linear2.weight, layer.linear2.bias)
+            query, key, value = _heads(by_row(layer.norm1(x), its.in_proj_weight, its.in_proj_bias), 3)
+            x = x + _attended(its, query, key, value, stored)
+            hidden = F.relu(by_row(layer.norm2(x), layer.linear1.weight, layer.linear1.bias))
+            x = x + by_row(hidden, layer.linear2.weight, layer.linear2.bias)
         weight, bias = self.attention.in_proj_weight, self.attention.in_proj_bias
-        (query,) = _heads(linear(q_hat.unsqueeze(1), weight[:LATENT], bias[:LATENT]), 1)
-        key, value = _heads(linear(x, weight[LATENT:], bias[LATENT:]), 2)
-        return _attended(self.attention, query, key, value, stored, linear).squeeze(1)
+        (query,) = _heads(by_row(q_hat.unsqueeze(1), weight[:LATENT], bias[:LATENT]), 1)
+        key, value = _heads(by_row(x, weight[LATENT:], bias[LATENT:]), 2)
+        return _attended(self.attention, query, key, value, stored).squeeze(1)
 
 
 def _layer() -> nn.TransformerEncoderLayer:
-    """One layer's parameters; its own pass spends as long on preparing its products as on making them."""
+    """One layer's parameters; its own pass shows which rows are computed together."""
     return nn.TransformerEncoderLayer(
         LATENT, _HEADS, dim_feedforward=_FEED_FORWARD, dropout=0.0, batch_first=True, norm_first=True
     )
@@ -140,12 +122,10 @@ def _heads(x: Tensor, parts: int) -> tuple[Tensor, ...]:
     return x.unflatten(2, (parts, _HEADS, -1)).permute(2, 0, 3, 1, 4).unbind()
 
 
-def _attended(
-    of: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tensor, stored: Tensor, linear: Linear
-) -> Tensor:
+def _attended(of: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tensor, stored: Tensor) -> Tensor:
     """Attention of n queries to the stored records, all by head: shape (rows, n, 128)."""
     seen = F.scaled_dot_product_attention(query, key, value, attn_mask=stored[:, None, None, :])
-    return linear(seen.transpose(1, 2).flatten(2), of.out_proj.weight, of.out_proj.bias)
+    return by_row(seen.transpose(1, 2).flatten(2), of.out_proj.weight, of.out_proj.bias)
 
 
 class PoolSoftmax(nn.Module):
@@ -162,10 +142,14 @@ class PoolSoftmax(nn.Module):
     def forward(self, query: Tensor, pool: Tensor) -> Tensor:
         """Log-probabilities, shape (rows, pool), for queries (rows, 128) and latents (pool, 128)."""
         if self.scale is None:
-            logits = query @ pool.T / math.sqrt(LATENT)
+            logits = _products(query, pool) / math.sqrt(LATENT)
         else:
-            logits = self.scale * (F.normalize(query, dim=1) @ F.normalize(pool, dim=1).T)
+            logits = self.scale * _products(F.normalize(query, dim=1), F.normalize(pool, dim=1))
         return F.log_softmax(logits, dim=1)
+
+
+def _products(queries: Tensor, pool: Tensor) -> Tensor:
+    return by_row(queries.unsqueeze(1), pool).squeeze(1)
 
 
 class RoleAllocator(nn.Module):
@@ -173,7 +157,7 @@ class RoleAllocator(nn.Module):
 
     def __init__(self, score: Score) -> None:
         super().__init__()
-        self.W_r = nn.Linear(CONTEXT, LATENT, bias=False)
+        self.W_r = Linear(CONTEXT, LATENT, bias=False)
         self.softmax = PoolSoftmax(score)
 
     def forward(self, context: Tensor, roles: Tensor) -> Tensor:
@@ -186,7 +170,7 @@ class LLMRouter(nn.Module):
 
     def __init__(self, score: Score) -> None:
         super().__init__()
-        self.g = nn.Linear(CONTEXT + LATENT, LATENT)
+        self.g = Linear(CONTEXT + LATENT, LATENT)
         self.softmax = PoolSoftmax(score)
 
     def forward(self, context: Tensor, role: Tensor, backbones: Tensor) -> Tensor:
@@ -204,27 +188,27 @@ class RetrievalGate(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.W_p = nn.Linear(EMBEDDING + 2 * LATENT, LATENT, bias=False)
-        self.W_v = nn.Linear(3 * LATENT, LATENT, bias=False)
-        self.W_y = nn.Linear(EMBEDDING, LATENT, bias=False)
+        self.W_p = Linear(EMBEDDING + 2 * LATENT, LATENT, bias=False)
+        self.W_v = Linear(3 * LATENT, LATENT, bias=False)
+        self.W_y = Linear(EMBEDDING, LATENT, bias=False)
         self.s = nn.Parameter(torch.tensor(_INITIAL_SHARPNESS))
         self.b = nn.Parameter(torch.tensor(0.0))
 
     def record(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
-        """Directions v_j / |v_j| of records, shape (..., 128); they never change, so one pass a record is enough."""
+        """Directions v_j / |v_j| of records, shape (rows, 128); they never change, so one pass a record is enough."""
         return F.normalize(self.W_v(torch.cat([role, backbone, self.W_y(response)], dim=-1)), dim=-1)
 
     def forward(self, question: Tensor, role: Tensor, backbone: Tensor, records: Tensor) -> Tensor:
-        """Logits l_tj, shape (rows, k).
+        """Log-probabilities of not seeing and of seeing each record, shape (rows, φ, 2).
 
         Args:
             question: Embeddings of the questions, shape (rows, 384).
             role: Latents of the acting roles, shape (rows, 128).
             backbone: Latents of the acting backbones, shape (rows, 128).
-            records: Directions of the records before the step, shape (rows, k, 128); k may be 0.
+            records: Directions of the records before the step, padded, shape (rows, φ, 128).
         """
         query = F.normalize(self.W_p(torch.cat([question, role, backbone], dim=1)), dim=1)
-        return self.s * _cosines(query, records) + self.b
+        return bernoulli(self.s * _cosines(query, records) + self.b)
 
 
 class WriteGate(nn.Module):
@@ -238,41 +222,39 @@ class WriteGate(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.P_y = nn.Linear(EMBEDDING, LATENT, bias=False)
-        self.P_c = nn.Linear(CONTEXT, LATENT, bias=False)
+        self.P_y = Linear(EMBEDDING, LATENT, bias=False)
+        self.P_c = Linear(CONTEXT, LATENT, bias=False)
         self.a = nn.Parameter(torch.tensor(0.0))
         self.beta = nn.Parameter(torch.tensor(math.log(math.expm1(_INITIAL_SHARPNESS)), dtype=torch.float64))
         self.theta = nn.Parameter(torch.tensor(0.0))
 
     def direction(self, response: Tensor) -> Tensor:
-        """Directions of P_y y, shape (..., 128), for responses of shape (..., 384)."""
+        """Directions of P_y y, shape (rows, 128), for responses of shape (rows, 384)."""
         return F.normalize(self.P_y(response), dim=-1)
 
     def forward(self, context: Tensor, response: Tensor, records: Tensor, stored: Tensor) -> Tensor:
-        """Logits β(ω_t − θ), shape (rows,).
+        """Log-probabilities of dropping and of storing the response, shape (rows, 2), by the logit β(ω_t − θ).
 
         Args:
             context: Contexts *before* the step, shape (rows, 256).
             response: Directions of the responses of the step, shape (rows, 128).
-            records: Directions of the responses of the records, shape (rows, k, 128); k may be 0.
-            stored: Which of them each row holds, boolean, shape (rows, k).
+            records: Directions of the responses of the records, padded, shape (rows, φ, 128).
+            stored: Which of them each row holds, boolean, shape (rows, φ).
         """
         relevance = (response * F.normalize(self.P_c(context), dim=1)).sum(dim=1)
         weight = torch.sigmoid(self.a)
         omega = weight * relevance - (1 - weight) * _closest(response, records, stored)
-        return F.softplus(self.beta) * (omega - self.theta)
+        return bernoulli(F.softplus(self.beta) * (omega - self.theta))
 
 
 def _closest(response: Tensor, records: Tensor, stored: Tensor) -> Tensor:
     """Largest cosine to a stored record, shape (rows,); 0 where nothing is stored, so that the term is absent."""
-    if records.shape[1] == 0:
-        return torch.zeros_like(response[:, 0])
     closest = _cosines(response, records).masked_fill(~stored, -torch.inf).amax(dim=1)
     return torch.where(stored.any(dim=1), closest, 0.0)
 
 
 def _cosines(queries: Tensor, records: Tensor) -> Tensor:
-    return (records @ queries.unsqueeze(2)).squeeze(2)
+    return (records * queries.unsqueeze(1)).sum(dim=2)
 
 
 class Halting(nn.Module):
@@ -281,20 +263,32 @@ class Halting(nn.Module):
     def __init__(self, bias: float) -> None:
         super().__init__()
         self.gru = nn.GRUCell(LATENT, LATENT)
-        output = nn.Linear(_HALTING_HIDDEN, 1)
+        output = Linear(_HALTING_HIDDEN, 1)
         nn.init.constant_(output.bias, bias)
-        self.mlp = nn.Sequential(nn.Linear(LATENT, _HALTING_HIDDEN), nn.ReLU(), output)
+        self.mlp = nn.Sequential(Linear(LATENT, _HALTING_HIDDEN), nn.ReLU(), output)
 
     def advance(self, pooled: Tensor, state: Tensor) -> Tensor:
         """The halting states after a step, shape (rows, 128), from the pooled memory S_t and the states before."""
-        return self.gru(pooled, state)
+        gru = self.gru
+        of_x = by_row(pooled.unsqueeze(1), gru.weight_ih, gru.bias_ih).squeeze(1).chunk(3, dim=1)
+        of_h = by_row(state.unsqueeze(1), gru.weight_hh, gru.bias_hh).squeeze(1).chunk(3, dim=1)
+        reset, update = torch.sigmoid(of_x[0] + of_h[0]), torch.sigmoid(of_x[1] + of_h[1])
+        return (1 - update) * torch.tanh(of_x[2] + reset * of_h[2]) + update * state
 
     def forward(self, state: Tensor) -> Tensor:
-        """Logits of halting, shape (rows,), for halting states of shape (rows, 128)."""
-        return self.mlp(state).squeeze(1)
+        """Log-probabilities of going on and of halting, shape (rows, 2), for halting states of shape (rows, 128)."""
+        return bernoulli(self.mlp(state).squeeze(1))
+
+
+def bernoulli(logits: Tensor) -> Tensor:
+    """Log-probabilities of no and yes, shape (..., 2), for logits of yes.
+
+    As a softmax, because torch computes it by row; what it does entry by entry can round by the place of an entry.
+    """
+    return F.log_softmax(F.pad(logits.unsqueeze(-1), (1, 0)), dim=-1)
 
 
 def pool(tokens: Tensor, stored: Tensor) -> Tensor:
-    """Mean of the tokens (rows, k, 128) that each row holds, shape (rows, 128); zero where it holds none."""
+    """Mean of the tokens (rows, φ, 128) that each row holds, shape (rows, 128); zero where it holds none."""
     total = torch.where(stored.unsqueeze(2), tokens, 0.0).sum(dim=1)
     return total / stored.sum(dim=1, keepdim=True).clamp(min=1)

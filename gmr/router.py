@@ -1,19 +1,22 @@
-"""The router of Gated-Memory Routing: its networks put together, and its decisions one step at a time."""
+"""The router of Gated-Memory Routing: its networks put together, and its decisions for many trajectories at a time.
+
+Sampling and the update call the same two functions, ``act`` and ``keep``, which leave the draws to the caller. Every
+row is computed by operations of one shape, so it has the same bits in any company, with gradient or without.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
 from gmr.config import Config
 from gmr.networks import (
+    CONTEXT,
     LATENT,
     Halting,
     LLMRouter,
@@ -22,16 +25,9 @@ from gmr.networks import (
     RoleAllocator,
     StateEncoder,
     WriteGate,
-    by_row,
     pool,
 )
-from harness.concurrency import Batcher
 
-# Trajectories whose contexts are computed together: more would save little and keep the event loop from its calls.
-TOGETHER = 16
-
-Vector = NDArray[np.float32]
-Probabilities = NDArray[np.float64]
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -83,24 +79,116 @@ class Router(nn.Module):
         roles = self.role_vae.loss(self.role_profiles, noise_roles, kl)
         return roles + self.backbone_vae.loss(self.backbone_profiles, noise_backbones, kl)
 
-    def snapshot(self) -> Snapshot:
-        """The router as it decides now; make a new one after every change of the parameters."""
-        return Snapshot(self)
+    def begin(self, questions: Tensor) -> State:
+        """Trajectories before their first step, for embeddings of the questions, shape (rows, 384)."""
+        rows, depth = len(questions), self.config.max_depth
+        return State(
+            question=questions,
+            q_hat=self.encoder.W_q(questions),
+            tokens=questions.new_zeros(rows, depth, LATENT),
+            records=questions.new_zeros(rows, depth, LATENT),
+            responses=questions.new_zeros(rows, depth, LATENT),
+            stored=questions.new_zeros(rows, dtype=torch.int64),
+            changed=questions.new_ones(rows, dtype=torch.bool),
+            context=questions.new_zeros(rows, CONTEXT),
+            halting=questions.new_zeros(rows, LATENT),
+            steps=questions.new_zeros(rows, dtype=torch.int64),
+            log_prob=questions.new_zeros(rows),
+        )
+
+    def act(self, state: State, latents: Latents, choose: Choose) -> tuple[State, Acting]:
+        """Who acts next and what it sees: role, backbone, and a gate for each record; the states gain their c_t."""
+        state = state._replace(context=self._context(state), changed=torch.zeros_like(state.changed))
+        everyone, stored = torch.ones_like(state.changed), state.holds
+        log_probs = None
+        if self.role_allocator is not None:
+            log_probs = self.role_allocator(state.context, latents.roles)
+        state, role = state.draw(choose, "role", log_probs, everyone)
+        log_probs, its_role = None, latents.roles[role]
+        if self.llm_router is not None:
+            log_probs = self.llm_router(state.context, its_role, latents.backbones)
+        state, backbone = state.draw(choose, "backbone", log_probs, everyone)
+        seen = stored
+        if self.retrieval_gate is not None:
+            log_probs = self.retrieval_gate(state.question, its_role, latents.backbones[backbone], state.records)
+            state, drawn = state.draw(choose, "retrieve", log_probs, stored)
+            seen = drawn.bool() & stored
+        return state, Acting(role, backbone, seen)
+
+    def keep(
+        self, state: State, latents: Latents, acting: Acting, response: Tensor, choose: Choose
+    ) -> tuple[State, Kept]:
+        """Whether the responses, embeddings of shape (rows, 384), are stored, and whether the trajectories halt there.
+
+        No halting is drawn after the last step that the configuration allows (D-GMR-3).
+        """
+        everyone = torch.ones_like(state.changed)
+        written, direction = everyone, None
+        if self.write_gate is not None:
+            direction = self.write_gate.direction(response)
+            log_probs = self.write_gate(state.context, direction, state.responses, state.holds)
+            state, drawn = state.draw(choose, "write", log_probs, everyone)
+            written = drawn.bool()
+        state = self._store(state, latents, acting, response, direction, written)
+        state = state._replace(steps=state.steps + 1)
+        halted = torch.zeros_like(written)
+        if self.halting is not None:
+            hidden = self.halting.advance(pool(state.tokens, state.holds), state.halting)
+            there = state.steps < self.config.max_depth
+            state, drawn = state._replace(halting=hidden).draw(choose, "halt", self.halting(hidden), there)
+            halted = drawn.bool() & there
+        return state, Kept(written, halted)
+
+    def _context(self, state: State) -> Tensor:
+        """Contexts c_t, computed again where the memory has changed."""
+        rows = state.changed
+        if not rows.any():
+            return state.context
+        fresh = self.encoder(state.q_hat[rows], state.tokens[rows], state.holds[rows])
+        return state.context.index_put((rows,), fresh)
+
+    def _store(
+        self,
+        state: State,
+        latents: Latents,
+        acting: Acting,
+        response: Tensor,
+        direction: Tensor | None,
+        written: Tensor,
+    ) -> State:
+        rows = written.nonzero()[:, 0]
+        place = rows, state.stored[rows]
+        role, backbone = latents.roles[acting.role[rows]], latents.backbones[acting.backbone[rows]]
+        tokens, records, responses = state.tokens, state.records, state.responses
+        tokens = tokens.index_put(place, self.encoder.token(role, backbone, response[rows]))
+        if self.retrieval_gate is not None:
+            records = records.index_put(place, self.retrieval_gate.record(role, backbone, response[rows]))
+        if direction is not None:
+            responses = responses.index_put(place, direction[rows])
+        stored = state.stored + written
+        return state._replace(tokens=tokens, records=records, responses=responses, stored=stored, changed=written)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A trajectory between two steps, as one row.
+# Outcomes for the rows of a decision, by its name, the log-probabilities of its options in the last dimension, and in
+# which rows it is made; log-probabilities are ``None`` where no module decides and the choice is uniform.
+Choose = Callable[[str, Tensor | None, Tensor], Tensor]
+
+
+class State(NamedTuple):
+    """Trajectories between two steps, a row each; what is said of records is padded to φ of them.
 
     Attributes:
-        question: Embedding of the question, shape (1, 384).
-        q_hat: Its projection, shape (1, 128).
-        tokens: Tokens of the records, shape (1, k, 128).
-        records: Their directions for the retrieval gate, shape (1, k, 128); none where the gate is off.
-        responses: Directions of their responses for the write gate, shape (1, k, 128); none where the gate is off.
-        halting: Halting state, shape (1, 128).
-        context: Context of these records, shape (1, 256); ``None`` as long as nobody needed it.
+        question: Embeddings of the questions, shape (rows, 384).
+        q_hat: Their projections, shape (rows, 128).
+        tokens: Tokens of the records, shape (rows, φ, 128).
+        records: Their directions for the retrieval gate, shape (rows, φ, 128).
+        responses: Directions of their responses for the write gate, shape (rows, φ, 128).
+        stored: How many records there are.
+        changed: Whether the last step stored one, so that the context is out of date.
+        context: Context c_t, shape (rows, 256).
+        halting: Halting state, shape (rows, 128).
         steps: How many steps are done.
+        log_prob: Sum of the log-probabilities of all draws so far, of those that a module makes.
     """
 
     question: Tensor
@@ -108,143 +196,45 @@ class Memory:
     tokens: Tensor
     records: Tensor
     responses: Tensor
-    halting: Tensor
-    context: Tensor | None = None
-    steps: int = 0
-
-
-class State(NamedTuple):
-    """A trajectory before its next decision: its memory, and the context c_t, shape (1, 256)."""
-
-    memory: Memory
+    stored: Tensor
+    changed: Tensor
     context: Tensor
+    halting: Tensor
+    steps: Tensor
+    log_prob: Tensor
+
+    @property
+    def holds(self) -> Tensor:
+        """Which of the φ places hold a record, boolean, shape (rows, φ)."""
+        return torch.arange(self.tokens.shape[1]) < self.stored[:, None]
+
+    def first(self, count: int) -> State:
+        """The first so many of the trajectories."""
+        return State(*(part[:count] for part in self))
+
+    def draw(self, choose: Choose, name: str, log_probs: Tensor | None, there: Tensor) -> tuple[State, Tensor]:
+        """The outcomes of one decision, and the states with their log-probabilities added."""
+        chosen = choose(name, log_probs, there)
+        if log_probs is None:
+            return self, chosen
+        taken = torch.where(there, log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1), 0.0)
+        return self._replace(log_prob=self.log_prob + taken.reshape(len(taken), -1).sum(dim=1)), chosen
 
 
-class Snapshot:
-    """The decisions of many trajectories, step by step and without gradient, with both pools' latents computed once.
+class Acting(NamedTuple):
+    """Indices of role and backbone, shape (rows,) each, and which records are seen, shape (rows, φ)."""
 
-    Nothing is drawn here: probabilities go out, the caller's draws come back as arguments. A snapshot keeps nothing of
-    a trajectory, so they can be interleaved at will. Every decision has the same bytes in any company: contexts, half
-    of the work, are computed for all trajectories that wait for one, each by products of its own; all else is computed
-    for one trajectory at a time.
-    """
+    role: Tensor
+    backbone: Tensor
+    seen: Tensor
 
-    @torch.inference_mode()
-    def __init__(self, router: Router) -> None:
-        self._router = router
-        self._latents = router.latents()
-        self._contexts = Batcher(self._contexts_of, TOGETHER)
 
-    @torch.inference_mode()
-    def begin(self, question: Vector) -> State:
-        """The state before the first step, for the embedding of the question, shape (384,)."""
-        row = _row(question)
-        q_hat = self._router.encoder.W_q(row)
-        nothing = row.new_zeros(1, 0, LATENT)
-        context = self._router.encoder(q_hat, nothing, _all(nothing))
-        return State(Memory(row, q_hat, nothing, nothing, nothing, halting=row.new_zeros(1, LATENT)), context)
+class Kept(NamedTuple):
+    """Whether the response is stored, and whether the trajectory halts, shape (rows,) each."""
 
-    async def state(self, memory: Memory) -> State:
-        """The state before the next step, with the context of the memory."""
-        context = memory.context
-        if context is None:
-            context = await self._contexts.ask(memory)
-        return State(memory, context)
-
-    @torch.inference_mode()
-    def roles(self, state: State) -> Probabilities:
-        """Probabilities of the roles, shape (R,); uniform where the role allocator is off."""
-        if self._router.role_allocator is None:
-            return _uniform(self._latents.roles)
-        return _probabilities(self._router.role_allocator(state.context, self._latents.roles))
-
-    @torch.inference_mode()
-    def backbones(self, state: State, role: int) -> Probabilities:
-        """Probabilities of the backbones given the role, shape (M,); uniform where the LLM router is off."""
-        if self._router.llm_router is None:
-            return _uniform(self._latents.backbones)
-        roles, backbones = self._latents
-        return _probabilities(self._router.llm_router(state.context, roles[role, None], backbones))
-
-    @torch.inference_mode()
-    def retrieval(self, state: State, role: int, backbone: int) -> Probabilities | None:
-        """Probability of seeing each of the k records, shape (k,); ``None`` where the retrieval gate is off."""
-        if self._router.retrieval_gate is None:
-            return None
-        question, records = state.memory.question, state.memory.records
-        return torch.sigmoid(self._router.retrieval_gate(question, *self._pair(role, backbone), records))[0].numpy()
-
-    @torch.inference_mode()
-    def write(self, state: State, response: Vector) -> float | None:
-        """Probability of storing the response, an embedding of shape (384,); ``None`` where the write gate is off."""
-        gate = self._router.write_gate
-        if gate is None:
-            return None
-        direction, responses = gate.direction(_row(response)), state.memory.responses
-        return torch.sigmoid(gate(state.context, direction, responses, _all(responses))).item()
-
-    @torch.inference_mode()
-    def advance(
-        self, state: State, role: int, backbone: int, response: Vector, written: bool
-    ) -> tuple[Memory, float | None]:
-        """The memory after a step with its response of shape (384,), and the probability of halting there.
-
-        That is ``None`` where no draw is made: after the last step that the configuration allows (D-GMR-3), or with
-        halting off.
-        """
-        memory = replace(state.memory, context=state.context, steps=state.memory.steps + 1)
-        if written:
-            memory = self._store(memory, role, backbone, _row(response))
-        halting = self._router.halting
-        if halting is None or memory.steps == self._router.config.max_depth:
-            return memory, None
-        hidden = halting.advance(pool(memory.tokens, _all(memory.tokens)), memory.halting)
-        return replace(memory, halting=hidden), torch.sigmoid(halting(hidden)).item()
-
-    @torch.inference_mode()
-    def _contexts_of(self, memories: Sequence[Memory]) -> Sequence[Tensor]:
-        """Contexts of memories with one record or more, padded to the deepest there can be: one shape for all."""
-        depth = self._router.config.max_depth
-        counts = [memory.tokens.shape[1] for memory in memories]
-        pairs = zip(memories, counts, strict=True)
-        tokens = torch.cat([F.pad(memory.tokens, (0, 0, 0, depth - count)) for memory, count in pairs])
-        stored = torch.arange(depth) < torch.tensor(counts)[:, None]
-        q_hat = torch.cat([memory.q_hat for memory in memories])
-        return torch.cat([q_hat, self._router.encoder.history(q_hat, tokens, stored, by_row)], dim=1).split(1)
-
-    def _pair(self, role: int, backbone: int) -> tuple[Tensor, Tensor]:
-        return self._latents.roles[role, None], self._latents.backbones[backbone, None]
-
-    def _store(self, memory: Memory, role: int, backbone: int, response: Tensor) -> Memory:
-        router, pair = self._router, self._pair(role, backbone)
-        tokens = _append(memory.tokens, router.encoder.token(*pair, response))
-        records, responses = memory.records, memory.responses
-        if router.retrieval_gate is not None:
-            records = _append(records, router.retrieval_gate.record(*pair, response))
-        if router.write_gate is not None:
-            responses = _append(responses, router.write_gate.direction(response))
-        return replace(memory, tokens=tokens, records=records, responses=responses, context=None)
+    written: Tensor
+    halted: Tensor
 
 
 def _kept(switch: bool, module: Module) -> Module | None:
     return module if switch else None
-
-
-def _row(vector: Vector) -> Tensor:
-    return torch.tensor(vector, dtype=torch.float64)[None]
-
-
-def _append(memory: Tensor, row: Tensor) -> Tensor:
-    return torch.cat([memory, row[None]], dim=1)
-
-
-def _all(memory: Tensor) -> Tensor:
-    return torch.ones(memory.shape[:2], dtype=torch.bool)
-
-
-def _probabilities(log_probs: Tensor) -> Probabilities:
-    return log_probs[0].exp().numpy()
-
-
-def _uniform(options: Tensor) -> Probabilities:
-    return np.full(len(options), 1 / len(options))

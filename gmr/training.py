@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from gmr.config import Config
-from gmr.padded import Evaluation, evaluate
-from gmr.rollout import Trace
+from gmr.policy import Evaluation, Trace, evaluate
 from gmr.router import Router
 from harness.agents.results import Answered
 from harness.training.learning import Learning, check_on_policy, seed_of, seeded
@@ -19,10 +18,8 @@ Array = NDArray[np.float64]
 
 
 def utility(answered: Answered, config: Config) -> float:
-    """U = R - λ_c · Cost(τ), with R in {0, 1} and the cost in the paper's unit."""
-    trajectory = answered.trajectory
-    cost = trajectory.cost_total if config.reward_cost == "all" else trajectory.cost_steps
-    return float(answered.verdict.correct) - config.lambda_c * cost
+    """U = R - λ_c · Cost(τ), with R in {0, 1} and the cost of the steps in the paper's unit (D-GMR-7)."""
+    return float(answered.verdict.correct) - config.lambda_c * answered.trajectory.cost_steps
 
 
 def advantages(utilities: Array) -> Array:
@@ -106,8 +103,7 @@ def learn(
     rewards = _grouped([float(one.verdict.correct) for one in answered], config)
     advantage = advantages(utilities)
     evaluation = evaluate(learning.network, traces)
-    sampled = [sum(step.log_prob for step in trace.steps) for trace in traces]
-    check_on_policy(evaluation.log_prob.detach().numpy(), sampled)
+    check_on_policy(evaluation.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
     vae = learning.network.vae_loss(*vae_noise(learning.network, *noise))
     total = loss(evaluation, advantage.ravel(), vae, config)
     learning.step(total)

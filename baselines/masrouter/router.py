@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from harness.training.rows import Linear
+
 EMBEDDING = 384
 HIDDEN = 64
 # Standard deviation of the prior, and beside it the factor by which a sample's own deviation is shrunk.
@@ -82,10 +84,10 @@ class VAE(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(EMBEDDING, HIDDEN), nn.ReLU())
-        self.mu = nn.Linear(HIDDEN, HIDDEN)
-        self.logvar = nn.Linear(HIDDEN, HIDDEN)
-        self.decoder = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
+        self.encoder = nn.Sequential(Linear(EMBEDDING, HIDDEN), nn.ReLU())
+        self.mu = Linear(HIDDEN, HIDDEN)
+        self.logvar = Linear(HIDDEN, HIDDEN)
+        self.decoder = nn.Sequential(Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
 
     def direction(self, texts: Tensor, noise: Tensor) -> Tensor:
         """Samples of unit length, shape (..., rows, 64), for texts (rows, 384) and noise (..., rows, 64)."""
@@ -120,7 +122,7 @@ class TaskClassifier(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.question = nn.Linear(EMBEDDING, HIDDEN)
+        self.question = Linear(EMBEDDING, HIDDEN)
         self.tasks = nn.Linear(EMBEDDING, HIDDEN)
 
     def project(self, question: Tensor) -> Tensor:
@@ -138,7 +140,7 @@ class Matching(nn.Module):
     def __init__(self, temperature: float) -> None:
         super().__init__()
         self.temperature = temperature
-        self.context = nn.Linear(3 * HIDDEN, HIDDEN)
+        self.context = Linear(3 * HIDDEN, HIDDEN)
 
     def forward(self, context: Tensor, directions: Tensor) -> Tensor:
         """Log-probabilities, shape (n, choices), for contexts (n, 192) and unit directions (n, choices, 64)."""
@@ -147,7 +149,7 @@ class Matching(nn.Module):
 
 def log_softmax(direction: Tensor, directions: Tensor, temperature: float) -> Tensor:
     """Log-probabilities, shape (n, choices), of directions (n, choices, 64) by their products with one (n, 64)."""
-    return F.log_softmax((directions @ direction.unsqueeze(2)).squeeze(2) / temperature, dim=1)
+    return F.log_softmax((directions * direction.unsqueeze(1)).sum(dim=2) / temperature, dim=1)
 
 
 class NumberOfAgents(nn.Module):
@@ -157,11 +159,11 @@ class NumberOfAgents(nn.Module):
         super().__init__()
         self.max_agents = max_agents
         self.vae = VAE()
-        self.head = nn.Linear(HIDDEN, 1)
+        self.head = Linear(HIDDEN, 1)
 
     def forward(self, question: Tensor, noise: Tensor) -> Tensor:
         """n_f, shape (n,), for questions (n, 1, 384) and noise (n, 1, 64)."""
-        return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise))).flatten()
+        return self.max_agents * _one_by_one(torch.sigmoid, self.head(self.vae.direction(question, noise)).flatten())
 
 
 def team_size(n_f: float, max_agents: int) -> int:
@@ -207,7 +209,8 @@ class Router(nn.Module):
     """All that is learned, in float64, with the embeddings of all texts as buffers.
 
     Initial weights come from torch's global generator. Noise and choices come from the caller, so a pass is a function
-    of its arguments: the one that samples and the one that is differentiated are the same code.
+    of its arguments: the one that samples and the one that is differentiated are the same code, and log π has the same
+    bits in both, whatever the number of questions.
     """
 
     task_texts: Tensor
@@ -242,7 +245,7 @@ class Router(nn.Module):
         log_modes, mode, mode_direction = self._mode(q, noise, choose)
         context = torch.cat([projected, mode_direction], dim=1)
         roles, log_roles, history = self._roles(context, agents, noise, choose)
-        directions = self.backbone_vae.direction(self.backbone_texts, noise.backbones)
+        directions = self.backbone_vae.direction(self.backbone_texts[None], noise.backbones)
         log_backbones = self.backbone_matching(torch.cat([context, history], dim=1), directions)
         backbones = [choose("backbone", agent, log_backbones) for agent in range(1, len(roles) + 1)]
         teams = zip(mode, agents.tolist(), zip(*roles, strict=True), zip(*backbones, strict=True), strict=True)
@@ -275,16 +278,16 @@ class Router(nn.Module):
         q = _rows(np.stack([trace.question for trace in traces])).unsqueeze(1)
         noise = _stacked([trace.noise for trace in traces])
         return (
-            self.mode_vae.loss(self.mode_texts, noise.modes)
+            self.mode_vae.loss(self.mode_texts[None], noise.modes)
             + self.question_vae.loss(q, noise.question)
             + self.number.vae.loss(q, noise.number)
-            + self.role_vae.loss(self.role_texts, noise.roles)
-            + self.backbone_vae.loss(self.backbone_texts, noise.backbones)
+            + self.role_vae.loss(self.role_texts[None], noise.roles)
+            + self.backbone_vae.loss(self.backbone_texts[None], noise.backbones)
         )
 
     def _mode(self, q: Tensor, noise: Noise, choose: Choose) -> tuple[Tensor, Sequence[int], Tensor]:
         """Log-probabilities of the modes, shape (n, modes), those chosen, and their directions, shape (n, 64)."""
-        directions = self.mode_vae.direction(self.mode_texts, noise.modes)
+        directions = self.mode_vae.direction(self.mode_texts[None], noise.modes)
         direction = self.question_vae.direction(q.unsqueeze(1), noise.question).squeeze(1)
         log_probs = log_softmax(direction, directions, MODE_TEMPERATURE)
         chosen = choose("mode", 0, log_probs)
@@ -298,7 +301,7 @@ class Router(nn.Module):
         The history takes a role in when the next one is chosen, so the last role is missing from it, and with a single
         agent it is exactly zero. That is so in the released code (D-MR-6).
         """
-        directions = self.role_vae.direction(self.role_texts, noise.roles)
+        directions = self.role_vae.direction(self.role_texts[None], noise.roles)
         history = last = context.new_zeros(len(context), HIDDEN)
         log_prob = context.new_zeros(len(context))
         chosen: list[Sequence[int]] = []
@@ -318,6 +321,11 @@ def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
     The first term holds the number before it is rounded: no other part of log π leads back to it.
     """
     return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
+
+
+def _one_by_one(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """A function of each entry; of many at once torch computes the last few by other instructions than the others."""
+    return torch.stack([function(value) for value in values])
 
 
 def _counts(chosen: Sequence[Sequence[int]], agents: Tensor, like: Tensor) -> Tensor:

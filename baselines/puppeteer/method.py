@@ -96,9 +96,8 @@ class Puppeteer(PolicyGradient[Policy, Snapshot, Trace]):
         self._parameters_b = setting.pool[self._backbone].parameters_b
 
     async def solve(self, item: Item, context: Context) -> str:
-        """One question, with actions chosen as ``selection`` says; the policy is frozen (D-PUP-8)."""
-        greedy = self.config.selection == "greedy"
-        return await Rollout(self.policy, self._backbone, self.config, greedy=greedy).solve(item, context)
+        """One question, its actions sampled as in training (D-PUP-4); the policy is frozen (D-PUP-8)."""
+        return await self.rollout(self.policy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """The discounted rewards of a question: its verdict, less what its steps cost (D-PUP-6)."""
@@ -121,7 +120,7 @@ class Puppeteer(PolicyGradient[Policy, Snapshot, Trace]):
         return network.snapshot()
 
     def rollout(self, policy: Snapshot) -> Rollout:
-        """A walk whose actions are sampled: training has to explore."""
+        """A walk whose actions are sampled."""
         return Rollout(policy, self._backbone, self.config)
 
     def learn(

@@ -20,9 +20,9 @@ from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import ByBenchmark
+from harness.training.rows import Linear
 
 UpdateMode = Literal["batched", "per_question"]
-Selection = Literal["sample", "greedy"]
 
 
 class Config(Declaration):
@@ -36,7 +36,6 @@ class Config(Declaration):
         step_weight: Factor κ on the cost of a step (D-PUP-6).
         update: ``batched`` freezes the policy over ``batch`` questions and takes one step of the optimiser for all of
             them; ``per_question`` takes one after every question, one question at a time, as upstream (D-PUP-8).
-        selection: How actions are chosen at test time. Training always samples, since it has to explore (D-PUP-4).
     """
 
     epochs: ByBenchmark[NonNegativeInt]
@@ -47,7 +46,6 @@ class Config(Declaration):
     entropy_weight: NonNegativeFloat = 1.0
     step_weight: NonNegativeFloat = 1.0
     update: UpdateMode = "batched"
-    selection: Selection = "sample"
 
 
 Vector = NDArray[np.float32]
@@ -103,11 +101,14 @@ class Policy(nn.Module):
         super().__init__()
         layers: list[nn.Module] = []
         for inputs, outputs in itertools.pairwise(_SIZES):
-            layers += [nn.Linear(inputs, outputs, dtype=torch.float64), nn.ReLU()]
+            layers += [Linear(inputs, outputs, dtype=torch.float64), nn.ReLU()]
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, states: Tensor, barred: Tensor) -> Tensor:
-        """Log-probabilities, shape (rows, 10), of states (rows, 1152); minus infinity for barred actions."""
+        """Log-probabilities, shape (rows, 10), of states (rows, 1152); minus infinity for barred actions.
+
+        A row has the same bits in any company, so those of an update are those sampled.
+        """
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
 
     def evaluate(self, choices: Sequence[Choice]) -> Evaluation:
@@ -146,11 +147,10 @@ def _barred(actions: Sequence[int]) -> Tensor:
 class Rollout:
     """Walks one question with a policy that does not change meanwhile, and keeps the trace of its choices."""
 
-    def __init__(self, policy: Snapshot, backbone: str, config: Config, *, greedy: bool = False) -> None:
+    def __init__(self, policy: Snapshot, backbone: str, config: Config) -> None:
         self._policy = policy
         self._backbone = backbone
         self._max_steps = config.max_steps
-        self._greedy = greedy
         self._choices: list[Choice] = []
 
     @property
@@ -175,7 +175,7 @@ class Rollout:
         log_probs = self._policy.log_probs(state, barred)
         step, action = path.steps + 1, TERMINATE
         if path.steps < self._max_steps:
-            action = context.draw(step, "action", KEYS, np.exp(log_probs), greedy=self._greedy)
+            action = context.draw(step, "action", KEYS, np.exp(log_probs))
         log_prob = float(log_probs[action])
         context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
         self._choices.append(Choice(path.steps, state, barred, action, log_prob))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from baselines.masrouter.router import Texts, draw_noise
 from baselines.masrouter.router import Trace as Plan
 from baselines.puppeteer.policy import STATE, Policy
 from gmr.config import Config
-from gmr.padded import evaluate
-from gmr.router import Router, Snapshot
+from gmr.policy import Snapshot, evaluate
+from gmr.router import Router
 from gmr.training import new_router
 from harness.training.learning import Learning, seeded
 from tests.benchmarks.conftest import FEW, Measure
@@ -39,23 +40,25 @@ def masrouter() -> MASRouter:
     return seeded(lambda: MASRouter(texts, 6), "benchmark")
 
 
+def best(name: str, log_probs: Any, there: Any) -> Any:
+    """The most probable role and backbone, every gate open, and never a halt."""
+    if name in ("role", "backbone"):
+        return int(log_probs.argmax())
+    return int(name == "write") if there.ndim == 0 else [1] * len(there)
+
+
 async def walk(policy: Snapshot, number: int) -> None:
     """A trajectory that stores everything and runs to the last step."""
     question, *responses = units(np.random.default_rng(number), 1 + STEPS)
     state = policy.begin(question)
     for response in responses:
-        role = int(policy.roles(state).argmax())
-        backbone = int(policy.backbones(state, role).argmax())
-        policy.retrieval(state, role, backbone)
-        policy.write(state, response)
-        memory, halting = policy.advance(state, role, backbone, response, True)
-        if halting is not None:
-            state = await policy.state(memory)
+        state, acting = await policy.act(state, best)
+        state, _ = await policy.keep(state, acting, response, best)
 
 
 @pytest.mark.parametrize("in_flight", [1, 16, 64, 256])
 def test_decisions(in_flight: int, benchmark: BenchmarkFixture, measure: Measure) -> None:
-    policy, count = gmr().snapshot(), TRAJECTORIES if benchmark.enabled else FEW
+    policy, count = Snapshot(gmr()), TRAJECTORIES if benchmark.enabled else FEW
 
     async def all_of_them() -> None:
         slots = asyncio.Semaphore(in_flight)

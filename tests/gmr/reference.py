@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmr.rollout import Trace
+from gmr.policy import Trace
 from gmr.router import Router
 
 Array = NDArray[np.float64]
@@ -24,14 +24,19 @@ class Record(NamedTuple):
 
 @dataclass
 class Walk:
-    """What one trajectory adds up to, by module: log-probability, entropy, and the number of its draws."""
+    """What one trajectory adds up to, by module: log-probability, entropy, and the number of its draws.
+
+    Each draw is kept with its step and slot, the probabilities of its options, and its outcome.
+    """
 
     log_prob: dict[str, float] = field(default_factory=dict)
     entropy: dict[str, float] = field(default_factory=dict)
     draws: dict[str, int] = field(default_factory=dict)
     top: dict[str, float] = field(default_factory=dict)
+    made: list[tuple[int, str, int, Array, int]] = field(default_factory=list)
 
-    def add(self, module: str, probs: Array, outcome: int) -> None:
+    def add(self, module: str, probs: Array, outcome: int, step: int, slot: int = 0) -> None:
+        self.made.append((step, module, slot, probs, int(outcome)))
         self.log_prob[module] = self.log_prob.get(module, 0.0) + math.log(probs[int(outcome)])
         self.entropy[module] = self.entropy.get(module, 0.0) - sum(p * math.log(p) for p in probs)
         self.draws[module] = self.draws.get(module, 0) + 1
@@ -137,23 +142,24 @@ class Reference:
         """One trajectory, through the modules that the configuration switches on."""
         walk, memory, state = Walk(), list[Record](), np.zeros(128)
         question = trace.question.astype(np.float64)
-        for step in trace.steps:
+        for number, step in enumerate(trace.steps, 1):
             context, response = self.context(question, memory), step.response.astype(np.float64)
             if self.config.role_allocator:
-                walk.add("role", self.roles(context), step.role)
+                walk.add("role", self.roles(context), step.role, number)
             if self.config.llm_router:
-                walk.add("backbone", self.backbones(context, step.role), step.backbone)
+                walk.add("backbone", self.backbones(context, step.role), step.backbone, number)
             if self.config.retrieval_gate:
-                for record, seen in zip(memory, step.retrieved, strict=True):
-                    walk.add("retrieval", pair(self.retrieval(question, step.role, step.backbone, record)), seen)
+                for slot, (record, seen) in enumerate(zip(memory, step.retrieved, strict=True)):
+                    probability = self.retrieval(question, step.role, step.backbone, record)
+                    walk.add("retrieval", pair(probability), seen, number, slot)
             if self.config.write_gate:
-                walk.add("write", pair(self.write(context, response, memory)), step.written)
+                walk.add("write", pair(self.write(context, response, memory)), step.written, number)
             if step.written:
                 memory = [*memory, Record(step.role, step.backbone, response)]
             if self.config.halting:
                 state = self.gru(self.pool(memory), state)
                 if step.halted is not None:
-                    walk.add("halt", pair(self.halt(state)), step.halted)
+                    walk.add("halt", pair(self.halt(state)), step.halted, number)
         return walk
 
 

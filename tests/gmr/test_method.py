@@ -11,7 +11,6 @@ import pytest
 import gmr.method
 from gmr.config import Config
 from gmr.method import GMR
-from gmr.router import Router
 from harness.training.loop import checkpoint
 from tests.gmr.world import LARGE, POOL, Plan, Scripted, method
 from tests.world import ITEMS, Client, answered_by, content, embedding, log, questions, right_if, runtime, trained
@@ -39,7 +38,7 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
 
     monkeypatch.setattr(gmr.method, "learn", no_learning)
     monkeypatch.setattr("gmr.rollout.act", act)
-    monkeypatch.setattr(Router, "snapshot", lambda self: Scripted(*[Plan(0, 0, None, None, None)] * 6))
+    monkeypatch.setattr("gmr.method.Snapshot", lambda router: Scripted(*[Plan(0, 0, None, None, None)] * 6))
     client = Client()
     await fitted(tmp_path, client, 32, method(halting=False))
     assert updates == [(96, 576, (0, 1)), (96, 576, (0, 2))]
@@ -49,8 +48,7 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: Path) -> None:
     def share(made: GMR) -> float:
-        states = [made.policy.begin(embedding(item.question)) for item in ITEMS]
-        return float(np.mean([made.policy.backbones(state, role)[LARGE] for state in states for role in range(4)]))
+        return float(np.mean([made.policy.first(embedding(item.question))[1][LARGE] for item in ITEMS]))
 
     client = Client(right_if("small"), tokens=(1000, 300))
     made = await fitted(tmp_path, client, 16, batch=4, group=6)
@@ -94,4 +92,4 @@ async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: P
     trajectory = context.close(await made["greedy"].solve(ITEMS[0], context))
     policy = made["greedy"].policy
     role = next(decision.choice for decision in trajectory.decisions if decision.name == "role")
-    assert role == POOL.roles[int(policy.roles(policy.begin(embedding(ITEMS[0].question))).argmax())].key
+    assert role == POOL.roles[int(policy.first(embedding(ITEMS[0].question))[0].argmax())].key

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from gmr.policy import Snapshot
 from gmr.rollout import NOTHING_STORED
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode, Trajectory
 from harness.llm.request import GREEDY, Reply, Request
+from tests.gmr.reference import Reference
 from tests.gmr.world import (
     CRITIC,
     HISTORIAN,
@@ -23,11 +26,13 @@ from tests.gmr.world import (
     LARGE,
     MODULES,
     POOL,
+    PROFILES,
     REFLECTOR,
     SMALL,
     Plan,
     Scripted,
     config,
+    router,
     snapshot,
     walk,
 )
@@ -37,42 +42,24 @@ from tests.world import FAILED, ITEMS, RULES, Answering, Client, embedding
 # Draws
 
 
-async def test_a_decision_follows_its_probability_and_its_own_draw() -> None:
-    policy = snapshot()
+@pytest.mark.parametrize("score", ["dot", "cosine"])
+async def test_every_decision_follows_its_own_draw_and_the_probability_of_plain_numpy(score: str) -> None:
+    made = router(profiles=PROFILES, score=score)
+    names = dict(MODULES.values()) | {"retrieval": "retrieve"}
+    options = {"role": [one.key for one in POOL.roles], "backbone": [one.key for one in POOL.backbones]}
     for item in ITEMS[:4]:
-        trajectory, trace = await walk(policy, config(), Client(), item, seed=3, episode=Episode(2, 5))
-        expected: dict[tuple[int, str, int], tuple[str, int, float]] = {}
-
-        def uniform(step: int, name: str, slot: int, item: str = item.id) -> float:
-            return rng.uniform("3", "2", "5", "toy", item, str(step), name, str(slot))
-
-        state = policy.begin(embedding(item.question))
-        for number, step in enumerate(trace.steps, 1):
-            before = len(expected)
-            for name, index, probabilities, members in (
-                ("role", step.role, policy.roles(state), POOL.roles),
-                ("backbone", step.backbone, policy.backbones(state, step.role), POOL.backbones),
-            ):
-                assert index == sample(probabilities, uniform(number, name, 0))
-                log_prob = math.log(probabilities[index])
-                expected[number, name, 0] = (members[index].key, len(members), log_prob)
-            gates = policy.retrieval(state, step.role, step.backbone)
-            memory, p_halt = policy.advance(state, step.role, step.backbone, step.response, step.written)
-            draws = [("retrieve", slot, seen, gates[slot]) for slot, seen in enumerate(step.retrieved)]  # type: ignore[index]
-            draws.append(("write", 0, step.written, policy.write(state, step.response)))  # type: ignore[arg-type]
-            if p_halt is not None:
-                draws.append(("halt", 0, bool(step.halted), p_halt))  # type: ignore[arg-type]
-            for name, slot, yes, probability in draws:
-                assert yes == (uniform(number, name, slot) < probability)
-                log_prob = math.log(probability if yes else 1 - probability)
-                expected[number, name, slot] = ("yes" if yes else "no", 2, log_prob)
-            assert step.log_prob == pytest.approx(sum(log_prob for *_, log_prob in list(expected.values())[before:]))
-            state = await policy.state(memory)
+        trajectory, trace = await walk(Snapshot(made), config(), Client(), item, seed=3, episode=Episode(2, 5))
+        walked = Reference(made).walk(trace)
         found = {(one.step, one.name, one.slot): one for one in trajectory.decisions}
-        assert found.keys() == expected.keys()
-        for place, (choice, options, log_prob) in expected.items():
-            assert (found[place].choice, found[place].options) == (choice, options)
-            assert found[place].log_prob == pytest.approx(log_prob)
+        assert len(found) == len(walked.made)
+        for step, module, slot, probabilities, outcome in walked.made:
+            name = names[module]
+            uniform = rng.uniform("3", "2", "5", "toy", item.id, str(step), name, str(slot))
+            assert outcome == (sample(probabilities, uniform) if name in options else uniform < probabilities[1])
+            one, keys = found[step, name, slot], options.get(name, ["no", "yes"])
+            assert (one.choice, one.options) == (keys[outcome], len(keys))
+            assert one.log_prob == pytest.approx(math.log(probabilities[outcome]), abs=1e-12)
+        assert trace.log_prob == pytest.approx(sum(walked.log_prob.values()), abs=1e-12)
 
 
 @pytest.mark.parametrize("off", MODULES)
@@ -82,7 +69,7 @@ async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_o
     for item in ITEMS[:4]:
         trajectory, trace = await walk(policy, changed, Client(), item)
         counted = sum(one.log_prob for one in trajectory.decisions if one.name != name)
-        assert sum(step.log_prob for step in trace.steps) == pytest.approx(counted, abs=1e-12)
+        assert trace.log_prob == pytest.approx(counted, abs=1e-12)
         # Somebody has to act: the choice is uniform, and no policy's.
         uniform = {"role": {-math.log(len(POOL.roles))}, "backbone": {-math.log(len(POOL.backbones))}}
         assert {one.log_prob for one in trajectory.decisions if one.name == name} == uniform.get(name, set())
@@ -94,24 +81,21 @@ async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_o
 class Undecided(Scripted):
     """Probabilities near and at one half."""
 
-    def __init__(self, gate: float) -> None:
-        super().__init__(*[Plan(0, 0)] * 2)
+    def __init__(self, gate: float, *, llm_router: bool = True) -> None:
+        super().__init__()
         self.gate = gate
+        self.llm_router = llm_router
 
-    def roles(self, state: int) -> Any:
-        return np.array([0.2, 0.3, 0.1, 0.4])
+    def probabilities(self, step: int, name: str) -> Any:
+        if name in ("role", "backbone"):
+            return np.array([0.2, 0.3, 0.1, 0.4] if name == "role" else [0.51, 0.49])
+        yes = {"write": (0.9, self.gate), "halt": (0.49, 0.9), "retrieve": (np.zeros(0), np.array([self.gate]))}[name]
+        return np.stack([1 - np.array(yes[step]), yes[step]], axis=-1)
 
-    def backbones(self, state: int, role: int) -> Any:
-        return np.array([0.51, 0.49])
-
-    def retrieval(self, state: int, role: int, backbone: int) -> Any:
-        return np.full(state, self.gate)
-
-    def write(self, state: int, response: Any) -> float:
-        return 0.9 if state == 0 else self.gate
-
-    def advance(self, state: int, role: int, backbone: int, response: Any, written: bool) -> tuple[int, float]:
-        return state + 1, 0.49 if state == 0 else 0.9
+    def drawn(self, state: Any, name: str, draw: Any, otherwise: Any) -> Any:
+        if name == "backbone" and not self.llm_router:
+            return torch.tensor([draw(name, None, np.ones((), dtype=bool))])
+        return super().drawn(state, name, draw, otherwise)
 
 
 @pytest.mark.parametrize(("gate", "is_open"), [(0.49, False), (0.5, False), (0.51, True)])
@@ -131,7 +115,7 @@ async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() ->
     chosen = Counter[int]()
     for rollout in range(20):
         episode = Episode(0, rollout)
-        _, trace = await walk(Undecided(0.9), settings, Client(), greedy=True, episode=episode)
+        _, trace = await walk(Undecided(0.9, llm_router=False), settings, Client(), greedy=True, episode=episode)
         assert {step.role for step in trace.steps} == {INSPECTOR}
         chosen.update(step.backbone for step in trace.steps)
     assert set(chosen) == {SMALL, LARGE}
@@ -147,7 +131,7 @@ async def test_neither_company_nor_latency_nor_order_shows(score: str) -> None:
         together = await asyncio.gather(*(walk(policy, settings, client, item) for item in ITEMS[::order]))
         for (trajectory, trace), (other, other_trace) in zip(alone, together[::order], strict=True):
             assert trajectory == other
-            assert [step.log_prob for step in trace.steps] == [step.log_prob for step in other_trace.steps]
+            assert trace.log_prob == other_trace.log_prob
 
 
 # Who is asked, in which order, and what each one sees
@@ -211,17 +195,12 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
 # Empty memory, failed calls
 
 
-@pytest.mark.parametrize(("way", "ending"), [("note", NOTHING_STORED), ("last_response", "[1] Historian:\ntext 2")])
-async def test_nothing_stored_when_the_aggregator_is_called(way: str, ending: str) -> None:
+async def test_where_nothing_is_stored_the_aggregator_is_told_so() -> None:
     plans = Plan(CRITIC, SMALL, writes=False), Plan(HISTORIAN, SMALL, writes=False, halts=True)
-    _, client, _ = await scripted(*plans, empty_memory=way)
-    assert client.users[2].endswith(ending)
-    assert (RECORDS_HEADER in client.users[2]) == (way == "last_response")
-    assert "text 1" not in client.users[2]
-    # Where anything is stored, the last response does not stand in for it.
-    plans = Plan(CRITIC, SMALL), Plan(HISTORIAN, SMALL, (True,), writes=False, halts=True)
-    _, client, _ = await scripted(*plans, empty_memory=way)
-    assert client.users[-1].endswith("[1] Critic:\ntext 1")
+    _, client, _ = await scripted(*plans)
+    assert client.users[2].endswith(NOTHING_STORED)
+    assert RECORDS_HEADER not in client.users[2]
+    assert "text" not in client.users[2]
 
 
 async def test_a_failed_call_is_the_empty_text_and_the_trajectory_goes_on() -> None:

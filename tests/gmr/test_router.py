@@ -1,45 +1,20 @@
-"""The decisions of a router step by step: against plain NumPy, module by module, and the same bytes in any company."""
+"""The decisions of a router: the same bits in any company, sampled or computed again; what its weights follow from."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gmr.router import TOGETHER, Memory, Router, Snapshot
-from tests.gmr.reference import Record, Reference
+from gmr.policy import TOGETHER, Snapshot, Step, Trace, evaluate
+from gmr.router import Router
 from tests.gmr.world import MODULES, config, router, units
-
-
-@pytest.mark.parametrize("score", ["dot", "cosine"])
-async def test_every_decision_of_a_trajectory_against_plain_numpy(score: str) -> None:
-    made = router(score=score, max_depth=5)
-    reference, policy = Reference(made), made.snapshot()
-    question, *responses = units(np.random.default_rng(0), 6)
-    state, hidden, memory = policy.begin(question), np.zeros(128), list[Record]()
-    for number, (response, written) in enumerate(zip(responses, (False, True, False, True, True), strict=True)):
-        role, backbone = number % 7, (2 * number) % 5
-        wide, y = question.astype(np.float64), response.astype(np.float64)
-        context = reference.context(wide, memory)
-        assert policy.roles(state) == pytest.approx(reference.roles(context), abs=1e-12)
-        assert policy.backbones(state, role) == pytest.approx(reference.backbones(context, role), abs=1e-12)
-        seen = [reference.retrieval(wide, role, backbone, record) for record in memory]
-        assert policy.retrieval(state, role, backbone) == pytest.approx(np.array(seen), abs=1e-12)
-        assert policy.write(state, response) == pytest.approx(reference.write(context, y, memory), abs=1e-12)
-        after, halting = policy.advance(state, role, backbone, response, written)
-        state = await policy.state(after)
-        memory += [Record(role, backbone, y)] if written else []
-        hidden = reference.gru(reference.pool(memory), hidden)
-        # At the last step there is nothing left to decide.
-        assert halting == (None if number == 4 else pytest.approx(reference.halt(hidden), abs=1e-12))
-    assert not any(one.requires_grad for one in (state.context, after.tokens, after.records, after.halting))
-    assert torch.is_grad_enabled()
 
 
 def seeded(seed: int, **switches: bool) -> Router:
@@ -60,52 +35,60 @@ def test_weights_follow_the_seed_and_ablations_share_them() -> None:
 
 # Company
 
-MEMORIES = 18
-DEPTHS = (1, 6)
+TRAJECTORIES = 24
+DEPTHS = (1, 5, 6)
 
 
 @cache
-def policy_of(depth: int) -> Snapshot:
-    return router(max_depth=depth).snapshot()
+def policy(depth: int) -> tuple[Router, Snapshot]:
+    made = router(max_depth=depth, score="cosine" if depth == 5 else "dot", halting_bias=-3.0)
+    return made, Snapshot(made)
+
+
+async def walk(depth: int, number: int) -> Trace:
+    """A trajectory that is a function of its number alone, with draws of its own."""
+    rng = np.random.default_rng(number)
+
+    def draw(name: str, log_probs: Any, there: Any) -> Any:
+        if there.ndim == 0:
+            return int(rng.choice(len(log_probs), p=np.exp(log_probs))) if there else 0
+        return [int(rng.random() < np.exp(row[1])) if its else 0 for row, its in zip(log_probs, there, strict=True)]
+
+    question, *responses = units(rng, 1 + depth)
+    state, steps, stored = policy(depth)[1].begin(question), list[Step](), 0
+    for place, response in enumerate(responses, 1):
+        state, acting = await policy(depth)[1].act(state, draw)
+        state, (written, halted) = await policy(depth)[1].keep(state, acting, response, draw)
+        retrieved = tuple(acting.seen[0, :stored].tolist())
+        outcome = None if place == depth else bool(halted)
+        steps.append(Step(acting.role.item(), acting.backbone.item(), retrieved, response, bool(written), outcome))
+        stored += bool(written)
+        if halted:
+            break
+    assert not state.context.requires_grad
+    return Trace(question, tuple(steps), state.log_prob.item())
 
 
 @cache
-def memories(depth: int) -> tuple[Memory, ...]:
-    """As trajectories leave them, with 1 to ``depth`` records, each three times or more."""
-    rng, made, policy = np.random.default_rng(0), list[Memory](), policy_of(depth)
-
-    async def walk(number: int) -> None:
-        state = policy.begin(units(rng))
-        for step in range(1 + number % depth):
-            memory, _ = policy.advance(state, (number + step) % 7, step % 5, units(rng), True)
-            state = await policy.state(memory)
-        made.append(memory)
-
-    for number in range(MEMORIES):
-        asyncio.run(walk(number))
-    return tuple(made)
+def alone(depth: int) -> list[Trace]:
+    return [asyncio.run(walk(depth, number)) for number in range(TRAJECTORIES)]
 
 
-def contexts(depth: int, numbers: Sequence[int]) -> list[bytes]:
-    """Contexts of memories by their numbers, all asked for at once."""
-    asked = [memories(depth)[number] for number in numbers]
-
-    async def at_once() -> list[bytes]:
-        states = await asyncio.gather(*map(policy_of(depth).state, asked))
-        return [state.context.numpy().tobytes() for state in states]
-
-    return asyncio.run(at_once())
+def content(trace: Trace) -> tuple[Any, ...]:
+    return trace.log_prob, [(step.role, step.backbone, step.retrieved, step.written) for step in trace.steps]
 
 
-@cache
-def alone(depth: int) -> list[bytes]:
-    return [contexts(depth, [number])[0] for number in range(MEMORIES)]
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(0, MEMORIES - 1), min_size=1, max_size=2 * TOGETHER + 3), st.sampled_from(DEPTHS))
-@example(list(range(MEMORIES)), 6)
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, TRAJECTORIES - 1), min_size=1, max_size=2 * TOGETHER + 3), st.sampled_from(DEPTHS))
+@example(list(range(TRAJECTORIES)), 6)
 @example([5] * TOGETHER, 6)
-def test_a_context_is_the_same_at_every_place_of_every_batch(numbers: list[int], depth: int) -> None:
-    assert contexts(depth, numbers) == [alone(depth)[number] for number in numbers]
-    assert len(set(alone(depth))) == MEMORIES
+def test_trajectories_have_the_same_bits_in_any_company_and_computed_again(numbers: Sequence[int], depth: int) -> None:
+    async def at_once() -> list[Trace]:
+        return await asyncio.gather(*(walk(depth, number) for number in numbers))
+
+    expected = [alone(depth)[number] for number in numbers]
+    assert list(map(content, asyncio.run(at_once()))) == list(map(content, expected))
+    again = evaluate(policy(depth)[0], expected)
+    assert again.log_prob.tolist() == [trace.log_prob for trace in expected]
+    assert again.log_prob.requires_grad
+    assert len({trace.log_prob for trace in alone(depth)}) == TRAJECTORIES

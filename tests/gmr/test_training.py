@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gmr.config import Config, Pool
-from gmr.padded import Entropy, Evaluation, evaluate
-from gmr.rollout import Step, Trace
+from gmr.policy import Entropy, Evaluation, Snapshot, Step, Trace, evaluate
 from gmr.router import Router
 from gmr.training import advantages, learn, loss, new_router, of_policy, of_rewards, of_traces, utility
 from harness.agents.results import Answered
@@ -32,13 +31,11 @@ GROUPS = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
 )
 
 
-@pytest.mark.parametrize(("reward_cost", "charged"), [("steps", 0.003), ("all", 0.007)])
-def test_the_utility_charges_the_calls_that_the_switch_names(reward_cost: str, charged: float) -> None:
+def test_the_utility_charges_the_steps_and_not_the_aggregation() -> None:
     for correct in (True, False):
         one = attempt(correct, (0.001, True), (0.002, True), (0.004, False))
         for weight in (0, 20, 50):
-            found = utility(one, config(lambda_c=weight, reward_cost=reward_cost))
-            assert found == pytest.approx(correct - weight * charged)
+            assert utility(one, config(lambda_c=weight)) == pytest.approx(correct - weight * 0.003)
 
 
 @given(GROUPS)
@@ -78,7 +75,7 @@ RNG = np.random.default_rng(0)
 
 
 def step(written: bool, *retrieved: bool) -> Step:
-    return Step(0, 0, retrieved, units(RNG), written, None, 0.0)
+    return Step(0, 0, retrieved, units(RNG), written, None)
 
 
 def test_the_log_of_utilities_memories_and_entropies() -> None:
@@ -88,9 +85,9 @@ def test_the_log_of_utilities_memories_and_entropies() -> None:
     assert found["utility"] == pytest.approx(utilities.sum() / 8)
     assert (found["equal_reward_groups"], found["zero_advantage_groups"]) == (0.75, 0.5)
     traces = [
-        Trace(units(RNG), (step(True), step(False, True), step(True, False))),
-        Trace(units(RNG), (step(False), step(False))),
-        Trace(units(RNG), (step(True), step(True, True), step(True, True, False))),
+        Trace(units(RNG), (step(True), step(False, True), step(True, False)), 0.0),
+        Trace(units(RNG), (step(False), step(False)), 0.0),
+        Trace(units(RNG), (step(True), step(True, True), step(True, True, False)), 0.0),
     ]
     found = of_traces(traces)
     assert found == {"steps": 8.0, "write_rate": 5 / 8, "empty_memory": pytest.approx(1 / 3), "retrieved": 3 / 5}
@@ -114,7 +111,7 @@ def state(made: Learning[Router]) -> dict[str, bytes]:
 
 async def rollouts(made: Learning[Router], settings: Config, questions: int = 2) -> tuple[list[Answered], list[Trace]]:
     """Graded rollouts of the present policy; every other one is right, so that every group tells something apart."""
-    policy = made.network.snapshot()
+    policy = Snapshot(made.network)
     walks = [
         walk(policy, settings, Client(), item, episode=Episode(1, rollout))
         for item in ITEMS[:questions]
@@ -142,9 +139,8 @@ async def test_log_probabilities_computed_again_are_those_sampled(variant: str) 
     made = learning(settings)
     for number in range(2):
         answered, traces = await rollouts(made, settings)
-        sampled = [sum(step.log_prob for step in trace.steps) for trace in traces]
-        again = evaluate(made.network, traces).log_prob.detach().numpy()
-        assert np.abs(again - sampled).max() < 1e-9
+        again = evaluate(made.network, traces)
+        assert again.log_prob.tolist() == [trace.log_prob for trace in traces]
         learn(made, answered, traces, settings, (0, number))
 
 
@@ -153,16 +149,18 @@ async def test_rollouts_of_another_policy_are_refused(change: str) -> None:
     settings = config()
     made = learning(settings)
     answered, traces = await rollouts(made, settings, questions=1)
-    first = traces[0].steps[-1]
+    *steps, last = traces[0].steps
     other = {
-        "role": (first.role + 1) % len(POOL.roles),
-        "backbone": 1 - first.backbone,
-        "written": not first.written,
+        "role": (last.role + 1) % len(POOL.roles),
+        "backbone": 1 - last.backbone,
+        "written": not last.written,
         "response": embedding("something else"),
-        "log_prob": first.log_prob + 2e-5,
     }
-    spoiled = dataclasses.replace(first, **{change: other[change]})
-    traces[0] = dataclasses.replace(traces[0], steps=(*traces[0].steps[:-1], spoiled))
+    if change == "log_prob":
+        traces[0] = dataclasses.replace(traces[0], log_prob=traces[0].log_prob + 2e-5)
+    else:
+        spoiled = dataclasses.replace(last, **{change: other[change]})
+        traces[0] = dataclasses.replace(traces[0], steps=(*steps, spoiled))
     before = state(made)
     with pytest.raises(RuntimeError, match="the update is not on-policy"):
         learn(made, answered, traces, settings, (0, 1))

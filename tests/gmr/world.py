@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from gmr.config import Config, Pool
 from gmr.method import GMR
-from gmr.rollout import Rollout, Step, Trace
-from gmr.router import Router, Snapshot
+from gmr.policy import Snapshot, Step, Trace
+from gmr.rollout import Rollout
+from gmr.router import Acting, Kept, Router, State
 from harness.agents.roles import role
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
@@ -69,19 +70,19 @@ def router(seed: int = 0, *, moved: float = 0.05, profiles: Any = None, **settin
 
 def snapshot(seed: int = 0, **settings: Any) -> Snapshot:
     """The decisions of a router off its starting point, over :data:`POOL`."""
-    return router(seed, profiles=PROFILES, **settings).snapshot()
+    return Snapshot(router(seed, profiles=PROFILES, **settings))
 
 
-def trace(rng: Generator, depth: int, *, written: float = 0.5, last: bool | None = True) -> Trace:
-    """Decisions at random; ``last`` is the halting draw of the final step, every other one being no."""
+def trace(rng: Generator, depth: int, *, written: float = 0.5, most: int = 6) -> Trace:
+    """Decisions at random; it halts at its last step, unless that is the last there can be."""
     steps: list[Step] = []
-    for number in range(depth):
+    for number in range(1, depth + 1):
         stored = sum(step.written for step in steps)
         seen = tuple(bool(draw) for draw in rng.random(stored) < 0.5)
-        halted = last if number == depth - 1 else False
+        halted = None if number == most else number == depth
         choice = int(rng.integers(ROLES)), int(rng.integers(BACKBONES))
-        steps.append(Step(*choice, seen, units(rng), bool(rng.random() < written), halted, 0.0))
-    return Trace(units(rng), tuple(steps))
+        steps.append(Step(*choice, seen, units(rng), bool(rng.random() < written), halted))
+    return Trace(units(rng), tuple(steps), 0.0)
 
 
 async def walk(
@@ -114,29 +115,30 @@ class Scripted:
         self.plans = plans
         self.responses: list[Any] = []
 
-    def begin(self, question: Any) -> int:
+    def begin(self, question: Any) -> State:
         self.question = question
-        return 0
+        return State(*[torch.zeros(1)] * 9, steps=torch.zeros(1, dtype=torch.int64), log_prob=torch.zeros(1))
 
-    async def state(self, memory: int) -> int:
-        return memory
+    def probabilities(self, step: int, name: str) -> Any:
+        """Of a decision by its options, for each record where it is made of each; ``None`` where the gate is off."""
+        plan = self.plans[step]
+        if name in ("role", "backbone"):
+            return np.eye(len(POOL.roles if name == "role" else POOL.backbones))[getattr(plan, name)]
+        outcome = {"retrieve": plan.sees, "write": plan.writes, "halt": plan.halts}[name]
+        return None if outcome is None else np.eye(2)[np.array(outcome, dtype=int)]
 
-    def roles(self, state: int) -> Any:
-        return np.eye(len(POOL.roles))[self.plans[state].role]
+    def drawn(self, state: State, name: str, draw: Any, otherwise: Any) -> Any:
+        probabilities = self.probabilities(int(state.steps), name)
+        if probabilities is None:
+            return torch.tensor([otherwise])
+        with np.errstate(divide="ignore"):
+            return torch.tensor([draw(name, np.log(probabilities), np.ones(probabilities.shape[:-1], dtype=bool))])
 
-    def backbones(self, state: int, role: int) -> Any:
-        assert role == self.plans[state].role
-        return np.eye(len(POOL.backbones))[self.plans[state].backbone]
+    async def act(self, state: State, draw: Any) -> tuple[State, Acting]:
+        role, backbone = self.drawn(state, "role", draw, 0), self.drawn(state, "backbone", draw, 0)
+        return state, Acting(role, backbone, self.drawn(state, "retrieve", draw, [True] * 6).bool())
 
-    def retrieval(self, state: int, role: int, backbone: int) -> Any:
-        sees = self.plans[state].sees
-        return None if sees is None else np.array(sees, dtype=float)
-
-    def write(self, state: int, response: Any) -> float | None:
+    async def keep(self, state: State, acting: Acting, response: Any, draw: Any) -> tuple[State, Kept]:
         self.responses.append(response)
-        writes = self.plans[state].writes
-        return None if writes is None else float(writes)
-
-    def advance(self, state: int, role: int, backbone: int, response: Any, written: bool) -> tuple[int, float | None]:
-        halts = self.plans[state].halts
-        return state + 1, None if halts is None else float(halts)
+        written, halted = self.drawn(state, "write", draw, True), self.drawn(state, "halt", draw, False)
+        return state._replace(steps=state.steps + 1), Kept(written, halted)

@@ -19,7 +19,7 @@ from tests import scripted
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 RULES = "End with a line that says: The answer is <number>."
-TOPOLOGIES = ["chain", "star", "tree", "complete"]
+TOPOLOGIES = ["chain", "tree", "complete"]
 KINDS = {
     macnet.SOLVE: "solve",
     macnet.CRITICISE: "critique",
@@ -93,7 +93,6 @@ def edges_of(topology: str, agents: int) -> list[tuple[int, int]]:
     """The edges, ordered by where they lead, then by where they come from."""
     made = {
         "chain": [(node, node + 1) for node in range(agents)],
-        "star": [(0, node) for node in range(1, agents)],
         "tree": [(node, child) for node in range(agents) for child in (2 * node + 1, 2 * node + 2)],
         "complete": [(node, later) for node in range(agents) for later in range(node + 1, agents)],
     }[topology]

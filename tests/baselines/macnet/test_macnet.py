@@ -34,11 +34,9 @@ def run(client: Digesting, topology: str, agents: int, schedule: str) -> Traject
     ("schedule", "topology", "calls"),
     [
         ("textbook", "chain", {"solve": 1, "critique": 5, "revise": 5}),
-        ("textbook", "star", {"solve": 1, "critique": 5, "revise": 5, "merge": 1}),
         ("textbook", "tree", {"solve": 1, "critique": 5, "revise": 5, "merge": 1}),
         ("textbook", "complete", {"solve": 1, "critique": 15, "revise": 15, "merge": 4}),
         ("official", "chain", {"solve": 1, "critique": 6, "revise": 6}),
-        ("official", "star", {"solve": 1, "critique": 10, "revise": 10, "merge": 1}),
         ("official", "tree", {"solve": 1, "critique": 8, "revise": 8, "merge": 2}),
         ("official", "complete", {"solve": 1, "critique": 16, "revise": 16, "merge": 3}),
     ],
@@ -120,10 +118,10 @@ def test_released_complete_graph_depends_on_three_solutions() -> None:
     assert depends_on("complete", "official", ("critique",)) == [("critique", 6), ("critique", 7)]
 
 
-@pytest.mark.parametrize(("agents", "merged"), [(2, 1), (3, 2), (4, 3), (5, 1), (6, 2), (8, 3)])
-def test_pooled_merges_of_so_many_leaves(agents: int, merged: int) -> None:
-    """On a star with so many leaves the released sink has as many candidates."""
-    calls = run(Digesting(), "star", agents + 1, "official").calls
+@pytest.mark.parametrize(("leaves", "merged"), [(2, 1), (4, 3), (8, 3)])
+def test_pooled_merges_of_so_many_leaves(leaves: int, merged: int) -> None:
+    """In a full tree the released sink has as many candidates as there are leaves."""
+    calls = run(Digesting(), "tree", 2 * leaves - 1, "official").calls
     assert sum(call.purpose == "merge" for call in calls) == merged
 
 
@@ -214,7 +212,7 @@ async def test_a_single_candidate_left_of_several_is_merged_too() -> None:
     """The last leaf failed; its call must not be taken for the one that gave the answer."""
     refused = Reply.failed("org/small", "refused")
     client = ScriptedClient("Root.", "A1", "One.", "A2", refused, "Merged.")
-    trajectory = await solve(client, "star", 3)
+    trajectory = await solve(client, "tree", 3)
     assert take_apart(client.asked[-1][1]) == ("merge", ("One.",), 0.0, 0)
     assert trajectory.final_call is not None
     assert (trajectory.final_call.error, trajectory.answer) == (None, "Merged.")
@@ -222,7 +220,7 @@ async def test_a_single_candidate_left_of_several_is_merged_too() -> None:
 
 def test_a_wrong_configuration_is_one_line() -> None:
     for wrong, message in (
-        ({"topology": "net"}, "topology: 'net' should be 'chain', 'star', 'tree' or 'complete'"),
+        ({"topology": "net"}, "topology: 'net' should be 'chain', 'tree' or 'complete'"),
         ({"topology": "tree", "agents": 0}, "agents: 0 should be greater than 0"),
     ):
         with pytest.raises(UserError, match=message):
@@ -235,7 +233,6 @@ def test_a_wrong_configuration_is_one_line() -> None:
     ("topology", "predecessors", "leaves", "temperatures"),
     [
         ("chain", ((), (0,), (1,), (2,), (3,), (4,)), (5,), (1, 0.8, 0.6, 0.4, 0.2, 0)),
-        ("star", ((), (0,), (0,), (0,), (0,), (0,)), (1, 2, 3, 4, 5), (1, 0, 0, 0, 0, 0)),
         ("tree", ((), (0,), (0,), (1,), (1,), (2,)), (3, 4, 5), (1, 0.5, 0.5, 0, 0, 0)),
         ("complete", ((), (0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)), (5,), (1, 0.8, 0.6, 0.4, 0.2, 0)),
     ],

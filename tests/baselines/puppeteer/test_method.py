@@ -19,16 +19,16 @@ from harness.training.checkpoint import Checkpoint
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.puppeteer.world import NoPrograms, method
 from tests.scripted import setting
-from tests.world import ITEMS, Client, embedding, log, questions, runtime, trained
+from tests.world import ITEMS, Client, embedding, log, questions, trained
 
 
 def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:
     made = Config(**methods()["puppeteer"].config)
     assert (made.batch, made.max_steps, made.lr, made.gamma) == (16, 6, 1e-4, 0.99)
-    assert (made.entropy_weight, made.step_weight, made.update, made.selection) == (1.0, 1.0, "batched", "sample")
+    assert (made.entropy_weight, made.step_weight, made.update) == (1.0, 1.0, "batched")
     assert [setting(benchmark=key).epochs(made.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
-    with pytest.raises(UserError, match="selection: 'threshold' should be") as caught:
-        settings_of("baselines.puppeteer", {"epochs": {"default": 1}, "selection": "threshold"})
+    with pytest.raises(UserError, match="update: 'rarely' should be") as caught:
+        settings_of("baselines.puppeteer", {"epochs": {"default": 1}, "update": "rarely"})
     assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="the row 'pool' is no backbone"):
         Puppeteer(setting("pool"), made)
@@ -47,16 +47,6 @@ async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -
     order = list(dict.fromkeys(asked))
     assert len(order) == 4
     assert asked == [text for text in order for _ in range(asked.count(text))]
-
-
-async def test_greedy_selection_rules_the_test_and_not_the_training(tmp_path: Path) -> None:
-    made = {way: await fitted(tmp_path / way, Client(), selection=way) for way in ("sample", "greedy")}
-    first, second = ((tmp_path / way / "training_decisions.parquet").read_bytes() for way in made)
-    assert first == second
-    context = runtime(Client(), code_tools=NoPrograms()).context(ITEMS[0])
-    trajectory = context.close(await made["greedy"].solve(ITEMS[0], context))
-    log_probs = made["greedy"].policy.log_probs(state_of(embedding(ITEMS[0].question), []), (len(KEYS) - 1,))
-    assert trajectory.decisions[0].choice == KEYS[int(log_probs.argmax())]
 
 
 async def test_a_policy_over_other_actions_is_refused(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
         expected = plain(policy, STATES[place], BARRED[place])
         sampled = policy.snapshot().log_probs(STATES[place], BARRED[place])
         np.testing.assert_allclose(sampled, expected, atol=1e-12)
+        assert found.log_prob[place].item() == sampled[action]
         possible = expected[np.isfinite(expected)]
         assert found.log_prob[place].item() == pytest.approx(expected[action], abs=1e-12)
         assert found.entropy[place].item() == pytest.approx(-(np.exp(possible) * possible).sum(), abs=1e-12)
@@ -154,7 +155,7 @@ async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_no
         async def value(self, text: str) -> Value:
             return Value(printed="42")
 
-    trajectory, trace = await walk(Certain("python", "terminate"), Counting(), code_tools=Bench(), greedy=True)
+    trajectory, trace = await walk(Certain("python", "terminate"), Counting(), code_tools=Bench())
     # The n-th call reports 90 + n and 10 tokens.
     assert [one.tokens for one in trace] == [101 + 102, 0]
     assert len(trajectory.calls) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -65,7 +64,7 @@ async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_
 async def test_a_gsm_hard_question_is_posed_as_its_released_task_poses_it() -> None:
     item = dataclasses.replace(MATHS, benchmark="gsm_hard")
     client, policy = Counting(), Certain("reasoning", "critique", "terminate")
-    await walk(policy, client, item, greedy=True)
+    await walk(policy, client, item)
     line = "The following mathematical problem is to be solved by writing a Python program:"
     assert [user.count(f"Question:\n{line}\n{item.question}") for user in client.users] == [1, 1, 0]
     assert client.users[2].startswith(f"{QUESTION}\n\n{CANDIDATES_HEADER}")
@@ -119,14 +118,14 @@ async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_w
 async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -> None:
     client = Counting()
     keys = ["reasoning", "question", "summarize", "conclude", "modify", "reflect"]
-    trajectory, trace = await walk(Certain(*keys, "reasoning planning"), client, greedy=True)
+    trajectory, trace = await walk(Certain(*keys, "reasoning planning"), client)
     assert [messages[-1].content.count("The answer is") for messages in client.conversations[:-1]] == list(range(6))
     assert [call.role for call in trajectory.calls] == [*keys, ""]
     last = trajectory.decisions[-1]
     assert (last.step, last.choice, last.options) == (7, "terminate", 10)
-    assert last.log_prob == pytest.approx(-100 - math.log(1 + math.exp(-0.5)))
+    assert last.log_prob == pytest.approx(-250)
     assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (TERMINATE, 6, 0)
-    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Counting(), greedy=True, max_steps=2)
+    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Counting(), max_steps=2)
     assert (trajectory.depth, len(trajectory.calls)) == (2, 3)
 
 
@@ -147,7 +146,7 @@ async def test_the_final_call_is_told_where_nobody_has_answered() -> None:
 
 async def test_the_policy_sees_question_last_output_and_the_mean_of_all() -> None:
     policy = Certain("reasoning", "critique", "terminate")
-    await walk(policy, Counting(), greedy=True)
+    await walk(policy, Counting())
     question, first, second = (
         embedding(text).astype(float) for text in (MATHS.question, "Text 1. The answer is 1", "Text 2. The answer is 2")
     )

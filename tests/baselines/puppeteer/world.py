@@ -64,9 +64,9 @@ class Certain:
             self.states.append(state)
         place = next(at for at, seen in enumerate(self.states) if np.array_equal(state, seen))
         plan = self.plans[place] if place < len(self.plans) else ["terminate"]
-        logits = np.full(len(KEYS), -50.0)
+        logits = np.full(len(KEYS), -200.0)
         for rank, key in enumerate(plan):
-            logits[KEYS.index(key)] = 50.0 - 0.5 * rank
+            logits[KEYS.index(key)] = 50.0 - 60 * rank
         logits[list(barred)] = -np.inf
         return logits - np.log(np.exp(logits).sum())
 
@@ -86,15 +86,14 @@ async def walk(
     code_tools: Any = None,
     seed: int = 0,
     episode: Episode = TEST,
-    greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    rollout = Rollout(policy, "small", config(**changes), greedy=greedy)
+    rollout = Rollout(policy, "small", config(**changes))
     return await walked(rollout, client, item, seed, episode, code_tools=code_tools or NoPrograms())
 
 
 async def planned(*keys: str, client: Client, item: Item = MATHS, code_tools: Any = None) -> Trajectory:
     """A single path whose actions go as planned."""
-    trajectory, _ = await walk(Certain(*keys), client, item, code_tools=code_tools, greedy=True)
+    trajectory, _ = await walk(Certain(*keys), client, item, code_tools=code_tools)
     assert [decision.choice for decision in trajectory.decisions][: len(keys)] == list(keys)
     return trajectory
