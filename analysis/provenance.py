@@ -22,7 +22,7 @@ def warning(simulated: bool) -> str:
 def answered(backbone: Mapping[str, Any]) -> str:
     """What answered under the name of a backbone, an identity of ``run.json``: its weights, and a known revision.
 
-    The revision is in its short form; that of the simulator names its world, its code and its ``length_scale``.
+    The revision is in its short form; that of the simulator names its calibration, its code and its ``length_scale``.
     """
     return f"{backbone['model']}{_revision(backbone)}"
 
@@ -100,7 +100,7 @@ def _served(backbone: Mapping[str, Any]) -> str:
 def _backbones(cells: Iterable[Cell]) -> str:
     """Those that one server answered in one revision, as the simulator does, share what follows their names.
 
-    So do those of several simulated worlds, each of which has all of them.
+    So do runs on several calibrations, each of which has all of them.
     """
     found: dict[str, set[str]] = {}
     for cell in cells:

@@ -71,7 +71,7 @@ class Identity(TypedDict, total=False):
     served_by: str | None
     revision: str | None
     revision_confirmed: bool
-    world: str
+    calibration: str
     weights: Text
 
 
@@ -156,15 +156,15 @@ def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
 
     Raises:
         UserError: There is no cell, one cannot be read, one is given twice, or two differ in kind of backbones, preset,
-            world, weights, questions or grading rules; or the seeds of one measurement in their settings or in what
-            answered under the name of a backbone: a mean over them would be of nothing that was ever run.
+            calibration, weights, questions or grading rules; or the seeds of one measurement in their settings or in
+            what answered under the name of a backbone: a mean over them would be of nothing that was ever run.
     """
     cells = tuple(sorted((read(folder) for folder in folders), key=_identity))
     if not cells:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
     _agree(cells, lambda cell: "simulated" if cell.run.simulated else "real", "kinds of backbones")
     _agree(cells, lambda cell: cell.run.preset, "presets")
-    _agree(cells, lambda cell: _named(cell, "world"), "simulated worlds")
+    _agree(cells, lambda cell: _named(cell, "calibration"), "calibrations of the simulator")
     _agree(cells, lambda cell: _named(cell, "weights", "original"), "weights of the backbones")
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]

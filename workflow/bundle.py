@@ -133,7 +133,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
                 files |= {folder / name for name in (*_ANSWERED, *(_LEARNED if each.method.trained else ()))}
             except UserError as error:
                 unfinished.append(str(error))
-        for pattern in ("data/[!.]*", "world.json", "timings/*/*/*/seed*/timing.json"):
+        for pattern in ("data/[!.]*", "calibration.json", "timings/*/*/*/seed*/timing.json"):
             files |= {*results.glob(pattern)}
     if not runs:
         raise UserError(f"preset {preset.name} has no finished cell here; {[*unfinished, 'run it first'][0]}")

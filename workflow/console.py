@@ -174,8 +174,8 @@ def _rule(name: str) -> tuple[str]:
 
 def _named(rule: str, wildcards: Mapping[str, str]) -> str:
     words = [f"seed {value}" if key == "seed" else value for key, value in wildcards.items() if key != "preset"]
-    world = [wildcards["preset"]] if "@" in wildcards.get("preset", "") else []
-    return " ".join([rule.removeprefix("learned_"), *words, *world])
+    changed = [wildcards["preset"]] if "@" in wildcards.get("preset", "") else []
+    return " ".join([rule.removeprefix("learned_"), *words, *changed])
 
 
 def _reason(text: str) -> str:

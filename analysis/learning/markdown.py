@@ -96,9 +96,9 @@ def _intervals(study: Study) -> str:
     """How differences and their intervals are to be taken, for the sides that the study compares."""
     base = (
         "Differences are paired: both sides answered the same questions with the same seed. The "
-        f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one simulated world and one set of questions; "
-        "they say nothing of other questions, other worlds or real models, and they are not corrected for the number "
-        "of contrasts. An interval without width means that the seeds agree, not that the value is certain."
+        f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one calibration and one set of questions; they "
+        "say nothing about other questions, other calibrations or real models, and are not corrected for the number of "
+        "contrasts. An interval without width means that the seeds agree, not that the value is certain."
     )
     single = (
         " The best single backbone was chosen on the very test questions it is compared on, which favours it. A single "

@@ -14,7 +14,7 @@ REPORTS = Path("reports")
 
 
 def base(preset: str) -> str:
-    """The preset whose questions a preset uses: itself, or the one whose simulated world it changes."""
+    """The preset whose questions a preset uses: itself, or the one whose simulator it changes."""
     return preset.partition("@")[0]
 
 
@@ -38,9 +38,9 @@ def served(preset: str, benchmark: str) -> Path:
     return RESULTS / preset / "served" / f"{benchmark}.json"
 
 
-def world(preset: str) -> Path:
-    """The calibrated world of the simulated backbones."""
-    return RESULTS / preset / "world.json"
+def calibration(preset: str) -> Path:
+    """The calibration of the simulated backbones."""
+    return RESULTS / preset / "calibration.json"
 
 
 def cell(preset: str, of: Cell) -> Path:

@@ -188,7 +188,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port of this machine.
 
     Raises:
-        UserError: There is no world, or no endpoint for a backbone.
+        UserError: There is no calibration, or no endpoint for a backbone.
     """
     if plan.preset.recorded:
         raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
@@ -200,7 +200,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     from harness.simulator.server import Manners, application
 
     endpoint = simulated_endpoint(plan.preset)
-    engine = endpoint.world.engine
+    engine = endpoint.calibration.engine
     runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
     await runner.setup()
     try:

@@ -22,7 +22,7 @@ from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import Evidence
 
 if TYPE_CHECKING:
-    from harness.simulator.world import QuestionIndex
+    from harness.simulator.calibration import QuestionIndex
 
 POOL_SIZE = 4
 _CACHED_STANCES = 16384

@@ -1,4 +1,4 @@
-"""Parameters of the stated world, read strictly from ``config/simulator.yaml``."""
+"""Parameters of the simulator, read strictly from ``config/simulator.yaml``."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
     counter = FaultCounter(manners.faults) if manners.faults is not None else None
     engines: dict[str, Engine] = {}
     if manners.engine is not None:
-        engines = {one.key: Engine(one.parameters_b, manners.engine) for one in endpoint.world.backbones}
+        engines = {one.key: Engine(one.parameters_b, manners.engine) for one in endpoint.calibration.backbones}
 
     async def chat(request: web.Request) -> web.StreamResponse:
         try:

@@ -100,7 +100,7 @@ def logged(folder: Path) -> dict[Path, set[str]]:
 
 @contextmanager
 def simulated(folder: Path, *words: str) -> Iterator[str]:
-    """``gmr simulate`` with the world of a folder while the block runs; its base URL."""
+    """``gmr simulate`` with the calibration of a folder while the block runs; its base URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

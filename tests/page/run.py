@@ -6,9 +6,9 @@ import asyncio
 
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, layout
+from harness.runner.calibration import calibrate
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.runner.world import build_world_file
 from workflow import reports
 from workflow.commands import exports
 
@@ -34,7 +34,7 @@ def cells() -> list[Cell]:
 
 async def _run() -> None:
     prepare(BENCHMARK, "embedded", "official", layout.items("smoke", BENCHMARK), layout.manifest("smoke", BENCHMARK))
-    await build_world_file(preset())
+    await calibrate(preset())
     for one in cells():
         await cell.run(plan(preset(), one))
 

@@ -21,9 +21,9 @@ from harness.errors import UserError
 from harness.llm.call_log import CALL_LOG
 from harness.runner import cell as cells
 from harness.runner import config, layout
+from harness.runner.calibration import calibrate
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.runner.world import build_world_file
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.logged import content
 from tests.planning import checkout, plans
@@ -56,7 +56,7 @@ def finish(folder: Path, **changes: object) -> Path:
     with contextlib.chdir(folder):
         chosen = settled()
         prepare(BENCHMARK, "embedded", "official", *(of("smoke", BENCHMARK) for of in (layout.items, layout.manifest)))
-        asyncio.run(build_world_file(chosen))
+        asyncio.run(calibrate(chosen))
         for one in config.cells(chosen):
             asyncio.run(cells.run(plan(chosen, one)))
         for name in REPORTS:

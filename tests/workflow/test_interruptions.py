@@ -47,7 +47,7 @@ def settings(*given: str) -> list[str]:
 def run(folder: Path, *given: str) -> None:
     """A command in this process."""
     with contextlib.chdir(folder):
-        program = scripts if given[0] in ("data", "world") else app
+        program = scripts if given[0] in ("data", "calibration") else app
         ended = CliRunner().invoke(program, given, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
 
@@ -61,11 +61,11 @@ def start(folder: Path, *given: str, program: str = "workflow", **more: object) 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Questions and world of one mini-benchmark."""
+    """Questions and calibration of one mini-benchmark."""
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "results").mkdir()
     run(folder, "data", "--benchmark", "gsm_hard", *settings(*SETTINGS))
-    run(folder, "world", *settings(*SETTINGS))
+    run(folder, "calibration", *settings(*SETTINGS))
     return folder
 
 

@@ -153,7 +153,7 @@ def simulate(
         raise UserError(f"preset {preset} asks real servers; name one with simulated backbones")
     failing = load_faults(faults) if faults is not None else None
     endpoint = simulated_endpoint(chosen)
-    manners = Manners(endpoint.world.engine if engine else None, failing, latency)
+    manners = Manners(endpoint.calibration.engine if engine else None, failing, latency)
     logging.info(
         "serving %d simulated models at http://%s:%d/v1, Ctrl-C stops", len(endpoint.models()["data"]), host, port
     )

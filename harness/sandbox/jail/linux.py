@@ -149,7 +149,7 @@ def landlock(rules: int) -> Callable[[], None]:
     return apply
 
 
-# Namespaces: a world of its own with a tiny read-only root, no network and no other process in sight.
+# Namespaces: a tiny read-only root, no network and no other process in sight.
 _NEW_MOUNTS, _NEW_HOST_NAME, _NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 _NEW_USERS, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
 _EVERYTHING = _NEW_USERS | _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK | _NEW_IPC | _NEW_HOST_NAME

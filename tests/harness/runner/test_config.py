@@ -162,7 +162,7 @@ def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: st
     config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
 
 
-def test_a_preset_may_change_one_parameter_of_its_simulated_world() -> None:
+def test_a_preset_may_change_one_parameter_of_its_simulator() -> None:
     chosen, cell = config.preset("smoke@slope=4"), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
     assert (chosen.name, chosen.simulator) == ("smoke@slope=4", {"slope": 4.0})
     assert config_hash.of_cell(chosen, cell) != config_hash.of_cell(config.preset("smoke"), cell)

@@ -53,7 +53,7 @@ async def test_a_client_gets_the_replies_of_a_server_without_faults(
 ) -> None:
     """Every kind of fault, at nine of ten attempts; and over HTTP what the process itself would have answered."""
     shares = dict.fromkeys(get_args(Kind), 0.9 / len(get_args(Kind)))
-    models = [one.model for one in endpoint.world.backbones]
+    models = [one.model for one in endpoint.calibration.backbones]
     requests = [
         Request(model, endpoint.revision, (Message("user", item.question),), max_tokens=limit)
         for item in pools["gsm_hard"].pool[:4]
@@ -78,9 +78,9 @@ async def test_a_client_gets_the_replies_of_a_server_without_faults(
 
 @pytest.fixture
 def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Questions and world of the finished run, nothing else."""
+    """Questions and calibration of the finished run, nothing else."""
     (tmp_path / "results" / "smoke").mkdir(parents=True)
-    for name in ("data", "world.json"):
+    for name in ("data", "calibration.json"):
         (tmp_path / "results" / "smoke" / name).symlink_to(finished_run / "results" / "smoke" / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
@@ -108,7 +108,7 @@ async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
 
 
 @pytest.mark.usefixtures("place")
-async def test_another_world_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_calibration_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(simulated_endpoint(smoke(length_scale=0.5)), Manners()) as url:
         monkeypatch.setenv(SIMULATED_URL, url)
         with pytest.raises(UserError, match=rf"{url}, named by GMR_SIMULATED_URL, does not serve .*gmr simulate"):
