@@ -39,13 +39,13 @@ def by_server(backbone: Mapping[str, Any]) -> str:
 
 
 def table_run_id(cells: Iterable[Cell]) -> str:
-    """Identity of a table: a hash over the run ids of its cells, whatever their order."""
+    """Identity of a table: a hash over the run ids of its cells, in any order."""
     lines = "\n".join(sorted(cell.run.run_id for cell in cells))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def provenance(cells: Sequence[Cell]) -> dict[str, str]:
-    """Name and value of whatever tells one run from another, short enough to stand below a table."""
+    """Name and value of each setting that tells one run from another, short enough to stand below a table."""
     runs = [cell.run for cell in cells]
     return {
         "run": short(table_run_id(cells)),

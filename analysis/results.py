@@ -112,7 +112,7 @@ class Run(Declaration, extra="ignore"):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One measured cell and where it lies.
+    """One measured cell and its folder.
 
     Attributes:
         items: One row an item in order of item id: the columns of ``items.parquet`` and ``cost``, by the definition of
@@ -152,7 +152,7 @@ def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
     """Read cells that belong in one table.
 
     Returns:
-        The cells in order of benchmark, method, backbone and seed, whatever the order of ``folders``.
+        The cells in order of benchmark, method, backbone and seed.
 
     Raises:
         UserError: There is no cell, one cannot be read, one is given twice, or two differ in kind of backbones, preset,

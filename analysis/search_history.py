@@ -32,7 +32,7 @@ _SCORES = (
     "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
     "better than the score of the parent. The chosen round is the best, the earliest of equals, and its workflow alone "
     "answered the test questions. A score that was chosen for being the best of many flatters; the test accuracy "
-    "beside it is the measurement."
+    "next to it is the measurement."
 )
 _COSTS = (
     "Costs are in the paper's unit and cover all questions. Search: all calls of all rounds and the optimizer's. Test: "

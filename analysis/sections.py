@@ -1,4 +1,4 @@
-"""The artefacts by section of the paper, for whatever lists them to readers."""
+"""The artefacts by section of the paper."""
 
 from __future__ import annotations
 

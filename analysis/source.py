@@ -36,7 +36,7 @@ class Source:
         return cls(tuple(cells), options=options)
 
     def results(self, benchmark: str | None = None) -> Results:
-        """The cells, of one benchmark where it is named, beside the published numbers.
+        """The cells, of one benchmark where it is named, with the published numbers.
 
         Raises:
             UserError: There is none, one cannot be read, or two of them cannot stand in one artefact.

@@ -1,4 +1,4 @@
-"""Reading timing jobs: how long a method took for a whole test set, each beside the cell it was made from."""
+"""Read timing jobs: how long a method took for a whole test set, each with the cell that was timed."""
 
 from __future__ import annotations
 

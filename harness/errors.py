@@ -15,7 +15,7 @@ class UserError(Exception):
 
 
 class StoppedError(Exception):
-    """Work that was cancelled has put everything away; the message says what is kept, and how to go on."""
+    """Work was cancelled and has cleaned up; the message says what is kept, and how to resume."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:

@@ -121,7 +121,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file, whatever it is.
+    """The content of a YAML file, of any type.
 
     Raises:
         UserError: The file is missing, is not YAML, or repeats a key; names file and line.
@@ -307,7 +307,7 @@ def fingerprint(paths: Iterable[Path]) -> str:
 
 
 def code_of(module: str) -> str:
-    """Fingerprint of the code that can change the results of a method: the ground floor and the method's own module."""
+    """Fingerprint of the code that can change the results of a method: ``harness`` and the method's own module."""
     source = source_of(module)
     return fingerprint([ROOT / "harness", *([source] if source else [])])
 

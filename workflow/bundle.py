@@ -207,8 +207,8 @@ def _entry(path: Path) -> dict[str, Any]:
 
 def _code() -> str:
     """Fingerprint of everything in the checkout that decides what results and reports look like."""
-    rooms = [ROOT / room for room in ("harness", "baselines", "gmr", "analysis", "config/studies")]
-    return fingerprint([*rooms, *(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)])
+    parts = [ROOT / part for part in ("harness", "baselines", "gmr", "analysis", "config/studies")]
+    return fingerprint([*parts, *(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)])
 
 
 def _commit() -> str | None:

@@ -81,7 +81,7 @@ class Console(logging.Handler):
         """Say that the run was stopped, or which jobs failed and why, each in a line."""
         if not self._failed:
             if self._stopping:
-                self._say("stopped; what is finished is kept, and the same command goes on with it")
+                self._say("stopped; what is finished is kept, and the same command resumes")
             return
         self._say(f"{_count(len(self._failed), 'job')} failed, all else is kept; mend this and give the command again:")
         for line in list(self._failed.values())[:_SHOWN]:

@@ -42,7 +42,7 @@ def timing(
     seed: Seed = 0,
     overrides: Overrides = None,
 ) -> None:
-    """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run beside it."""
+    """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run meanwhile."""
     from harness.runner import timing as timings
     from harness.runner.config import Cell
     from harness.runner.plan import plan

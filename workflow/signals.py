@@ -57,7 +57,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             signal.signal(number, handler)
         calling_off.end_patience()
     if calling_off.signal is not None:
-        # It came when there was nothing left to cancel; whoever called would go on to the next piece of work.
+        # It came when there was nothing left to cancel; the caller would continue with the next piece of work.
         _end(calling_off.signal, None)
     return result
 

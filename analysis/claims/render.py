@@ -68,7 +68,7 @@ def markdown(report: Report) -> str:
 
 def _heads(report: Report) -> list[str]:
     run = ["Measured", *(["Simulation shows"] if report.run.simulated else []), "In this run"] if report.cells else []
-    return ["The paper says", "Its own numbers", "In print", *run]
+    return ["The paper says", "Its own numbers", "In the paper", *run]
 
 
 def line(judged: Judged, report: Report) -> dict[str, Any]:
@@ -95,10 +95,10 @@ def _printed(judged: Judged, report: Report) -> Iterator[str]:
         yield f"{len(judged.parts) - len(odd)} of {len(judged.parts)} parts consistent"
     for part in odd if len(judged.parts) > _SHOWN_PARTS else judged.parts:
         ending = f" ({part.consistency})" if judged.consistency is Consistency.PARTLY else ""
-        yield _named(part, judged, report, _value_in_print(part, judged.claim) + ending)
+        yield _named(part, judged, report, _value_in_paper(part, judged.claim) + ending)
 
 
-def _value_in_print(part: Part, claim: Claim) -> str:
+def _value_in_paper(part: Part, claim: Claim) -> str:
     if part.computed is None:
         return NOT_RUN
     value, low, high = part.computed

@@ -23,7 +23,7 @@ _AS_LOGGED = "as logged in training: accuracy is a fraction, utility in the unit
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Write ``learning.md``, two CSV files beside it, and ``learning_curves`` as csv, png, pdf and svg.
+    """Write ``learning.md``, two CSV files, and ``learning_curves`` as csv, png, pdf and svg.
 
     Returns:
         The files written.

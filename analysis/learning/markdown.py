@@ -43,7 +43,7 @@ def render(report: Report) -> str:
 
 
 def _caption(report: Report) -> str:
-    """What the report shows, of which run, under which conditions, and how many of its cells are not there yet."""
+    """What the report shows, of which run with which settings, and how many of its cells are missing."""
     run, missing = report.cells[0].run, report.unfinished
     kind = " (SIMULATED backbones)" if run.simulated else ""
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
@@ -69,8 +69,8 @@ def _reading(report: Report) -> Iterator[str]:
         "as the write rate of a router without a write gate."
     )
     yield (
-        f"Utility is R − {study.cost_weight:g} · cost of the steps, in points, with this weight in every row, whatever "
-        "the row was trained with. Cost is that of all calls, the aggregation included, in the paper's unit."
+        f"Utility is R − {study.cost_weight:g} · cost of the steps, in points, with this weight in every row, "
+        "also where a row was trained with another. Cost is that of all calls, with the aggregation, in the paper's unit."
     )
     if "own_utility" in measured:
         yield (

@@ -1,4 +1,4 @@
-"""What the study found in the cells of a preset: learned cells by seed beside single backbones, and its answers.
+"""Results of the study in the cells of a preset: learned cells by seed, single backbones, and its answers.
 
 An answer is a paired difference with an interval over seeds: both sides answered the same questions with the same seed
 (a single backbone, which has no seed of its own, counts for all of them), so a difference of means is the mean of the

@@ -226,7 +226,7 @@ class Table:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Write no more, whatever is missing."""
+        """Write no more."""
         # Or it would close itself when it is collected, and complain that its file is closed.
         self._writer.is_open = False
 

@@ -34,7 +34,7 @@ class Runtime:
     embeddings: Embeddings  # sentence embeddings
     seed: int  # training seed
     errors: ErrorShare  # stops the cell when too many attempts fail
-    greedy: bool = False  # whether every call takes the most probable tokens, whatever a method asks for
+    greedy: bool = False  # whether every call takes the most probable tokens, also where a method asks otherwise
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
         """A context for one attempt at a question."""

@@ -34,7 +34,7 @@ TEST = Episode(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a model, charged as the method would have paid, whoever answered."""
+    """One use of a model, charged as the method would have paid, cached or not."""
 
     step: int  # step of the trajectory, counted from 1
     purpose: str  # what the call was for, in the method's words (``solve``, ``critique``, ``aggregate`` ...)
@@ -106,7 +106,7 @@ class Context:
         code_tools: What the tools of roles may do.
 
     Args:
-        greedy: Let every call take the most probable tokens, whatever a method asks for (D-GEN-2).
+        greedy: Let every call take the most probable tokens, also where a method asks otherwise (D-GEN-2).
     """
 
     def __init__(

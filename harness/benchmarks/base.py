@@ -60,7 +60,7 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def extract(self, item: Item, text: str) -> str | None:
-        """The answer inside a model's text, ``None`` where there is none. Accepts any text whatever."""
+        """The answer inside a model's text, ``None`` where there is none. Accepts any text."""
 
     @abc.abstractmethod
     def wrong_answers(self, item: Item) -> tuple[str, ...]:

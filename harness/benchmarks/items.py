@@ -25,7 +25,7 @@ class CodeTask:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question of a benchmark in normalised form, whatever source it came from."""
+    """One question of a benchmark in normalised form."""
 
     id: str  # unique within the benchmark and independent of the source
     benchmark: str  # key of the benchmark in ``config/benchmarks.yaml``
@@ -55,7 +55,7 @@ class Item:
 
 
 def checksum(items: Iterable[Item]) -> str:
-    """SHA-256 over the canonical lines in order of id: equal for equal questions, whatever the source."""
+    """SHA-256 over the canonical lines in order of id: equal for equal questions."""
     digest = hashlib.sha256()
     for item in sorted(items, key=lambda item: item.id):
         digest.update(item.to_json())

@@ -37,7 +37,7 @@ class _Statement:
     # Of a definition, names that it declares global or assigns a part of when it is called.
     changes: frozenset[str]
     applies: frozenset[str]  # of a definition, names in its decorators and bases
-    stays: bool  # whether it counts whatever the function needs, unless it is a trial
+    stays: bool  # whether it always counts, unless it is a trial
 
     @property
     def defines(self) -> bool:
@@ -53,7 +53,7 @@ class _Statement:
 
 
 def needed(source: str, entry_point: str, checks: str = "") -> str:
-    """A program without the statements of its top level that do not bear on its function.
+    """A program without the statements of its top level that its function does not need.
 
     The function needs what binds a name that it uses, or that something it needs uses, and every statement that may
     change the value of such a name. Statements that use the function itself are trials of it and count only where they

@@ -111,8 +111,8 @@ def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
 
     Args:
         path: The file.
-        weights: Which weights, declared in ``weights.yaml`` beside it; ``None`` for the original. Backbones that have
-            none of them are left out.
+        weights: Which weights, declared in ``weights.yaml`` in its folder; ``None`` for the original. Backbones without
+            any are left out.
 
     Raises:
         UserError: A file is unreadable or repeats a key, or a field is missing, unknown or invalid; or there are no

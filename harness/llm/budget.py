@@ -131,6 +131,6 @@ class Spending:
                     f"the budget of preset {self._preset} is spent: {here:,.10g} of {most:,.10g} {name} (in all "
                     f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call is "
                     f"kept; raise `budget`, in config/presets/{self._preset}.yaml or with --config budget='{{...}}', "
-                    "and give the same command again to go on"
+                    "and give the same command again to resume"
                 )
         return None

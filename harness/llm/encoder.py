@@ -1,4 +1,4 @@
-"""The frozen sentence encoder: a text in, a unit vector out, the same bytes in whatever company it is encoded.
+"""The frozen sentence encoder: a text in, a unit vector out, the same bytes alone or in a batch.
 
 The model reads the head of a long text only (D-GEN-3); how long the whole text was is reported with its vector.
 """
@@ -180,7 +180,7 @@ class SentenceEncoder:
 
 
 def _tokenizer(file: Path) -> Tokenizer:
-    """The tokenizer of a file, whatever the file says of truncation and padding; several threads may use it."""
+    """The tokenizer of a file, without truncation and padding that the file may ask for; several threads may use it."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))

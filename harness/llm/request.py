@@ -17,7 +17,7 @@ Style = Literal["direct", "step_by_step", "complex"]
 Form = Literal["answer", "program", "letter"]
 # Revisions of simulated weights begin with it, and their servers say that they are owned by it.
 SIMULATED = "simulated"
-# What a listing says of every model alike, and where the weights lie on the server's host.
+# What a listing says of every model alike, and where the weights are on the server's host.
 _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
 
 
@@ -56,7 +56,7 @@ class Request:
         draw: Index of an independent sample of the same prompt; also the seed sent to the server.
         response_format: JSON schema request in OpenAI's form, serialised to JSON text, or ``None``.
         metadata: What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they
-            understand no prompt; to others it is not sent, and of a call to them it is no part.
+            understand no prompt; it is not sent to other weights, and is no part of calls to them.
     """
 
     model: str

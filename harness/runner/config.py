@@ -94,7 +94,7 @@ class Preset(Keys):
 
     @property
     def greedy(self) -> bool:
-        """Whether every call is sent temperature 0, whatever a method's released code sends."""
+        """Whether every call is sent temperature 0, also where a method's released code sends another."""
         return self.decoding == "greedy"
 
 
@@ -106,13 +106,13 @@ class MethodEntry(Declaration):
     title: str
     rows: Distinct[str]  # one row of a table each: a backbone, or ``pool``
     trained: bool = False  # learns from the training split, so every seed of the preset is run
-    # The simulated backbones are fitted to this method's published accuracies, so that a simulated cell is no finding.
+    # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
     calibrated: bool = False
     # Added to the seeds of a preset, so that two entries of one configuration are two trainings.
     seed_offset: NonNegativeInt = 0
     # Methods whose call logs answer this one's calls (same benchmark, row and seed) where ``share_logs`` is on.
     answers_from: Many[str] = ()
-    also_asks: Many[str] = ()  # backbones the method may ask beside that of its row
+    also_asks: Many[str] = ()  # backbones the method may ask besides that of its row
     config: Mapping[str, Any] = {}  # its settings, of which the module's ``Config`` knows more
 
 

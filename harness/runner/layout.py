@@ -1,4 +1,4 @@
-"""Where everything lies below ``results/`` and ``reports/``; the DAG and the command line share these paths."""
+"""Layout of ``results/`` and ``reports/``: paths that the DAG and the command line share."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Learner(Method, Protocol):
     """A method that learns from the training questions before it answers."""
 
     async def fit(self, training: Training) -> None:
-        """Learn, or go on learning from the last checkpoint."""
+        """Learn, or resume from the last checkpoint."""
 
     def utility(self, answered: Answered) -> float:
         """What training maximises, of one graded trajectory; the test questions are measured by it too."""

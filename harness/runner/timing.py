@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 SCHEMA_VERSION = 1
 FILE = "timing.json"
 # Questions worked on at the same time, one number for all methods. With far fewer, servers have nothing to batch; with
-# far more, a test set of some hundred questions takes as long as its longest one, whatever the others cost.
+# far more, a test set of some hundred questions takes as long as its longest one.
 CONCURRENCY = 32
 _LINES = 4
 # Requests at once for each modelled server.

@@ -54,7 +54,7 @@ class CachedSandbox(Sandbox):
 
     A program that may end otherwise the next time, as far as its outcome and its text tell, is executed once in every
     process. Of what a program prints, the last 1000 characters are returned, remembered or not. The cache is closed by
-    whoever opened it; the rest, errors too, is as for :class:`Sandbox`.
+    its opener; the rest, errors too, is as for :class:`Sandbox`.
     """
 
     def __init__(self, cache: Cache, limits: Limits | None = None, level: str | None = None) -> None:
@@ -96,6 +96,6 @@ class CachedSandbox(Sandbox):
 
     @functools.cached_property
     def _ground(self) -> tuple[str, ...]:
-        """All that decides beside the program."""
+        """All that decides besides the program."""
         code = fingerprint([ROOT / "harness" / "sandbox"])
         return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code

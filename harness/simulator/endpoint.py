@@ -41,7 +41,7 @@ def revision_of(calibration: str, length_scale: float) -> str:
 
     ``calibration`` is its fingerprint, ``length_scale`` the factor on every target length.
     """
-    code = fingerprint([*(ROOT / "harness" / room for room in _CODE), ENCODER])
+    code = fingerprint([*(ROOT / "harness" / part for part in _CODE), ENCODER])
     return f"{SIMULATED}-{calibration[:12]}-{code[:12]}-{length_scale:g}"
 
 

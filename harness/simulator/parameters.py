@@ -39,7 +39,7 @@ _Accuracies = Mapping[str, _PerStyle[_Table[_Percent]]]
 
 
 class Parameters(Declaration):
-    """Numbers of the response model; what each means stands beside its value in the file."""
+    """Numbers of the response model; the file says what each means."""
 
     slope: PositiveFloat
     disagreement_sd: NonNegativeFloat
@@ -218,7 +218,7 @@ def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def _merged(published: Any, stated: Any) -> Any:
-    """Published entries, with those stated beside them where nothing is published."""
+    """Published entries, and stated ones where nothing is published."""
     if not isinstance(published, Mapping):
         return published
     return {**stated, **{key: _merged(part, stated.get(key, {})) for key, part in published.items()}}

@@ -70,7 +70,7 @@ _SENTENCES: dict[str, Sequence[str]] = {
         "The remaining doubts concern {quote}.",
     ),
 }
-# Free of digits and of anything a parser could take for an answer, whatever the benchmark.
+# Free of digits and of anything a parser could take for an answer of any benchmark.
 _WITHOUT_ANSWER = (
     "I am not certain how the statement is meant to be read.",
     "Several readings seem possible to me, and they lead to different results.",

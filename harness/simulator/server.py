@@ -1,6 +1,6 @@
 """The simulated endpoint behind a socket: same function, same bodies, over HTTP, with the times and faults of a server.
 
-Times are those of a plain model: every sequence has its own constant speed, whatever runs beside it, and all of them
+Times are those of a plain model: every sequence has its own constant speed, independent of the others, and all of them
 share K places. It delays replies and changes none, so concurrency and wall-clock time can be studied without hardware.
 """
 

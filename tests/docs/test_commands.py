@@ -147,11 +147,11 @@ def test_targets_of_runs_are_rules_or_files_that_one_makes() -> None:
     reports = {"claims", "learning", "learning_curves", "search_history", "index", "inspect", *registry.artefacts()}
     for command in everything("snakemake"):
         for target in parted(command)[0] if plannable(command.words) else ():
-            room, _, name = target.partition("/")
+            folder, _, name = target.partition("/")
             preset, _, within = name.partition("/")
             named = preset.partition("@")[0] in {*config.preset_names(), "weekdays"}
             key = (within if named else name).rpartition(".")[0] or within
-            assert (room == "reports" and key in reports) or room == "results" or target in rules, command
+            assert (folder == "reports" and key in reports) or folder == "results" or target in rules, command
 
 
 @pytest.mark.nightly

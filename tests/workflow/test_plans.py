@@ -124,10 +124,10 @@ def test_what_a_simulated_reply_is_made_of_makes_a_new_calibration_and_a_new_rev
     modules = {f"agents/{name}" for name in re.findall(r"from harness\.agents import (\w+)", text)}
     made_of = {*re.findall(r"from harness\.(\w+)", text), *modules} - NO_SOURCE
     assert {"simulator", "benchmarks", "agents/rng"} <= made_of
-    for room in made_of:
-        assert f'"harness/{room}"' in rule or f'"harness/{room}.py"' in rule, room
+    for part in made_of:
+        assert f'"harness/{part}"' in rule or f'"harness/{part}.py"' in rule, part
         # The sandbox tries programs when the calibration is made.
-        assert room in (*_CODE, "sandbox") or f"{room}.py" in _CODE, room
+        assert part in (*_CODE, "sandbox") or f"{part}.py" in _CODE, part
 
 
 def test_profiles_name_options_and_rules_that_exist_and_slurm_gets_no_rule_that_wants_all_cores() -> None:

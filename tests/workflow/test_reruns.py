@@ -140,7 +140,7 @@ def test_what_cannot_have_changed_is_not_made_again(house: Path) -> None:
         for file in ("gmr/networks.py", "harness/agents/activation.py", "analysis/figures/pareto.py"):
             comment = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
             stack.enter_context(changed(house / file, FUTURE, comment))
-        # That servers are checked again, by hand, makes no finished cell anew.
+        # That servers are checked again, by hand, makes no finished cell again.
         for checked in (house / "results/smoke/served").iterdir():
             checked.touch()
         assert reruns(house) == set()

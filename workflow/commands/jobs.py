@@ -26,7 +26,7 @@ def cell(
     backbone: BackboneRow,
     seed: Seed = 0,
     retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Ask its failed calls again; a training beside them starts over.")
+        bool, typer.Option("--retry-errors", help="Ask its failed calls again; the cell's training starts over.")
     ] = False,
     overrides: Overrides = None,
 ) -> None:
@@ -45,7 +45,7 @@ def cell(
 def _spare_pandas() -> None:
     """Keep pyarrow from importing pandas, a third of the start of a cell, to ask whether a list of rows is its object.
 
-    It tries once a process; whoever needs pandas later imports it as ever.
+    It tries once a process; a later import of pandas works as ever.
     """
     import pyarrow
 

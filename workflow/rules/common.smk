@@ -259,7 +259,7 @@ def all_runs(wildcards):
     return [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
 
 
-def beside(kind, shown):
+def other_endings(kind, shown):
     """The endings of the files of a table or figure, but for the one that the report of Snakemake shows."""
     return [ending for ending in registry.ENDINGS[kind] if ending != shown]
 
@@ -282,7 +282,7 @@ def section_of(wildcards):
 
 
 def backbones_of(wildcards):
-    """Whether the backbones of a preset are simulated, for whoever reads the report of Snakemake."""
+    """Whether the backbones of a preset are simulated, for Snakemake's report."""
     return "SIMULATED" if PRESETS[wildcards.preset].simulated else "real"
 
 
@@ -305,6 +305,6 @@ def code_of_method(key):
     return code_of(METHODS[key].module)
 
 
-def code(*rooms):
+def code(*paths):
     """Fingerprint of folders and files of the checkout."""
-    return fingerprint([ROOT / room for room in rooms])
+    return fingerprint([ROOT / path for path in paths])

@@ -57,7 +57,7 @@ rule health:
         health_inputs,
     output:
         "results/{preset}/served/{benchmark}.json",
-        # What cells wait for. Its content never changes, so that a check by hand, whose file is newer, makes none anew.
+        # What cells wait for. Its content never changes, so that a check by hand, whose file is newer, makes none again.
         # ancient() would hide from Snakemake, where a killed check is repeated, all that is still to be made after it.
         touch("results/{preset}/served/{benchmark}.checked"),
     log:

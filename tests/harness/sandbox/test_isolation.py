@@ -1,4 +1,4 @@
-"""What a program must not see, reach or leave behind, beside what the battery tries."""
+"""What a program must not see, reach or leave behind, besides what the battery tries."""
 
 from __future__ import annotations
 
