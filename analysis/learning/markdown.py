@@ -70,7 +70,7 @@ def _reading(report: Report) -> Iterator[str]:
     )
     yield (
         f"Utility is R − {study.cost_weight:g} · cost of the steps, in points, with this weight in every row, "
-        "also where a row was trained with another. Cost is that of all calls, with the aggregation, in the paper's unit."
+        "also where it was trained with another. Cost is that of all calls, aggregation included, in the paper's unit."
     )
     if "own_utility" in measured:
         yield (
