@@ -1,4 +1,4 @@
-"""Which code can change a report, given its cells: what its modules import, directly or not, from this project."""
+"""The code behind a report: the modules of this project that it imports, directly or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What identifies the runs behind a table."""
+"""Identity of the runs behind a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a search for a workflow went: every round, the one that was chosen, and what it was worth on the test questions.
+"""History of a search for a workflow: every round, the chosen one, and its accuracy on the test questions.
 
 A method that searches keeps its rounds in the facts of its checkpoint, under ``search``, the chosen one under ``best``.
 """
@@ -65,7 +65,7 @@ class Search:
 
     @property
     def cost(self) -> float:
-        """What the search cost."""
+        """The cost of the search."""
         return float(sum(one["cost"] + one["proposal_cost"] for one in self.rounds))
 
 

@@ -1,4 +1,4 @@
-"""What an artefact is made from."""
+"""The inputs of an artefact."""
 
 from __future__ import annotations
 

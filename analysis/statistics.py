@@ -1,4 +1,4 @@
-"""How sure a measured value is: point estimates with 95 % intervals.
+"""Point estimates with 95 % intervals.
 
 Accuracies are fractions between 0 and 1; tables turn them into percent.
 """

@@ -1,4 +1,4 @@
-"""What Snakemake says on the terminal: a line for every finished job with cells done and time left, then what was made.
+"""The terminal of a run: a line for every finished job with cells done and time left, then what was made.
 
 Snakemake finds logger plugins only in packages that are installed, not in a checkout, so the console takes the place of
 the handler of its terminal. ``--verbose`` leaves that handler alone; its own log in ``.snakemake/log`` is always whole.

@@ -130,7 +130,7 @@ def _verdict_lines(record: Record, page: Page) -> list[str]:
 
 
 def spent(calls: Sequence[Call], page: Page) -> list[str]:
-    """What some calls took together."""
+    """The use of some calls together."""
     prompt, completion = sum(call.prompt_tokens for call in calls), sum(call.completion_tokens for call in calls)
     several = f" in {len(calls)} calls" if len(calls) > 1 else ""
     cost = sum(call.cost for call in calls)

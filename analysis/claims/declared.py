@@ -1,4 +1,4 @@
-"""How a statement of the paper is declared: a function of the numbers of one side, and what the paper says of it."""
+"""Declaration of a statement of the paper: a function of the numbers of one side, and the paper's value."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Claim:
 
     @property
     def note(self) -> str:
-        """What a reader of a verdict must know; may be nothing."""
+        """The note for readers of a verdict; may be empty."""
         return " ".join(" ".join(self._doc[1:]).split())
 
     @property

@@ -29,7 +29,7 @@ _SEED = 0
 
 
 class Consistency(enum.StrEnum):
-    """Whether the paper's own numbers bear a statement out."""
+    """Whether the paper's own numbers support a statement."""
 
     CONSISTENT = "consistent"
     PARTLY = "partly"

@@ -62,7 +62,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What the report is about, in a line."""
+        """The title of the report."""
         against = f" and the run {self.cells[0].run.preset!r}" if self.cells else ""
         return f"The statements of the paper, compared with its own numbers{against}"
 
@@ -74,7 +74,7 @@ class Report:
 
     @property
     def summary(self) -> tuple[str, str]:
-        """How many claims came out which way, a sentence a side."""
+        """The number of claims by verdict, a sentence a side."""
         in_paper = f"In the paper: {_counted(one.consistency for one in self.judged)}."
         if not self.cells:
             return in_paper, "No finished cell: no run was judged."
@@ -84,7 +84,7 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know."""
+        """Notes for the reader."""
         if not self.cells:
             return [_PRINT_NOTE]
         asked = f"Seeds: {self.run.seeds}. A statement that lacks one of its seeds is not run."
@@ -99,12 +99,12 @@ class Report:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """What identifies the run."""
+        """The identity of the run."""
         return {**provenance(self.cells), "timings": str(len(self.run.timings))} if self.cells else {}
 
     @cached_property
     def titles(self) -> Mapping[str, str]:
-        """How keys of benchmarks, methods and backbones read."""
+        """Titles by key of benchmarks, methods and backbones."""
         methods = {key: entry.title for key, entry in config.methods().items()}
         return {**methods, **self.published.benchmarks, **self.published.backbones}
 

@@ -1,4 +1,4 @@
-"""What one cell of a learning method shows: outcome, use of the memory, choices, and how its training ended.
+"""Measures of one cell of a learning method: outcome, use of the memory, choices, and how its training ended.
 
 A measure that a cell does not have is absent, never zero: that of a module which is off, of a gate that never had
 anything to decide, of a training that did not take place.

@@ -1,4 +1,4 @@
-"""What the study of learning compares, as declared in ``config/studies``: a file a preset, where it has one."""
+"""The comparisons of the study of learning, as declared in ``config/studies``: a file a preset, where it has one."""
 
 from __future__ import annotations
 

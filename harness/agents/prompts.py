@@ -1,4 +1,4 @@
-"""How prompts are put together: static text first, the question next, memory last.
+"""Building prompts: static text first, the question next, memory last.
 
 In this order the leading blocks of a prompt are the same bytes from question to question and from step to step, which
 is what a server's prefix cache needs.

@@ -140,7 +140,7 @@ def write(
 
 
 def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
-    """What a cell answered and how it was graded: the inverse of :func:`write`.
+    """Answers and verdicts of a cell: the inverse of :func:`write`.
 
     Args:
         folder: The cell's folder.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Episode(NamedTuple):
-    """Which attempt at a question a trajectory is."""
+    """The attempt at a question: epoch and rollout."""
 
     epoch: int  # epoch of the training, counted from 1; 0 for the test
     rollout: int  # which of the rollouts of the question in this epoch, counted from 0
@@ -64,7 +64,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What a method did on one question, in order, and the text it answered with."""
+    """The calls and decisions of a method on one question, in order, and its answer."""
 
     item: Item  # the question
     answer: str  # the text to be graded

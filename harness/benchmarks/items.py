@@ -14,7 +14,7 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class CodeTask:
-    """What it takes to execute an answer that is a program."""
+    """The data for executing an answer that is a program."""
 
     entry_point: str  # name of the function the tests call
     setup: str  # source run before the candidate program (may be empty)
@@ -64,7 +64,7 @@ def checksum(items: Iterable[Item]) -> str:
 
 
 class Status(enum.StrEnum):
-    """How an answer came to its verdict; only ``graded`` and ``unparsable`` say something about the answer."""
+    """The way to a verdict; only ``graded`` and ``unparsable`` say something about the answer."""
 
     GRADED = "graded"
     UNPARSABLE = "unparsable"

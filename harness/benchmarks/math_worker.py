@@ -78,7 +78,7 @@ def _decide(gold: str, answer: str, nowhere: int) -> bytes:
 
 
 def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent: int) -> None:
-    """What the child does: give up what it does not need, decide, and end in any case."""
+    """The child: give up what it does not need, decide, and end in any case."""
     try:
         for standard in (0, 1, 2):
             os.dup2(nowhere, standard)

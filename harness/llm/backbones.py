@@ -23,7 +23,7 @@ PRICE_OUT_PER_B = 0.010
 
 
 class Generation(Declaration):
-    """How the publisher of a model has it sample; fields as in :class:`Sampling`."""
+    """Sampling parameters recommended by the publisher of a model; fields as in :class:`Sampling`."""
 
     temperature: PositiveFloat
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -60,7 +60,7 @@ class Backbone(Declaration):
 
     @property
     def sampling(self) -> Sampling:
-        """How it is asked by a method that says nothing of it."""
+        """Sampling for a method that sets none."""
         return Sampling(**dict(self.generation))
 
     @property

@@ -56,7 +56,7 @@ SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls
 
 
 class Texts(NamedTuple):
-    """What was said in one call: the prompt, and the reply to it."""
+    """The texts of one call: prompt and reply."""
 
     messages: tuple[Message, ...]
     reply: str

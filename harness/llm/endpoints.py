@@ -1,4 +1,4 @@
-"""Where backbones are served, read from ``config/endpoints.yaml`` or the file that the environment names."""
+"""Addresses of backbones, read from ``config/endpoints.yaml`` or the file that the environment names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Url = Annotated[str, Field(pattern=_URL)]
 
 
 class Endpoint(Declaration):
-    """Where one backbone answers: one or more OpenAI-compatible servers that serve the same model.
+    """The address of one backbone: one or more OpenAI-compatible servers that serve the same model.
 
     Attributes:
         url: Base URL ending in ``/v1``.
@@ -78,12 +78,12 @@ def their_file() -> str:
 
 
 def declared_in() -> Path:
-    """The same file."""
+    """The file of addresses."""
     return Path(os.environ.get(ENDPOINTS) or ROOT / _FILE)
 
 
 def simulated_url() -> str | None:
-    """Where simulated backbones answer instead of in this process; what they answer is the same.
+    """The URL of simulated backbones in another process, with the same replies.
 
     Raises:
         UserError: The variable holds no URL.

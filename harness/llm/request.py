@@ -1,4 +1,4 @@
-"""What is asked and what comes back: the two sides of one chat completion, and what a server says of its model."""
+"""Request and reply of one chat completion, and the description of a served model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How the next token is drawn, by vLLM's names; as it stands, the most probable one is taken."""
+    """Sampling parameters by vLLM's names; the default is greedy."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -149,7 +149,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What an endpoint says of the model it serves.
+    """The description of a model by its endpoint.
 
     Attributes:
         model: Its name on the hub, or where else it comes from.

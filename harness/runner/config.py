@@ -33,7 +33,7 @@ FOLDER = ROOT / "config"
 
 
 class Limit(Declaration):
-    """How many questions of each split are used, and how often those of the training; ``None`` for all."""
+    """The number of questions used of each split, and of training epochs; ``None`` for all."""
 
     train: PositiveInt | None = None  # most training questions
     test: PositiveInt | None = None  # most test questions
@@ -43,7 +43,7 @@ class Limit(Declaration):
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def count(self, questions: int, most: int | None) -> int:
-        """How many of the questions of a split are used.
+        """The number of questions used of a split.
 
         Args:
             questions: How many there are.

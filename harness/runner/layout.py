@@ -34,7 +34,7 @@ def items(preset: str, benchmark: str) -> Path:
 
 
 def served(preset: str, benchmark: str) -> Path:
-    """What the endpoints of a preset said they serve, before the first call about a benchmark."""
+    """The served models of a preset's endpoints, checked before the first call about a benchmark."""
     return RESULTS / preset / "served" / f"{benchmark}.json"
 
 
@@ -59,7 +59,7 @@ def timing(preset: str, of: Cell) -> Path:
 
 
 def cache() -> Path:
-    """What the cells of this machine share: embeddings, and how programs ended."""
+    """The cache of this machine: embeddings, and outcomes of programs."""
     return machine_folder() / f"{socket.gethostname()}.sqlite"
 
 

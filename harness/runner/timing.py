@@ -1,4 +1,4 @@
-"""How long a method takes for a question: the test set of a finished cell answered once more, with nothing remembered.
+"""Timing of a method: the test set of a finished cell answered once more, with nothing cached.
 
 A cell cannot tell: what its log holds it does not ask, texts and programs that another cell has met it does not look at
 again, and it trains, grades and shares the machine besides. Here the method as the cell trained it answers all test

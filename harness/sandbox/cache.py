@@ -1,4 +1,4 @@
-"""How programs ended in the sandbox, found out once and then shared by all cells of a machine.
+"""A cache of sandbox outcomes, shared by all cells of a machine.
 
 At ``full`` programs cannot reach the file. At ``rlimit`` they can read it, and where the suite is no root, so that they
 are the same user, write it like every other result: this level is for programs that are faulty, not for hostile ones.
@@ -40,7 +40,7 @@ _OPEN_DOOR = re.compile(rf"\b(?:{'|'.join(_DOORS.split())})\b|\b(?:id|open)\(")
 
 
 class Cache(Protocol):
-    """What verdicts are kept in: the cache of this machine."""
+    """The cache of this machine, for verdicts."""
 
     def get(self, table: Literal["verdicts"], key: bytes) -> bytes | None:
         """Return what is stored under a key, or None."""

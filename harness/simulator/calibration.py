@@ -69,7 +69,7 @@ class QuestionIndex:
 
 
 class SimulatedBackbone(Declaration):
-    """What an endpoint needs to know of a backbone; requests may name it by ``key`` or ``model``."""
+    """A backbone as the endpoint knows it; requests may name it by ``key`` or ``model``."""
 
     key: str
     model: str

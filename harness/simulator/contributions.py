@@ -1,4 +1,4 @@
-"""What a prompt shows: the question, what is asked of it, and what the contributions of others add up to.
+"""Reading a prompt: the question, the task, and the contributions of other agents.
 
 What a turn is for comes with the request (``metadata``); the wording of instructions says nothing here.
 """

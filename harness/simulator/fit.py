@@ -28,7 +28,7 @@ _QUANTILES = 21
 
 
 class Fit(Declaration):
-    """What is fitted, for one benchmark."""
+    """The fitted values of one benchmark."""
 
     ability: Mapping[str, float]  # by backbone, on the scale of difficulty
     style: Mapping[Style, Mapping[str, float]]  # by style and backbone, in logits relative to a direct prompt

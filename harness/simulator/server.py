@@ -66,7 +66,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Manners:
-    """How a server answers, as opposed to what."""
+    """Delay, faults and engine of a server."""
 
     engine: EngineParameters | None = None  # speeds to imitate, one modelled server a backbone; None answers at once
     faults: Faults | None = None  # what goes wrong; an attempt with a fault takes no time of the modelled engine

@@ -1,4 +1,4 @@
-"""What learners with a network share: optimiser, checkpoint, initial weights, and the loop of policy-gradient training.
+"""Learners with a network: optimiser, checkpoint, initial weights, and the loop of policy-gradient training.
 
 Of torch, only what the caller's network needs: a method that learns without gradients does without this module.
 """
@@ -81,7 +81,7 @@ class Learning(Generic[Network]):
         return {f"{_NETWORK}{name}": value.numpy().copy() for name, value in self.network.state_dict().items()}
 
     def moments(self) -> Tensors:
-        """What Adam remembers; a parameter that never had a gradient has nothing to remember."""
+        """The moments of Adam; none for a parameter that never had a gradient."""
         return {
             f"adam.{name}.{moment}": value.numpy().copy()
             for name, _ in self.network.named_parameters()
@@ -258,7 +258,7 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         """Take one step of the optimiser; returns what the training log holds of it."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What a checkpoint keeps besides the weights."""
+        """Facts of a checkpoint besides the weights."""
         return self.choices()
 
     @property

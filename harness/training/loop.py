@@ -1,4 +1,4 @@
-"""What a learning method trains with: its questions, graded attempts at them, checkpoints, and the training log.
+"""The training loop of a learning method: questions, graded attempts, checkpoints, and the training log.
 
 An epoch is the unit of resumption. What it produced (log rows, uses of calls, decisions) is written next to its
 checkpoint and before it, so a checkpoint that exists vouches for everything up to its epoch; what an interrupted epoch

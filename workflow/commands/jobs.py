@@ -30,7 +30,7 @@ def cell(
     ] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
+    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
     _spare_pandas()
     from harness.runner import cell as cells
     from harness.runner.config import Cell

@@ -1,4 +1,4 @@
-"""What the paper says of cost, floating-point operations and time."""
+"""Statements of the paper about cost, floating-point operations and time."""
 
 from __future__ import annotations
 

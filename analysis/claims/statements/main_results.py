@@ -1,4 +1,4 @@
-"""What the paper says of the main table."""
+"""Statements of the paper about the main table."""
 
 from __future__ import annotations
 

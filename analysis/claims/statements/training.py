@@ -1,4 +1,4 @@
-"""What the paper says of training seeds, of the steps of a training and of the gates."""
+"""Statements of the paper about training seeds, training steps and gates."""
 
 from __future__ import annotations
 

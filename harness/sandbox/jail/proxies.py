@@ -1,4 +1,4 @@
-"""What the checks hold in place of objects that stay with the program."""
+"""Stand-ins, for the checks, of objects that stay with the program."""
 
 from __future__ import annotations
 
