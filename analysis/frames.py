@@ -1,4 +1,4 @@
-"""A run as one tidy data frame: a row a method, backbone and benchmark, with published and measured values.
+"""A run as one tidy data frame: a row a method, backbone and benchmark, what the paper prints and what was measured.
 
 Numbers stay numbers until a table prints them. Accuracies, shares and ends of intervals are in percent, rounded as
 printed, because what is compared must be what is read; costs are in the paper's unit, a price by the size of the model

@@ -45,7 +45,7 @@ def table_run_id(cells: Iterable[Cell]) -> str:
 
 
 def provenance(cells: Sequence[Cell]) -> dict[str, str]:
-    """Name and value of each setting that tells one run from another, short enough to stand below a table."""
+    """Name and value of each setting that tells one run from another, short enough for a line below a table."""
     runs = [cell.run for cell in cells]
     return {
         "run": short(table_run_id(cells)),

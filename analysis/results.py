@@ -220,7 +220,7 @@ def _read_items(path: Path) -> pd.DataFrame:
     if holes:
         raise UserError(f"{path}: empty fields in column {', '.join(holes)}; run the cell again")
     if items["item_id"].duplicated().any():
-        raise UserError(f"{path}: an item stands in it twice, expected one row an item; run the cell again")
+        raise UserError(f"{path}: an item is in it twice, expected one row an item; run the cell again")
     unknown = sorted(set(items["status"]) - set(Status))
     if unknown:
         raise UserError(f"{path}: status {unknown[0]!r}, expected one of {', '.join(Status)}; run the cell again")

@@ -217,9 +217,7 @@ def _in_words(node: Mapping[str, Any]) -> str:
     if node["when"] is None:
         return words
     instead = seen[0] if seen else node["when"]["node"]
-    return (
-        f"{words} Only if {node['when']['node']} {node['when']['is']}; if not, what {instead} gave stands in its place."
-    )
+    return f"{words} Only if {node['when']['node']} {node['when']['is']}; if not, what {instead} gave is used instead."
 
 
 def _line(text: str) -> str:

@@ -39,7 +39,7 @@ class Source:
         """The cells, of one benchmark where it is named, with the published numbers.
 
         Raises:
-            UserError: There is none, one cannot be read, or two of them cannot stand in one artefact.
+            UserError: There is none, one cannot be read, or two of them cannot be in one artefact.
         """
         # Planning a run and starting a job import this module too, and need no pandas.
         from analysis.frames import Results

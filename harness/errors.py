@@ -19,7 +19,7 @@ class StoppedError(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """The error for a name that stands in no configuration, with the nearest known name.
+    """The error for a name that no configuration has, with the nearest known name.
 
     Args:
         kind: What the name should have been, such as ``"backbone"``.

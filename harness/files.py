@@ -179,7 +179,7 @@ class Declaration(BaseModel):
 def _distinct(values: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
     for value in values:
         if values.count(value) > 1:
-            raise ValueError(f"{value!r} stands there twice; leave one out")
+            raise ValueError(f"{value!r} is there twice; leave one out")
     return values
 
 
@@ -240,7 +240,7 @@ def check(document: Any, form: Any, where: object) -> Any:
         where: Its origin, for the message.
 
     Raises:
-        UserError: One line that names the origin, the key, what stands there and what should.
+        UserError: One line that names the origin, the key, what is there and what should be.
     """
     try:
         return _adapter(form).validate_python(document)

@@ -213,7 +213,7 @@ def _prompt(said: Said, page: Page) -> list[str]:
 
 
 def reply(said: Said) -> str:
-    """The text of a reply, or what stands in its place."""
+    """The text of a reply, or why there is none."""
     return GONE if said.reply is None else said.reply or failure([said.call])
 
 

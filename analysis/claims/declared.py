@@ -65,7 +65,7 @@ class Claim:
         tolerance: How far the tables may be from it, or :data:`ROUNDING`: as far as the rounding of its inputs allows.
         holds: What a run must show, or a function; ``None`` for arithmetic of the paper, which no run can support.
         published: Another function over the paper's numbers, where that must differ.
-        exact: No sampling stands behind the quantity, so that a single value decides.
+        exact: The quantity is not sampled, so that a single value decides.
         over: Variables and their values: the claim has a part for each combination. A value that is a mapping sets
             all the variables it names.
     """

@@ -103,7 +103,7 @@ class Measured(Numbers):
         missing: What was not run, in words.
         unknown: What was run and yet says nothing, such as a gate at a step that no trajectory reaches.
         charged: Whether a cost was read.
-        fixed: Whether a number was read that no item stands behind, so that a bootstrap cannot tell how sure it is.
+        fixed: Whether a number was read of no item, so that a bootstrap cannot tell how sure it is.
     """
 
     def __init__(

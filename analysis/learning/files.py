@@ -46,7 +46,7 @@ def values(report: Report) -> pd.DataFrame:
     """One row a benchmark, method, backbone, seed and measure.
 
     Shares are in percent, utility in points, own utility in the unit of the method, costs in the paper's unit,
-    entropies in nats. A method that routes stands under the backbone ``pool``; the rows of its measure
+    entropies in nats. A method that routes has the backbone ``pool``; the rows of its measure
     ``backbone_share`` name one each. A single backbone has no seed. A measure that does not apply has no row;
     ``collapse`` is ``inf`` where the choice never settled.
     """

@@ -43,7 +43,7 @@ def render(report: Report) -> str:
 
 
 def _caption(report: Report) -> str:
-    """What the report shows, of which run with which settings, and how many of its cells are missing."""
+    """What the report shows, of which run, with which settings, and how many of its cells are not there yet."""
     run, missing = report.cells[0].run, report.unfinished
     kind = " (SIMULATED backbones)" if run.simulated else ""
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""

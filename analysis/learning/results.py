@@ -59,7 +59,7 @@ class Learned(NamedTuple):
 class Column:
     """Everything measured on one benchmark: its title, how many questions, what learned by row and seed, and singles.
 
-    A row that learned stands in the order of the study; a single backbone has accuracy, utility and cost of one call.
+    Learned rows are in the order of the study; a single backbone has accuracy, utility and cost of one call.
     """
 
     title: str

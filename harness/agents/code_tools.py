@@ -37,7 +37,7 @@ class Value:
 
 
 class CodeTools:
-    """Runs programs that stand in texts.
+    """Runs programs of texts.
 
     Args:
         sandbox: Where they run; one that remembers, for roles often run what was run before.
@@ -47,7 +47,7 @@ class CodeTools:
         self._sandbox = sandbox
 
     async def examples(self, item: Item, text: str) -> str:
-        """Run the program of a text on the examples that stand in the question, each in a process of its own.
+        """Run the program of a text on the examples of the question, each in a process of its own.
 
         Returns:
             A heading and one line for each example; a single line where there is no program or no example.

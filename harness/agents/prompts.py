@@ -76,7 +76,7 @@ def team_prompt(
         system: Blocks of the system text: who the member is, what is asked of it, the output rules.
         item: The question.
         records: Contributions it may see, in memory order.
-        closing: What stands behind them.
+        closing: The text after them.
         header: What stands above them.
     """
     user = _blocks(_question(item), render_records(records, header), closing)

@@ -19,7 +19,7 @@ class CodeTask:
     entry_point: str  # name of the function the tests call
     setup: str  # source run before the candidate program (may be empty)
     checks: str  # source run after it; an exception means a wrong answer
-    # Single ``assert`` statements that stand in the question; tools may run these and no others.
+    # Single ``assert`` statements of the question; tools may run these and no others.
     visible: tuple[str, ...]
 
 

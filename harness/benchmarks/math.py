@@ -1,4 +1,4 @@
-"""MATH: competition problems whose answer stands in a box."""
+"""MATH: competition problems whose answer is in a box."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from harness.benchmarks.programs import definitions, parse
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-# What a function looks up by a name that stands in no place of the program.
+# What a function looks up by a name that is nowhere in the program.
 _BY_ANY_NAME = frozenset({"eval", "exec", "globals", "locals", "vars"})
-# Calls that set something for the whole process, or make names or attributes that stand in no place of the program.
+# Calls that set something for the whole process, or make names or attributes that are nowhere in the program.
 _SETTINGS = frozenset(
     {"setrecursionlimit", "set_int_max_str_digits", "setcontext", "getcontext", "stack_size", "exec", "setattr"}
 )

@@ -30,7 +30,7 @@ MAX_FAILURES = 12
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
-# After so long without any answer it is said that calls wait.
+# After so long without any answer a warning says that calls wait.
 SILENCE_S = 30.0
 # After so long the cell gives up, and resumes from its log when it is started again.
 OUTAGE_S = 600.0

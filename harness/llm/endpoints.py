@@ -29,7 +29,7 @@ class Endpoint(Declaration):
     Attributes:
         url: Base URL ending in ``/v1``.
         urls: Of several servers, or the same one.
-        key_env: Environment variable that holds the API key; the key itself stands in no file.
+        key_env: Environment variable that holds the API key; the key itself is in no file.
         max_in_flight: Requests that a cell has under way at a server at the same time.
         timeout_s: Seconds without a byte after which an attempt counts as failed.
         served_name: What the servers call the model, where that is not its name in ``config/backbones.yaml``.
@@ -98,7 +98,7 @@ def simulated() -> Endpoint:
     """The endpoint of all simulated backbones: in this process, or where the environment says.
 
     Raises:
-        UserError: The environment says something else than a URL.
+        UserError: The environment variable is not a URL.
     """
     url = simulated_url()
     return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_AT_URL)

@@ -117,7 +117,7 @@ class MethodEntry(Declaration):
 
 
 class _Stated(Declaration, extra="allow"):
-    """An entry of ``config/methods.yaml`` as it stands there."""
+    """An entry of ``config/methods.yaml`` as written."""
 
     extends: str = ""
     config: Mapping[str, Any] = {}

@@ -229,7 +229,7 @@ def identity(backbone: str, request: Mapping[str, Any]) -> str:
 
 
 def _digest(backbone: str, request: Mapping[str, Any], said: Any) -> str:
-    """The same of what is said in other words: replies are drawn by what a prompt shows, not by how it is worded."""
+    """The digest of what a prompt says: replies do not depend on its wording."""
     parts = {name: request[name] for name in _IDENTITY if request.get(name) is not None}
     # Clients write the same temperature as 0 or as 0.0.
     temperature = request.get("temperature")

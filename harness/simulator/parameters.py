@@ -152,7 +152,7 @@ class Settings:
     # For a benchmark without published cost, whose lengths it takes and times what.
     borrowed_length: Mapping[str, Loan]
     assumed_length: Mapping[str, Lengths]  # mean tokens by benchmark and style where nothing published helps
-    assumed: Mapping[str, Assumed]  # the parameters as they stand in the file, with their ranges
+    assumed: Mapping[str, Assumed]  # the parameters as in the file, with their ranges
 
 
 def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None = None) -> Settings:

@@ -124,7 +124,7 @@ class Training:
     async def consult(self, purpose: str, episode: Episode, work: Callable[[Context], Awaitable[T]]) -> T:
         """Let the method ask models something that is no attempt at a question.
 
-        The calls stand in the ledger of the training, where ``purpose`` takes the place of the question's id. Together
+        The calls are in the ledger of the training, where ``purpose`` takes the place of the question's id. Together
         they count as one attempt, which has failed where the last of them (by step, then slot) has.
 
         Args:

@@ -190,7 +190,7 @@ class Entry(Declaration):
         ({"size": True}, "one.size: True should be a number"),
         ({"names": "ab"}, "one.names: 'ab' should be a list"),
         ({"names": []}, "one.names: [] should have at least 1 item"),
-        ({"names": ["a", "a"]}, "one.names: 'a' stands there twice"),
+        ({"names": ["a", "a"]}, "one.names: 'a' is there twice"),
         ({"names": ...}, "one.names: missing; add it"),
         ({"colour": "greed"}, "one.colour: 'greed' should be 'red' or 'green'; did you mean 'green'?"),
         ({"on": "yes"}, "one.on: 'yes' should be true or false"),

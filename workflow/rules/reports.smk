@@ -118,7 +118,7 @@ localrules:
 
 
 # Copies of another preset go before RUN names a new one, so that RUN is true of every copy in the folder. What is copied
-# stands in a list by its checksum, and nothing else is ever taken away in reports/.
+# is in a list by its checksum, and nothing else is ever taken away in reports/.
 rule run_name:
     output:
         "reports/RUN",

@@ -67,7 +67,7 @@ def test_only_methods_that_learn_run_every_seed() -> None:
         ({"limit": {"share": 1.5}}, "limit.share: 1.5 should be less than or equal to 1"),
         ({"budget": {"euros": 1}}, "budget: unknown key 'euros'"),
         ({"seeds": ["a"]}, "seeds.0: 'a' should be a whole number"),
-        ({"seeds": [1, 1]}, "seeds: 1 stands there twice"),
+        ({"seeds": [1, 1]}, "seeds: 1 is there twice"),
         ({"methods": []}, "methods: [] should have at least 1 item"),
         ({"data": "reel"}, "data: 'reel' should be 'embedded' or 'real'; did you mean 'real'?"),
         ({"budget": {"calls": 0}}, "budget.calls: 0 should be greater than 0"),
