@@ -34,7 +34,7 @@ $(READY): pyproject.toml constraints.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $@
 
-# What tests and docs need beside, which no table does.
+# Packages that only tests and docs need.
 $(DEV_READY): $(READY)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

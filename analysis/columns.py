@@ -1,4 +1,4 @@
-"""What tables of accuracy and cost share: a published number and the measured one beside it, and what stands around."""
+"""Columns that tables of accuracy and cost share: published and measured numbers, and their headings."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def table(
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:
-    """A table of results: the caption with the conditions of the run, and what identifies it."""
+    """A table of results: the caption with the settings of the run, and what identifies it."""
     return Table(
         label=label,
         caption=caption + notes.conditions(results),

@@ -1,4 +1,4 @@
-"""A run as one tidy data frame: a row a method, backbone and benchmark, what the paper prints beside what was measured.
+"""A run as one tidy data frame: a row a method, backbone and benchmark, what the paper prints and what was measured.
 
 Numbers stay numbers until a table prints them. Accuracies, shares and ends of intervals are in percent, rounded as
 printed, because what is compared must be what is read; costs are in the paper's unit, a price by the size of the model
@@ -53,7 +53,7 @@ def percent(fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Results:
-    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, beside the published numbers."""
+    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, with the published numbers."""
 
     cells: tuple[Cell, ...]
     published: Published = field(default_factory=load)
@@ -65,7 +65,7 @@ class Results:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """Name and value of whatever identifies the run."""
+        """Name and value of each setting that identifies the run."""
         return provenance(self.cells)
 
     @cached_property
@@ -140,18 +140,18 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """Every row on every benchmark of the run, run or not.
 
-        The columns of :attr:`rows`, the published accuracies and what was measured (:meth:`beside`); besides
+        The columns of :attr:`rows`, the published accuracies and what was measured (:meth:`with_measured`); besides
         ``benchmark_title``, and ``published`` with ``published_fit`` and ``published_counts``, the counts of correct
         answers that can be behind it.
         """
         index = pd.MultiIndex.from_tuples(
             [(*row, key) for row in self.rows.index for key in self.benchmarks], names=KEY
         )
-        return self.beside(
+        return self.with_measured(
             pd.DataFrame(index=index).join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed)
         )
 
-    def beside(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A frame indexed by :data:`KEY` with ``published`` accuracies, joined with what was measured.
 
         ``ran`` says whether anything was; ``difference`` is measured minus published in points, missing where the one
@@ -169,7 +169,7 @@ class Results:
         blank = dict.fromkeys(("published", "published_total"), float("nan"))
         frame = pd.DataFrame(blank, index=self.measured.index)
         sizes = [questions.get(key, float("nan")) for *_, key in frame.index]
-        return with_costs(self.beside(frame.assign(published_questions=sizes)), self)
+        return with_costs(self.with_measured(frame.assign(published_questions=sizes)), self)
 
     @cached_property
     def _printed(self) -> pd.DataFrame:
@@ -246,7 +246,7 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     shares = items["status"].value_counts(normalize=True)
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
     graded = [cell.items["math_verify"].eq(True) for cell in cells]
-    # An item without a secondary verdict beside items with one counts as wrong, so that n stays the same.
+    # An item without a secondary verdict among items with one counts as wrong, so that n stays the same.
     undecided = (items["status"] == Status.GRADED) & items["math_verify"].isna()
     second = items["math_verify"].notna().any()
     return {

@@ -282,7 +282,7 @@ def _gates(step: Step) -> Iterator[str]:
 
 
 def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
-    """The outcome, and the probability of the gate being open, whatever the outcome."""
+    """The outcome, and the probability of the gate being open."""
     drawn = "nothing was drawn" if gate.probability is None else f"probability of {opening} {gate.probability:.1%}"
     return f"{is_open if gate.is_open else closed} ({drawn})"
 

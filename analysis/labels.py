@@ -1,4 +1,4 @@
-"""Where labels go so that they do not lie over each other; the same places for the same points, every time."""
+"""Placement of labels without overlap; the same places for the same points, every time."""
 
 from __future__ import annotations
 

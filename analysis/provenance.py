@@ -1,4 +1,4 @@
-"""What identifies the runs behind a table."""
+"""Identity of the runs behind a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def warning(simulated: bool) -> str:
 def answered(backbone: Mapping[str, Any]) -> str:
     """What answered under the name of a backbone, an identity of ``run.json``: its weights, and a known revision.
 
-    The revision is in its short form; that of the simulator names its world, its code and its ``length_scale``.
+    The revision is in its short form; that of the simulator names its calibration, its code and its ``length_scale``.
     """
     return f"{backbone['model']}{_revision(backbone)}"
 
@@ -39,13 +39,13 @@ def by_server(backbone: Mapping[str, Any]) -> str:
 
 
 def table_run_id(cells: Iterable[Cell]) -> str:
-    """Identity of a table: a hash over the run ids of its cells, whatever their order."""
+    """Identity of a table: a hash over the run ids of its cells, in any order."""
     lines = "\n".join(sorted(cell.run.run_id for cell in cells))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def provenance(cells: Sequence[Cell]) -> dict[str, str]:
-    """Name and value of whatever tells one run from another, short enough to stand below a table."""
+    """Name and value of each setting that tells one run from another, short enough for a line below a table."""
     runs = [cell.run for cell in cells]
     return {
         "run": short(table_run_id(cells)),
@@ -100,7 +100,7 @@ def _served(backbone: Mapping[str, Any]) -> str:
 def _backbones(cells: Iterable[Cell]) -> str:
     """Those that one server answered in one revision, as the simulator does, share what follows their names.
 
-    So do those of several simulated worlds, each of which has all of them.
+    So do runs on several calibrations, each of which has all of them.
     """
     found: dict[str, set[str]] = {}
     for cell in cells:

@@ -67,7 +67,7 @@ class Artefact(Declaration):
         cells: The cells it is made from.
         timings: The cells that are timed for it, with the first of their seeds.
         data: Whether it reads the prepared questions.
-        worlds: Whether it also reads the worlds of ``config/sensitivity.yaml``, which only a simulated run has.
+        scenarios: Whether it also reads the scenarios of ``config/sensitivity.yaml``, which only a simulated run has.
         options: What its module is told.
     """
 
@@ -79,7 +79,7 @@ class Artefact(Declaration):
     cells: Annotated[Many[Selection], MinLen(1)] = ()
     timings: Annotated[Many[Selection], MinLen(1)] = ()
     data: bool = False
-    worlds: bool = False
+    scenarios: bool = False
     options: Mapping[str, Any] = {}
 
     @property
@@ -98,7 +98,7 @@ class Artefact(Declaration):
 
     def applies_to(self, preset: Preset) -> bool:
         """Whether a preset has anything to make it from."""
-        if self.worlds:
+        if self.scenarios:
             return bool(plan(preset))
         return not self.cells or bool(self.cells_of(preset))
 
@@ -116,7 +116,7 @@ class Artefact(Declaration):
 
     def _lacking(self, preset: Preset) -> str:
         """What a preset would need for it."""
-        if self.worlds and not preset.simulated:
+        if self.scenarios and not preset.simulated:
             return "simulated backbones"
         if all(set(one.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for one in self.cells):
             return "benchmark it is made from"
@@ -139,12 +139,12 @@ class Artefact(Declaration):
         cells = [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
         timings = [layout.timing(preset.name, cell) / "timing.json" for cell in self.timings_of(preset)]
         prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
-        worlds = [folder / "run.json" for world in plan(preset) for folder in world.folders] if self.worlds else []
-        return [*cells, *timings, *prepared, *worlds]
+        scenarios = [folder / "run.json" for one in plan(preset) for folder in one.folders] if self.scenarios else []
+        return [*cells, *timings, *prepared, *scenarios]
 
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
-        if self.worlds:
+        if self.scenarios:
             return code_of_report("config/published.yaml", "config/sensitivity.yaml")
         # Without an input it is made from the configuration.
         alone = () if self.cells or self.data else ("config/backbones.yaml", "config/weights.yaml")

@@ -71,7 +71,7 @@ class Identity(TypedDict, total=False):
     served_by: str | None
     revision: str | None
     revision_confirmed: bool
-    world: str
+    calibration: str
     weights: Text
 
 
@@ -112,7 +112,7 @@ class Run(Declaration, extra="ignore"):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One measured cell and where it lies.
+    """One measured cell and its folder.
 
     Attributes:
         items: One row an item in order of item id: the columns of ``items.parquet`` and ``cost``, by the definition of
@@ -152,19 +152,19 @@ def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
     """Read cells that belong in one table.
 
     Returns:
-        The cells in order of benchmark, method, backbone and seed, whatever the order of ``folders``.
+        The cells in order of benchmark, method, backbone and seed.
 
     Raises:
         UserError: There is no cell, one cannot be read, one is given twice, or two differ in kind of backbones, preset,
-            world, weights, questions or grading rules; or the seeds of one measurement in their settings or in what
-            answered under the name of a backbone: a mean over them would be of nothing that was ever run.
+            calibration, weights, questions or grading rules; or the seeds of one measurement in their settings or in
+            what answered under the name of a backbone: a mean over them would be of nothing that was ever run.
     """
     cells = tuple(sorted((read(folder) for folder in folders), key=_identity))
     if not cells:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
     _agree(cells, lambda cell: "simulated" if cell.run.simulated else "real", "kinds of backbones")
     _agree(cells, lambda cell: cell.run.preset, "presets")
-    _agree(cells, lambda cell: _named(cell, "world"), "simulated worlds")
+    _agree(cells, lambda cell: _named(cell, "calibration"), "calibrations of the simulator")
     _agree(cells, lambda cell: _named(cell, "weights", "original"), "weights of the backbones")
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
@@ -220,7 +220,7 @@ def _read_items(path: Path) -> pd.DataFrame:
     if holes:
         raise UserError(f"{path}: empty fields in column {', '.join(holes)}; run the cell again")
     if items["item_id"].duplicated().any():
-        raise UserError(f"{path}: an item stands in it twice, expected one row an item; run the cell again")
+        raise UserError(f"{path}: an item is in it twice, expected one row an item; run the cell again")
     unknown = sorted(set(items["status"]) - set(Status))
     if unknown:
         raise UserError(f"{path}: status {unknown[0]!r}, expected one of {', '.join(Status)}; run the cell again")

@@ -1,4 +1,4 @@
-"""How a search for a workflow went: every round, the one that was chosen, and what it was worth on the test questions.
+"""History of a search for a workflow: every round, the chosen one, and its accuracy on the test questions.
 
 A method that searches keeps its rounds in the facts of its checkpoint, under ``search``, the chosen one under ``best``.
 """
@@ -33,7 +33,7 @@ _SCORES = (
     "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
     "better than the score of the parent. The chosen round is the best, the earliest of equals, and its workflow alone "
     "answered the test questions. A score that was chosen for being the best of many flatters; the test accuracy "
-    "beside it is the measurement."
+    "next to it is the measurement."
 )
 _COSTS = (
     "Costs are in the paper's unit and cover all questions. Search: all calls of all rounds and the optimizer's. Test: "
@@ -66,7 +66,7 @@ class Search:
 
     @property
     def cost(self) -> float:
-        """What the search cost."""
+        """The cost of the search."""
         return float(sum(one["cost"] + one["proposal_cost"] for one in self.rounds))
 
 
@@ -211,9 +211,7 @@ def _in_words(node: Mapping[str, Any]) -> str:
     if node["when"] is None:
         return words
     instead = seen[0] if seen else node["when"]["node"]
-    return (
-        f"{words} Only if {node['when']['node']} {node['when']['is']}; if not, what {instead} gave stands in its place."
-    )
+    return f"{words} Only if {node['when']['node']} {node['when']['is']}; if not, what {instead} gave is used instead."
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The worlds of ``config/sensitivity.yaml``: one assumed parameter of the simulation at an end of its range."""
+"""The scenarios of ``config/sensitivity.yaml``: one assumed parameter of the simulation at an end of its range."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Conclusion(Declaration):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """One simulated world and the cells that are run in it.
+class Scenario:
+    """The simulator with at most one parameter changed, and the cells run with it.
 
     Attributes:
-        parameter: The one that is changed; empty for the world as stated.
+        parameter: The changed one; empty for the simulator as stated.
         stated: Its stated value; 1 for a list or mapping.
-        value: Its value in this world; a factor for a list or mapping.
-        preset: Name of the preset that has this world.
+        value: Its value in this scenario; a factor for a list or mapping.
+        preset: Name of the preset with this change.
         cells: One for each row that a conclusion names.
     """
 
@@ -70,19 +70,19 @@ class World:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where the cells lie."""
+        """The folders of the cells."""
         return tuple(layout.cell(self.preset, cell) for cell in self.cells)
 
 
-def plan(preset: Preset, path: Path = PATH) -> list[World]:
-    """The worlds of a preset: as stated first, then every parameter at each end of its range.
+def plan(preset: Preset, path: Path = PATH) -> list[Scenario]:
+    """The scenarios of a preset: as stated first, then every parameter at each end of its range.
 
     Args:
-        preset: The run whose worlds are varied; its first seed is used.
+        preset: The run whose simulator is varied; its first seed is used.
         path: A file in the form of ``config/sensitivity.yaml``.
 
     Returns:
-        Nothing for a run on real models, in a world that is changed already, or without any of the rows.
+        Nothing for a run on real models, with a parameter changed already, or without any of the rows.
 
     Raises:
         UserError: The file has a slip or names a parameter that does not exist.
@@ -94,11 +94,11 @@ def plan(preset: Preset, path: Path = PATH) -> list[World]:
     cells = tuple(Cell(method, benchmark, backbone, preset.seeds[0]) for method, backbone, benchmark in rows)
     settings = load_settings()
     changed = [
-        World(parameter, settings.assumed[parameter].number, end, f"{preset.name}@{parameter}={end}", cells)
+        Scenario(parameter, settings.assumed[parameter].number, end, f"{preset.name}@{parameter}={end}", cells)
         for parameter in _file(path).parameters
         for end in _ends(parameter, settings, path)
     ]
-    return [World("", 0.0, 0.0, preset.name, cells), *changed]
+    return [Scenario("", 0.0, 0.0, preset.name, cells), *changed]
 
 
 def conclusions(preset: Preset, path: Path = PATH) -> list[Conclusion]:
@@ -131,7 +131,7 @@ def _check_names(kind: str, names: Iterable[str], known: Iterable[str], path: Pa
 
 
 def _ends(parameter: str, settings: Settings, path: Path) -> list[float]:
-    """An end that is the stated value is no other world."""
+    """An end that is the stated value is no scenario of its own."""
     if parameter not in settings.assumed:
         raise unknown("parameter", parameter, settings.assumed, f"config/{DEFAULT_FILE.name}; named in {path.name}")
     stated = settings.assumed[parameter]

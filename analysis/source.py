@@ -1,4 +1,4 @@
-"""What an artefact is made from."""
+"""The inputs of an artefact."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Source:
         return cls(tuple(cells), options=options)
 
     def results(self, benchmark: str | None = None) -> Results:
-        """The cells, of one benchmark where it is named, beside the published numbers.
+        """The cells, of one benchmark where it is named, with the published numbers.
 
         Raises:
-            UserError: There is none, one cannot be read, or two of them cannot stand in one artefact.
+            UserError: There is none, one cannot be read, or two of them cannot be in one artefact.
         """
         # Planning a run and starting a job import this module too, and need no pandas.
         from analysis.frames import Results

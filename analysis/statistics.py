@@ -1,4 +1,4 @@
-"""How sure a measured value is: point estimates with 95 % intervals.
+"""Point estimates with 95 % intervals.
 
 Accuracies are fractions between 0 and 1; tables turn them into percent.
 """
@@ -131,7 +131,7 @@ def estimate(mean: float, drawn: Array) -> Estimate:
     """A value with the percentile interval of its resamples, of which those without a value are left out.
 
     An interval holds its own point: sums in another order differ in the last digit, and a resampled mean of few
-    questions can lie beside it.
+    questions can lie outside it.
     """
     tail = 100 * (1 - CONFIDENCE) / 2
     with np.errstate(invalid="ignore"):

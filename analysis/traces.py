@@ -1,4 +1,4 @@
-"""What the gates of a router did on the test questions of a cell (paper, Gate Behavior at Test Time)."""
+"""Decisions of a router's gates on the test questions of a cell (paper, Gate Behavior at Test Time)."""
 
 from __future__ import annotations
 

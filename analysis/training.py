@@ -1,4 +1,4 @@
-"""What a learning method learned, and from how much: its log update by update, its policy, what its training used."""
+"""Training of a learning method: its log by update, its policy, its cost."""
 
 from __future__ import annotations
 

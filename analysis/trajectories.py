@@ -29,7 +29,7 @@ _GATES = ("retrieve", "write", "halt")
 class Said:
     """One use of a model, as it was charged.
 
-    ``messages`` and ``reply`` are ``None`` where the cell's log lies here no longer; the reply is empty where the call
+    ``messages`` and ``reply`` are ``None`` where the cell's log is gone; the reply is empty where the call
     failed.
     """
 
@@ -56,7 +56,7 @@ class Choice:
 class Gate:
     """The outcome of one gate of Gated-Memory Routing.
 
-    ``probability`` is that of the gate being open, whatever the outcome; ``None`` where nothing was drawn: the outcome
+    ``probability`` is that of the gate being open; ``None`` where nothing was drawn: the outcome
     is then the only one.
     """
 

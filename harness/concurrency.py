@@ -57,7 +57,7 @@ class InFlight(Generic[T]):
     async def share(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of the work under this key, which is begun unless it is under way.
 
-        A failure reaches everyone who waits and is not kept: who asks later begins anew.
+        A failure reaches everyone who waits and is not kept: who asks later starts again.
         """
         # A caller that gives up must not take the work from the others.
         return await asyncio.shield(self._tasks.get(key) or self._begin(key, work))

@@ -15,11 +15,11 @@ class UserError(Exception):
 
 
 class StoppedError(Exception):
-    """Work that was cancelled has put everything away; the message says what is kept, and how to go on."""
+    """Work was cancelled and has cleaned up; the message says what is kept, and how to resume."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """The error for a name that stands in no configuration, with the nearest known name.
+    """The error for a name that no configuration has, with the nearest known name.
 
     Args:
         kind: What the name should have been, such as ``"backbone"``.

@@ -121,7 +121,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file, whatever it is.
+    """The content of a YAML file, of any type.
 
     Raises:
         UserError: The file is missing, is not YAML, or repeats a key; names file and line.
@@ -179,7 +179,7 @@ class Declaration(BaseModel):
 def _distinct(values: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
     for value in values:
         if values.count(value) > 1:
-            raise ValueError(f"{value!r} stands there twice; leave one out")
+            raise ValueError(f"{value!r} is there twice; leave one out")
     return values
 
 
@@ -240,7 +240,7 @@ def check(document: Any, form: Any, where: object) -> Any:
         where: Its origin, for the message.
 
     Raises:
-        UserError: One line that names the origin, the key, what stands there and what should.
+        UserError: One line that names the origin, the key, what is there and what should be.
     """
     try:
         return _adapter(form).validate_python(document)
@@ -307,7 +307,7 @@ def fingerprint(paths: Iterable[Path]) -> str:
 
 
 def code_of(module: str) -> str:
-    """Fingerprint of the code that can change the results of a method: the ground floor and the method's own module."""
+    """Fingerprint of the code that can change the results of a method: ``harness`` and the method's own module."""
     source = source_of(module)
     return fingerprint([ROOT / "harness", *([source] if source else [])])
 

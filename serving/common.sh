@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the scripts beside it, which say what is served where: starts vLLM's servers, waits until they answer,
+# Sourced by the scripts of this folder, which say what is served where: starts vLLM's servers, waits until they answer,
 # writes their addresses, and ends them with the script.
 #
 #   --print    First argument: print the command lines and the addresses, and start nothing. Needs no vLLM.

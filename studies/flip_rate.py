@@ -1,4 +1,4 @@
-"""What temperature 0 is worth on a server: how many replies and verdicts differ where the same is asked again.
+"""Determinism of a server at temperature 0: the share of replies and verdicts that differ when asked again.
 
     python -m studies.flip_rate --preset paper [--requests 200]
 

@@ -1,4 +1,4 @@
-"""What a run takes: calls and tokens a question of a finished slice, times the questions of the run.
+"""Forecast of a run: calls and tokens a question of a finished slice, times the questions of the run.
 
     python -m studies.forecast [ARTEFACT ...] [--preset paper] [--from rehearsal] [--gpu GPU] [--set KEY=YAML]
 
@@ -123,7 +123,7 @@ def main(
 
 
 def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFrame:
-    """What a cell takes, by backbone, as the one that is like it did."""
+    """The use of a cell by backbone, estimated from the one most like it."""
     backbones = load(ROOT / "config" / "backbones.yaml")
     prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
     questions = _questions(preset if prepared else source, cell.benchmark)

@@ -7,9 +7,9 @@ from typing import Any
 
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, layout
+from harness.runner.calibration import calibrate
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.runner.world import build_world_file
 
 SINGLE = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
@@ -22,9 +22,9 @@ def smoke(**changes: Any) -> Preset:
 
 
 def make(chosen: Preset, *cells: Cell) -> None:
-    """Prepare the questions and the simulated world of a preset, and run some of its cells."""
+    """Prepare the questions and the calibration of a preset, and run some of its cells."""
     for key in chosen.benchmarks:
         prepare(key, chosen.data, chosen.splits, layout.items(chosen.name, key), layout.manifest(chosen.name, key))
-    asyncio.run(build_world_file(chosen))
+    asyncio.run(calibrate(chosen))
     for one in cells:
         asyncio.run(cell.run(plan(chosen, one)))

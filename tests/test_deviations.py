@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEDGER = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"\bD-[A-Z]+-\d+\b")
 HEADINGS = re.findall(r"^### (D-[A-Z]+-\d+) (.+)$", LEDGER, re.MULTILINE)
-ROOMS = ("baselines", "config", "docs", "gmr", "harness", "analysis", "tests", "workflow")
+PARTS = ("baselines", "config", "docs", "gmr", "harness", "analysis", "tests", "workflow")
 
 
 def anchor(heading: str) -> str:
@@ -42,7 +42,7 @@ def test_contents_link_to_headings_that_exist_and_miss_none() -> None:
 def test_every_citation_has_an_entry() -> None:
     known = {id_ for id_, _ in HEADINGS}
     sources = [
-        path for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in {".py", ".yaml", ".md", ".smk"}
+        path for part in PARTS for path in (ROOT / part).rglob("*") if path.suffix in {".py", ".yaml", ".md", ".smk"}
     ]
     cited = {(str(path.relative_to(ROOT)), id_) for path in sources for id_ in ENTRY.findall(path.read_text("utf-8"))}
     assert {(path, id_) for path, id_ in cited if id_ not in known} == set()

@@ -133,7 +133,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
                 files |= {folder / name for name in (*_ANSWERED, *(_LEARNED if each.method.trained else ()))}
             except UserError as error:
                 unfinished.append(str(error))
-        for pattern in ("data/[!.]*", "world.json", "timings/*/*/*/seed*/timing.json"):
+        for pattern in ("data/[!.]*", "calibration.json", "timings/*/*/*/seed*/timing.json"):
             files |= {*results.glob(pattern)}
     if not runs:
         raise UserError(f"preset {preset.name} has no finished cell here; {[*unfinished, 'run it first'][0]}")
@@ -207,8 +207,8 @@ def _entry(path: Path) -> dict[str, Any]:
 
 def _code() -> str:
     """Fingerprint of everything in the checkout that decides what results and reports look like."""
-    rooms = [ROOT / room for room in ("harness", "baselines", "gmr", "analysis", "config/studies")]
-    return fingerprint([*rooms, *(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)])
+    parts = [ROOT / part for part in ("harness", "baselines", "gmr", "analysis", "config/studies")]
+    return fingerprint([*parts, *(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)])
 
 
 def _commit() -> str | None:

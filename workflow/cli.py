@@ -48,7 +48,7 @@ def run(program: Callable[[], None], first: Callable[[], None] = lambda: None) -
 
 
 def stand_here() -> None:
-    """Go on with the code and the configuration of the checkout that the user stands in, where this is another's.
+    """Continue with the code and configuration of the current checkout, where this is another's.
 
     Snakemake reads those of the folder it is started in, so a ``gmr`` of another environment would not go with it.
 

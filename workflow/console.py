@@ -1,4 +1,4 @@
-"""What Snakemake says on the terminal: a line for every finished job with cells done and time left, then what was made.
+"""The terminal of a run: a line for every finished job with cells done and time left, then what was made.
 
 Snakemake finds logger plugins only in packages that are installed, not in a checkout, so the console takes the place of
 the handler of its terminal. ``--verbose`` leaves that handler alone; its own log in ``.snakemake/log`` is always whole.
@@ -81,7 +81,7 @@ class Console(logging.Handler):
         """Say that the run was stopped, or which jobs failed and why, each in a line."""
         if not self._failed:
             if self._stopping:
-                self._say("stopped; what is finished is kept, and the same command goes on with it")
+                self._say("stopped; what is finished is kept, and the same command resumes")
             return
         self._say(f"{_count(len(self._failed), 'job')} failed, all else is kept; mend this and give the command again:")
         for line in list(self._failed.values())[:_SHOWN]:
@@ -174,8 +174,8 @@ def _rule(name: str) -> tuple[str]:
 
 def _named(rule: str, wildcards: Mapping[str, str]) -> str:
     words = [f"seed {value}" if key == "seed" else value for key, value in wildcards.items() if key != "preset"]
-    world = [wildcards["preset"]] if "@" in wildcards.get("preset", "") else []
-    return " ".join([rule.removeprefix("learned_"), *words, *world])
+    changed = [wildcards["preset"]] if "@" in wildcards.get("preset", "") else []
+    return " ".join([rule.removeprefix("learned_"), *words, *changed])
 
 
 def _reason(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the endpoints of a preset serve, asked before its first paid call."""
+"""Health check of the endpoints of a preset, before its first paid call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REPLY = Request("", None, ()).max_tokens
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What one server of a backbone says."""
+    """The answer of one server of a backbone."""
 
     url: str
     served: Served
@@ -97,7 +97,7 @@ def needs(preset: Preset, benchmark: str) -> int:
 
 
 async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> tuple[list[Heard], list[str]]:
-    """What the servers of a backbone say, and what is wrong with them."""
+    """The answers of the servers of a backbone, and their faults."""
     try:
         servers = [Server(url, place, http) for url in place.urls]
     except UserError as error:

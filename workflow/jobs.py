@@ -1,4 +1,4 @@
-"""What jobs have of the Snakemake that starts them: its Python, its settings, and its end."""
+"""Jobs share with Snakemake its Python, its settings, and its end."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def next_decision(restored: Restored, item: Item) -> Outlook:
 async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
     """Walk a trajectory with the backbones of a preset, and grade it where the question has a reference answer.
 
-    Calls are kept in a log beside those of the cells, so that none is asked twice; failed ones are asked again.
+    Calls are kept in a log of their own, so that none is asked twice; failed ones are asked again.
 
     Raises:
         UserError: An endpoint is gone, what simulated backbones need is missing, or another process does the same.

@@ -25,12 +25,12 @@ def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = Non
 
 
 @scripts.command()
-def world(preset: PresetName, overrides: Overrides = None) -> None:
+def calibration(preset: PresetName, overrides: Overrides = None) -> None:
     """Calibrate the simulated backbones to a preset's questions."""
-    from harness.runner.world import build_world_file
+    from harness.runner.calibration import calibrate
 
     chosen = preset_of(preset, overrides)
-    signals.run(build_world_file(chosen))
+    signals.run(calibrate(chosen))
 
 
 @scripts.command()
@@ -42,7 +42,7 @@ def timing(
     seed: Seed = 0,
     overrides: Overrides = None,
 ) -> None:
-    """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run beside it."""
+    """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run meanwhile."""
     from harness.runner import timing as timings
     from harness.runner.config import Cell
     from harness.runner.plan import plan

@@ -77,7 +77,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             signal.signal(number, handler)
         patience.cancel()
     if told:
-        # It came when there was nothing left to cancel; whoever called would go on to the next piece of work.
+        # It came when there was nothing left to cancel; the caller would continue with the next piece of work.
         _end(told[0], None)
     return result
 

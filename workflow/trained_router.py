@@ -52,7 +52,7 @@ def find(preset: Preset, method: str, benchmark: str | None, seed: int) -> Path:
     if entries[method].module != _MODULE:
         raise UserError(
             f"{method} is neither gmr nor a variant of it, and only their routers are shown here; the decisions of "
-            "every method stand in decisions.parquet of its cells"
+            "every method are in decisions.parquet of its cells"
         )
     if benchmark is not None:
         config.check_benchmark(preset, benchmark)

@@ -16,7 +16,7 @@ from analysis.trajectories import Choice, Gate, Record, Said, Step
 from harness.agents.trajectory import Call
 
 MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."
-GONE = "(the log of the calls does not lie here, so prompts and replies are unknown)"
+GONE = "(the log of the calls is not here, so prompts and replies are unknown)"
 _LINES_SHOWN = 6
 _LABEL = 11
 _NARROW, _WIDE = 60, 120
@@ -113,7 +113,7 @@ def _step_lines(step: Step, page: Page) -> list[str]:
         *(line for choice in step.choices for line in page.entry(_label(choice, step.choices), _choice(choice))),
         *(_agent(step, page) if step.role else _calls(step, page)),
         *([] if step.written is None else page.entry("write", gate(step.written, "stored", "refused"))),
-        *([] if step.halted is None else page.entry("halt", gate(step.halted, "halts", "goes on"))),
+        *([] if step.halted is None else page.entry("halt", gate(step.halted, "halts", "continues"))),
         *(spent([said.call for said in step.calls], page) if step.role else []),
     ]
 
@@ -130,7 +130,7 @@ def _verdict_lines(record: Record, page: Page) -> list[str]:
 
 
 def spent(calls: Sequence[Call], page: Page) -> list[str]:
-    """What some calls took together."""
+    """The use of some calls together."""
     prompt, completion = sum(call.prompt_tokens for call in calls), sum(call.completion_tokens for call in calls)
     several = f" in {len(calls)} calls" if len(calls) > 1 else ""
     cost = sum(call.cost for call in calls)
@@ -213,7 +213,7 @@ def _prompt(said: Said, page: Page) -> list[str]:
 
 
 def reply(said: Said) -> str:
-    """The text of a reply, or what stands in its place."""
+    """The text of a reply, or why there is none."""
     return GONE if said.reply is None else said.reply or failure([said.call])
 
 

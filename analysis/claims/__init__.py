@@ -1,1 +1,1 @@
-"""The paper's statements with numbers, as code: whether the print bears them out, and whether a run does."""
+"""The paper's statements with numbers, as code: whether its own tables support them, and whether a run does."""

@@ -1,4 +1,4 @@
-"""How a statement of the paper is declared: a function of the numbers of one side, and what the paper says of it."""
+"""Declaration of a statement of the paper: a function of the numbers of one side, and the paper's value."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Claim:
         unit: Of the quantity.
         quantity: What it is about. The first paragraph of the function's docstring is the statement in our own words,
             the others are the note: what a reader of a verdict must know.
-        stated: What the paper says the quantity is, if it says so: a number, or a function over the print.
-        tolerance: How far the print may be from it, or :data:`ROUNDING`: as far as the rounding of its inputs allows.
-        holds: What a run must show, or a function; ``None`` for arithmetic of the print, which no run can bear out.
-        published: Another function over the print, where that must differ.
-        exact: No sampling stands behind the quantity, so that a single value decides.
+        stated: What the paper says the quantity is, if it says so: a number, or a function over the paper's numbers.
+        tolerance: How far the tables may be from it, or :data:`ROUNDING`: as far as the rounding of its inputs allows.
+        holds: What a run must show, or a function; ``None`` for arithmetic of the paper, which no run can support.
+        published: Another function over the paper's numbers, where that must differ.
+        exact: The quantity is not sampled, so that a single value decides.
         over: Variables and their values: the claim has a part for each combination. A value that is a mapping sets
             all the variables it names.
     """
@@ -93,7 +93,7 @@ class Claim:
 
     @property
     def note(self) -> str:
-        """What a reader of a verdict must know; may be nothing."""
+        """The note for readers of a verdict; may be empty."""
         return " ".join(" ".join(self._doc[1:]).split())
 
     @property

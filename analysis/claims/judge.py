@@ -1,6 +1,6 @@
-"""Every part of every claim, held against the print and against a run.
+"""Every part of every claim, compared with the paper's own numbers and with a run.
 
-How sure a measured quantity is tells a percentile bootstrap over the items of each benchmark and over training seeds.
+Intervals of measured quantities are percentile bootstraps over the items of each benchmark and over training seeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BATCH = 200
 
 
 class Consistency(enum.StrEnum):
-    """Whether the paper's own numbers bear a statement out."""
+    """Whether the paper's own numbers support a statement."""
 
     CONSISTENT = "consistent"
     PARTLY = "partly"
@@ -59,9 +59,9 @@ class Part:
     Attributes:
         variables: What tells it from the other parts.
         stated: What the paper says it is.
-        region: Where it must lie; ``None`` where a run cannot bear it out.
-        computed: From the print; ``None`` where a number is not printed, which ``not_printed`` names.
-        consistency: Whether the print bears it out.
+        region: Where it must be; ``None`` where a run cannot support it.
+        computed: From the paper's numbers; ``None`` where one is not published, which ``not_printed`` names.
+        consistency: Whether the paper's numbers support it.
         outcome: Whether it holds in the run.
         value: As measured; ``None`` where something is missing.
         all_calls: The same with the costs of all calls; ``None`` where no cost is part of it.
@@ -124,11 +124,11 @@ class Judged:
 
     @property
     def verdict(self) -> str:
-        """What the run says of the paper; simulated backbones say nothing of it, whatever the outcome."""
+        """What the run says of the paper; simulated backbones say nothing of it."""
         if self.outcome in (Outcome.NOT_RUN, Outcome.NO_RESULT):
-            return "about the print only" if self.outcome is Outcome.NO_RESULT else "not run"
+            return "about the paper only" if self.outcome is Outcome.NO_RESULT else "not run"
         if self.simulated:
-            return "rehearsed"
+            return "simulated"
         return {Outcome.HOLDS: "reproduced", Outcome.FAILS: "contradicted"}.get(self.outcome, "undecided")
 
 
@@ -138,11 +138,11 @@ def judge(claim: Claim, published: Published, run: Run) -> Judged:
     Raises:
         UserError: A function of it names what does not exist, or a cell cannot be read.
     """
-    parts = [_in_print(claim, variables, published) for variables in claim.parts()]
+    parts = [_in_paper(claim, variables, published) for variables in claim.parts()]
     return Judged(claim, tuple(_in_run(claim, part, published, run) for part in parts), run.simulated)
 
 
-def _in_print(claim: Claim, variables: Variables, published: Published) -> Part:
+def _in_paper(claim: Claim, variables: Variables, published: Published) -> Part:
     stated = _told(claim.stated, variables, published)
     part = Part(variables, None if stated is None else float(stated), _told(claim.holds, variables, published))
     try:
@@ -156,7 +156,7 @@ def _in_print(claim: Claim, variables: Variables, published: Published) -> Part:
 
 
 def _told(told: Any, variables: Variables, published: Published) -> Any:
-    """What a claim states or asks: a value, or a function over the print."""
+    """What a claim states or asks: a value, or a function over the paper's numbers."""
     return call(told, Printed(published), variables) if callable(told) else told
 
 

@@ -39,10 +39,10 @@ _OF_ITEMS: Mapping[str, Callable[[Cell], Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """The seeds that every row ought to have, whatever was run.
+    """The seeds that every row ought to have.
 
     Without them a training that is missing would silently change a mean, and a method that the table of seeds trains
-    more often would be held against one that it does not.
+    more often would be compared with one that it does not.
 
     Attributes:
         own: Of a preset; a row that learns nothing has a single one.
@@ -79,7 +79,7 @@ def _listed(seeds: Iterable[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a claim can be held against: finished cells and timings, maybe none, and the seeds there ought to be."""
+    """What a claim is compared with: finished cells and timings, maybe none, and the seeds there ought to be."""
 
     cells: Mapping[Key, Cells] = field(default_factory=dict)
     timings: Mapping[Key, Timing] = field(default_factory=dict)
@@ -99,11 +99,11 @@ class Measured(Numbers):
     calls, or of ``all_calls``.
 
     Attributes:
-        used: Whatever was read, in order.
+        used: The cells that were read, in order.
         missing: What was not run, in words.
         unknown: What was run and yet says nothing, such as a gate at a step that no trajectory reaches.
         charged: Whether a cost was read.
-        fixed: Whether a number was read that no item stands behind, so that a bootstrap cannot tell how sure it is.
+        fixed: Whether a number was read of no item, so that a bootstrap cannot tell how sure it is.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Measured(Numbers):
         """The row that was measured in a place by accuracy.
 
         It is the same row in every replicate. The best row of each replicate would be another one, and better than any
-        row is: the interval of a lead over it would lean against whoever leads.
+        row is: the interval of a lead over it would lean against the leading row.
         """
         plain = Measured(self.paper, self._run)
         values = np.array([float(plain.accuracy(row, benchmark)) for row in rows])

@@ -1,8 +1,8 @@
-"""The numbers of one side, the print or a run, by functions that are the same for both.
+"""The numbers of one side, the paper or a run, by functions that are the same for both.
 
-Accuracies, rates and shares are in percent on both sides. A cost is what the side has: in print the total over a test
-set, in a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims therefore
-compare costs as ratios only.
+Accuracies, rates and shares are in percent on both sides. A cost of the paper is the total over a
+test set, one of a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims
+therefore compare costs as ratios only.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ class Numbers(ABC):
 
     @abstractmethod
     def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
-        """The row in a place by accuracy among some, from 1, whatever rounding or chance leave open."""
+        """The row in a place by accuracy among some, from 1, as far as rounding or chance decide it."""
 
     @abstractmethod
     def seed_lead(self, row: Row, other: Row) -> Value:
         """The smallest lead of one row over another under the same seed, in the average over the benchmarks."""
 
     def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Value:
-        """One of :data:`MEASURES`; in print, ``table`` tells which of several tables is meant."""
+        """One of :data:`MEASURES`; in the paper, ``table`` tells which of several tables is meant."""
         method, backbone = (row, POOL) if isinstance(row, str) else row
         # A slip in a name must not pass for a number that is missing.
         _check("measure", measure, MEASURES)

@@ -1,4 +1,4 @@
-"""The side of the print: numbers of the paper's tables, each with the half unit that its rounding leaves open."""
+"""The side of the paper: numbers of the paper's tables, each with the half unit that its rounding leaves open."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Computed(NamedTuple):
 
 
 def compute(published: Published, quantity: Callable[[Numbers], Value]) -> Computed:
-    """A quantity over the print.
+    """A quantity over the paper's numbers.
 
     It takes its extremes in the corners of the box of its rounded inputs as long as it is monotone in each of them,
     which differences, ratios, means and the least of them are.

@@ -38,19 +38,19 @@ _SHOWN_MISSING = 160
 _DIGITS = {"price": 5, "nats": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
 _PRINT_NOTE = (
-    "In print: the value that the paper's own numbers give; in brackets what the numbers before rounding allow. "
+    "In the paper: the value that the paper's own numbers give; in brackets what the numbers before rounding allow. "
     "Consistent: it is what the paper says, within the tolerance of the claim. Partly: so for some parts only. Not "
     "checkable: the paper prints no number for it."
 )
 _RUN_NOTE = (
     "Measured: mean over seeds and questions with a 95 % percentile bootstrap interval, in which all methods share the "
-    "questions drawn; costs are of a test question. Reproduced: the whole interval lies where the claim says. "
-    "Contradicted: the whole interval lies elsewhere. Undecided: it lies across, or there is none. Not run: a cell is "
-    "missing. A claim of several parts needs all of them."
+    "questions drawn; costs are of a test question. Reproduced: the whole interval is where the claim says. "
+    "Contradicted: the whole interval is elsewhere. Undecided: it contains the border, or there is none. Not run: a "
+    "cell is missing. A claim of several parts needs all of them."
 )
 _VALUE_NOTE = (
     "Where the paper names a value, a run must show its direction; whether the interval contains the value is said "
-    "beside it. docs/claims.md has the margins. About the print only: arithmetic that no run can bear out."
+    "as well. docs/claims.md has the margins. About the paper only: arithmetic that no run can support."
 )
 
 
@@ -61,7 +61,7 @@ class Report:
     Attributes:
         judged: In the order of the declaration.
         published: Names for what the claims are about.
-        cells: The finished cells there were; none where the print alone was judged.
+        cells: The finished cells; none where the paper alone was judged.
         run: The same cells, timings, and the seeds there ought to be.
     """
 
@@ -77,9 +77,9 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What the report is about, in a line."""
+        """The title of the report."""
         against = f" and the run {self.cells[0].run.preset!r}" if self.cells else ""
-        return f"The statements of the paper, held against its own numbers{against}"
+        return f"The statements of the paper, compared with its own numbers{against}"
 
     @property
     def sections(self) -> Mapping[str, Sequence[Judged]]:
@@ -89,23 +89,23 @@ class Report:
 
     @property
     def summary(self) -> tuple[str, str]:
-        """How many claims came out which way, a sentence a side."""
-        in_print = f"In print: {_counted(one.consistency for one in self.judged)}."
+        """The number of claims by verdict, a sentence a side."""
+        in_paper = f"In the paper: {_counted(one.consistency for one in self.judged)}."
         if not self.cells:
-            return in_print, "No finished cell: no run was judged."
+            return in_paper, "No finished cell: no run was judged."
         shown = _counted(one.outcome for one in self.judged if one.outcome in _DECIDED) or "none"
-        rehearsal = f" The rehearsed ones, in the simulation: {shown}." if self.run.simulated else ""
-        return in_print, f"In this run: {_counted(one.verdict for one in self.judged)}.{rehearsal}"
+        simulated = f" The simulated ones: {shown}." if self.run.simulated else ""
+        return in_paper, f"In this run: {_counted(one.verdict for one in self.judged)}.{simulated}"
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know."""
+        """Notes for the reader."""
         if not self.cells:
             return [_PRINT_NOTE]
         asked = f"Seeds: {self.run.seeds}. A statement that lacks one of its seeds is not run."
         fitted = (
             f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement "
-            "about them holds is no finding."
+            "about them holds is not evidence."
         )
         calibrated = any(part.calibrated for one in self.judged for part in one.parts)
         changed = conditions(Results(self.cells, self.published)).strip()
@@ -114,12 +114,12 @@ class Report:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """What identifies the run."""
+        """The identity of the run."""
         return {**provenance(self.cells), "timings": str(len(self.run.timings))} if self.cells else {}
 
     @cached_property
     def titles(self) -> Mapping[str, str]:
-        """How keys of benchmarks, methods and backbones read."""
+        """Titles by key of benchmarks, methods and backbones."""
         methods = {key: entry.title for key, entry in config.methods().items()}
         return {**methods, **self.published.benchmarks, **self.published.backbones}
 
@@ -132,7 +132,7 @@ class Report:
     def records(self) -> list[dict[str, str]]:
         """Every part of every claim, a record each.
 
-        ``print_verdict`` and ``outcome`` are of the part, ``claim_print_verdict`` and ``verdict`` of the whole claim. A
+        ``paper_verdict`` and ``outcome`` are of the part, ``claim_paper_verdict`` and ``verdict`` of the whole claim. A
         field is empty where there is nothing to say. What differs between the runs behind a number is joined by a
         space, hashes in short form; ``run_id`` of several is the hash over theirs.
         """
@@ -154,8 +154,8 @@ class Report:
             "published_high": _exact(published_high),
             "stated": _exact(part.stated),
             "tolerance": "" if claim.stated is None else str(claim.tolerance),
-            "print_verdict": part.consistency,
-            "claim_print_verdict": one.consistency,
+            "paper_verdict": part.consistency,
+            "claim_paper_verdict": one.consistency,
             "holds": "" if part.region is None else str(part.region),
             "measured": _exact(part.value),
             "low": _exact(low),
@@ -183,7 +183,7 @@ def build(source: Source | None = None, claims: Iterable[Claim] = CLAIMS) -> Rep
     """Judge every claim.
 
     Args:
-        source: Whatever is finished of a preset; ``None`` or no cell judges the print alone.
+        source: The finished cells and timings of a preset; ``None`` or no cell judges the paper alone.
         claims: Those to judge.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What one cell of a learning method shows: outcome, use of the memory, choices, and how its training ended.
+"""Measures of one cell of a learning method: outcome, use of the memory, choices, and how its training ended.
 
 A measure that a cell does not have is absent, never zero: that of a module which is off, of a gate that never had
 anything to decide, of a training that did not take place.
@@ -21,7 +21,7 @@ PARTS = 5
 
 
 class Measure(NamedTuple):
-    """The head of a column with its unit, its decimals in print, and the factor from the unit of the data to it."""
+    """The head of a column with its unit, its decimals as printed, and the factor from the unit of the data to it."""
 
     title: str
     digits: int = 1
@@ -33,7 +33,7 @@ _ENTROPIES = {f"entropy_{name}": name for name in ("mode", "role", "backbone", "
 _ENTROPIES["entropy"] = "policy"
 _GROUPS = {"equal_reward": "equal rewards", "zero_advantage": "zero advantage"}
 
-#: Tables of the report and their measures, in print order. Data are in percent, in the paper's unit of cost, in nats.
+#: Tables of the report and their measures, in order. Data are in percent, in the paper's unit of cost, in nats.
 SECTIONS: Mapping[str, Mapping[str, Measure]] = {
     "Outcome": {
         "accuracy": Measure("accuracy (%)"),

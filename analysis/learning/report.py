@@ -111,7 +111,7 @@ def render(report: Report) -> str:
 
 
 def _caption(report: Report) -> str:
-    """What the report shows, of which run, under which conditions, and how many of its cells are not there yet."""
+    """What the report shows, of which run, with which settings, and how many of its cells are not there yet."""
     run, missing = report.cells[0].run, report.unfinished
     kind = " (SIMULATED backbones)" if run.simulated else ""
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
@@ -134,8 +134,8 @@ def _reading(report: Report) -> Iterator[str]:
         "as the write rate of a router without a write gate."
     )
     yield (
-        f"Utility is R − {study.cost_weight:g} · cost of the steps, in points, with this weight in every row, whatever "
-        "the row was trained with. Cost is that of all calls, the aggregation included, in the paper's unit."
+        f"Utility is R − {study.cost_weight:g} · cost of the steps, in points, with this weight in every row, "
+        "also where it was trained with another. Cost is that of all calls, aggregation included, in the paper's unit."
     )
     if "own_utility" in measured:
         yield (
@@ -161,9 +161,9 @@ def _intervals(study: Study) -> str:
     """How differences and their intervals are to be taken, for the sides that the study compares."""
     base = (
         "Differences are paired: both sides answered the same questions with the same seed. The "
-        f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one simulated world and one set of questions; "
-        "they say nothing of other questions, other worlds or real models, and they are not corrected for the number "
-        "of contrasts. An interval without width means that the seeds agree, not that the value is certain."
+        f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one calibration and one set of questions; they "
+        "say nothing about other questions, other calibrations or real models, and are not corrected for the number of "
+        "contrasts. An interval without width means that the seeds agree, not that the value is certain."
     )
     single = (
         " The best single backbone was chosen on the very test questions it is compared on, which favours it. A single "

@@ -1,4 +1,4 @@
-"""What the study of learning compares, as declared in ``config/studies``: a file a preset, where it has one."""
+"""The comparisons of the study of learning, as declared in ``config/studies``: a file a preset, where it has one."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def load(path: Path = PATH) -> Study:
             if measure not in MEASURES:
                 raise unknown("measure", measure, MEASURES, f"analysis/learning/measures.py; named in {path}")
         if names.count(one.name) > 1:
-            raise UserError(f"{path}: the contrast {one.name!r} stands there twice; give each a name of its own")
+            raise UserError(f"{path}: the contrast {one.name!r} is there twice; give each a name of its own")
         needs = {
             "single": study.single is None and one.b == BEST_SINGLE,
             "random": not study.random and one.b == RANDOM,

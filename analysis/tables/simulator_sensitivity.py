@@ -14,7 +14,7 @@ from analysis.frames import IDENTITY, Results, with_costs
 from analysis.paired import compare
 from analysis.provenance import provenance
 from analysis.results import read_all
-from analysis.sensitivity import Conclusion, World, conclusions, plan
+from analysis.sensitivity import Conclusion, Scenario, conclusions, plan
 from analysis.source import Source
 from analysis.table import DAGGER, Entry, Table, shown, signed
 from harness.errors import UserError
@@ -30,31 +30,31 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """A row a world, a column a conclusion.
+    """A row a scenario, a column a conclusion.
 
     Raises:
-        UserError: The preset has no such worlds, or a world was run on other questions.
+        UserError: The preset has no such scenarios, or a scenario was run on other questions.
     """
     preset = source.run
-    worlds, watched = plan(preset), conclusions(preset)
-    if not worlds:
+    scenarios, watched = plan(preset), conclusions(preset)
+    if not scenarios:
         raise UserError(
-            f"preset {preset.name} has no worlds to compare: config/sensitivity.yaml needs simulated backbones as "
+            f"preset {preset.name} has no scenarios to compare: config/sensitivity.yaml needs simulated backbones as "
             "stated, and a benchmark and backbones that it names; choose another preset"
         )
-    runs = [_results(world) for world in worlds]
+    runs = [_results(scenario) for scenario in scenarios]
     _check_questions(runs)
     base = runs[0]
-    frame = _frame(worlds, runs, watched)
+    frame = _frame(scenarios, runs, watched)
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for one, (_, own) in zip(watched, frame.groupby("place"), strict=True):
         title = f"{base.benchmarks[one.benchmark]}, {one.measure}"
         groups.setdefault((title, f"n = {own['n'].iloc[0]}"), {})[one.title] = _column(one, own)
-    rows = [("paper", "in the paper", ""), *map(_labels, worlds)]
+    rows = [("paper", "in the paper", ""), *map(_labels, scenarios)]
     return Table(
         label="simulator-sensitivity",
         caption=(
-            "Which conclusions flip when one assumed parameter of the simulated world moves to an end of its range."
+            "Which conclusions flip when one assumed parameter of the simulator moves to an end of its range."
             f"{notes.conditions(base)}"
         ),
         simulated=True,
@@ -65,34 +65,38 @@ def build(source: Source) -> Table:
     )
 
 
-def _results(world: World) -> Results:
-    results = Results(read_all(world.folders))
+def _results(scenario: Scenario) -> Results:
+    results = Results(read_all(scenario.folders))
     first = results.cells[0]
-    if first.run.preset != world.preset:
-        raise UserError(f"{first.folder} is of preset {first.run.preset!r}, expected {world.preset!r}; run it again")
+    if first.run.preset != scenario.preset:
+        raise UserError(f"{first.folder} is of preset {first.run.preset!r}, expected {scenario.preset!r}; run it again")
     return results
 
 
 def _check_questions(runs: Sequence[Results]) -> None:
-    """The worlds differ in their replies alone."""
+    """The scenarios differ in their replies alone."""
     data = {cell.run.benchmark: cell.run.data for cell in runs[0].cells}
     for cell in (cell for run in runs[1:] for cell in run.cells):
         if cell.run.data != data[cell.run.benchmark]:
             raise UserError(
                 f"{cell.folder} was run on other questions of {cell.run.benchmark} than "
-                f"{runs[0].cells[0].folder}; expected the same in every world; run one of them again"
+                f"{runs[0].cells[0].folder}; expected the same in every scenario; run one of them again"
             )
 
 
-def _frame(worlds: Sequence[World], runs: Sequence[Results], watched: Sequence[Conclusion]) -> pd.DataFrame:
-    """One row a world and conclusion: differences are fractions, costs ratios, as in the table's columns.
+def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequence[Conclusion]) -> pd.DataFrame:
+    """One row a scenario and conclusion: differences are fractions, costs ratios, as in the table's columns.
 
     ``decision`` says whether the whole interval lies on the side of the conclusion; ``flipped`` whether the point
-    estimate is on the other side than in the world as stated, a tie being on neither.
+    estimate is on the other side than with the simulator as stated, a tie being on neither.
     """
     printed = with_costs(runs[0].frame, runs[0])
     frame = pd.DataFrame(
-        [one for world, run in zip(worlds, runs, strict=True) for one in _records(world, run, watched, printed)]
+        [
+            one
+            for scenario, run in zip(scenarios, runs, strict=True)
+            for one in _records(scenario, run, watched, printed)
+        ]
     )
     # Above zero where a value speaks for the conclusion.
     values = frame[["measured", "low", "high"]]
@@ -104,7 +108,7 @@ def _frame(worlds: Sequence[World], runs: Sequence[Results], watched: Sequence[C
 
 
 def _records(
-    world: World, results: Results, watched: Sequence[Conclusion], printed: pd.DataFrame
+    scenario: Scenario, results: Results, watched: Sequence[Conclusion], printed: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
     compared = {pair: compare(*(results.trainings[key] for key in pair)) for pair in {one.keys for one in watched}}
     for place, one in enumerate(watched):
@@ -117,9 +121,9 @@ def _records(
         yield {
             "place": place,
             "title": f"{one.title} ({results.benchmarks[one.benchmark]}, {one.measure})",
-            "preset": world.preset,
-            "parameter": world.parameter,
-            "value": world.value if world.parameter else None,
+            "preset": scenario.preset,
+            "parameter": scenario.parameter,
+            "value": scenario.value if scenario.parameter else None,
             "benchmark": one.benchmark,
             "measure": one.measure,
             **{f"{side}_method": key[0] for side, key in zip(_SIDES, one.keys, strict=True)},
@@ -135,14 +139,14 @@ def _records(
         }
 
 
-def _labels(world: World) -> tuple[str, str, str]:
-    if not world.parameter:
+def _labels(scenario: Scenario) -> tuple[str, str, str]:
+    if not scenario.parameter:
         return "", "as stated", ""
-    return world.parameter, f"{world.parameter} ({world.stated:g})", f"{world.value:g}"
+    return scenario.parameter, f"{scenario.parameter} ({scenario.stated:g})", f"{scenario.value:g}"
 
 
 def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:
-    """The published value, then those of the worlds."""
+    """The published value, then those of the scenarios."""
     if conclusion.measure == "accuracy":
         text = [say(100 * own[name], signed) for name in ("published", "measured")]
         low, high = (say(100 * own[name], lambda points: signed(points, 1)) for name in ("low", "high"))
@@ -158,28 +162,28 @@ def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:
 
 def _legend(base: Results, frame: pd.DataFrame) -> Iterator[str]:
     yield (
-        "Each row is a world of its own: one parameter of config/simulator.yaml as given (in brackets as stated), the "
-        "others as stated, abilities and lengths calibrated anew, methods trained anew."
+        "Each row is a scenario: one parameter of config/simulator.yaml as given (in brackets as stated), the "
+        "others as stated, abilities and lengths calibrated again, methods trained again."
     )
     yield (
         "Accuracy: first minus second in points. Cost: first over second, by question. Below: 95 % interval (bootstrap "
         "over questions). The conclusion is that the first is more accurate, or cheaper."
     )
     yield (
-        f"{FLIP}: the point estimate is on the other side than in the world as stated. holds, open, fails: whether the "
-        "whole interval is on the side of the conclusion, on neither, on the other; given where it differs from the "
-        "world as stated."
+        f"{FLIP}: the point estimate is on the other side than with the simulator as stated. holds, open, fails: "
+        "whether the whole interval is on the side of the conclusion, on neither, on the other; given where it differs "
+        "from the simulator as stated."
     )
     flipped = [f"{title} at {_listed(of)}" for (_, title), of in frame[frame["flipped"]].groupby(["place", "title"])]
     yield f"Flipped ({FLIP}): {'; '.join(flipped) or 'none'}."
     yield f"Decided otherwise: {'; '.join(_decided(frame)) or 'none'}."
     yield (
-        f"One training seed ({base.cells[0].run.seed}) in each world: the spread between trainings is in no "
+        f"One training seed ({base.cells[0].run.seed}) in each scenario: the spread between trainings is in no "
         "interval and can alone move a learned row to the other side. With this many comparisons some change by chance."
     )
     if frame.loc[frame["parameter"] == "", "calibrated"].any():
         yield (
-            f"{DAGGER}: one side is fitted to its published accuracy and cost in every world, so only the other "
+            f"{DAGGER}: one side is fitted to its published accuracy and cost in every scenario, so only the other "
             "is a result of it."
         )
 
@@ -188,10 +192,10 @@ def _decided(frame: pd.DataFrame) -> Iterator[str]:
     """The conclusions whose interval decides otherwise anywhere, with the decision as stated and the others."""
     other = frame[frame["decision"] != frame["stated_decision"]]
     for (_, title, stated), of in other.groupby(["place", "title", "stated_decision"]):
-        worlds = of.groupby("decision").apply(_listed)
-        found = [f"{one} at {worlds[one]}" for one in ("holds", "open", "fails") if one in worlds]
+        scenarios = of.groupby("decision").apply(_listed)
+        found = [f"{one} at {scenarios[one]}" for one in ("holds", "open", "fails") if one in scenarios]
         yield f"{title} {stated} as stated, {' and '.join(found)}"
 
 
-def _listed(worlds: pd.DataFrame) -> str:
-    return ", ".join(f"{row.parameter} = {row.value:g}" for row in worlds.itertuples())
+def _listed(scenarios: pd.DataFrame) -> str:
+    return ", ".join(f"{row.parameter} = {row.value:g}" for row in scenarios.itertuples())

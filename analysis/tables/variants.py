@@ -144,7 +144,7 @@ def _frame(design: Design, results: Results) -> pd.DataFrame:
     methods = dict.fromkeys([*known, *sorted(run)])
     index = pd.MultiIndex.from_tuples([(one, POOL, key) for key in results.benchmarks for one in methods], names=KEY)
     frame = pd.DataFrame([_printed(design, results, *key) for key in index], index=index)
-    frame = with_costs(results.beside(frame), results)
+    frame = with_costs(results.with_measured(frame), results)
     pairs = {key: (key, (REFERENCE, POOL, key[2]) if key[0] != REFERENCE else ("", "", "")) for key in index}
     compared = comparisons(results, pairs)[list(_NAMES)].rename(columns=_NAMES)
     return frame.join(compared).assign(reference=REFERENCE)

@@ -1,6 +1,6 @@
 """One activation of a role: its prompt, its call, its tool, its second call (paper, Agent Role Profiles; D-PROMPT-2).
 
-What happens around the call of a role stands in the catalogue. Every role acts on every benchmark, so a tool that
+The catalogue says what happens around the call of a role. Every role acts on every benchmark, so a tool that
 finds nothing to work on says so in one line.
 """
 
@@ -54,7 +54,7 @@ async def act(
 
     The backbone is asked once, or twice where there is a second call: that one continues the conversation, sees the
     first reply with what the tool added to it, and its own reply replaces the first. Unless an agent has formats of its
-    own, the output rules of the benchmark stand in the system text, which both calls share.
+    own, the output rules of the benchmark are in the system text, which both calls share.
 
     Args:
         role: Who acts.

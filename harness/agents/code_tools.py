@@ -1,4 +1,4 @@
-"""What the tools of roles may do with a reply: run its program on the examples of the question, or read its result.
+"""Tools of roles: run the program of a reply on the examples of the question, or read its result.
 
 Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool sees those that stand in the
 question itself and no others.
@@ -30,14 +30,14 @@ _ANSWER = re.compile(r"\banswer\b")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a program left in its variable ``answer``; exactly one of the two is set."""
+    """The value of a program's variable ``answer``, or the error; exactly one of the two is set."""
 
     printed: str | None = None  # the value as ``print`` shows it, on one line, cut at 200 characters
     failure: str | None = None  # why there is none, in a few words
 
 
 class CodeTools:
-    """Runs programs that stand in texts.
+    """Runs programs of texts.
 
     Args:
         sandbox: Where they run; one that remembers, for roles often run what was run before.
@@ -47,7 +47,7 @@ class CodeTools:
         self._sandbox = sandbox
 
     async def examples(self, item: Item, text: str) -> str:
-        """Run the program of a text on the examples that stand in the question, each in a process of its own.
+        """Run the program of a text on the examples of the question, each in a process of its own.
 
         Returns:
             A heading and one line for each example; a single line where there is no program or no example.
@@ -65,7 +65,7 @@ class CodeTools:
         return "\n".join([EXAMPLES_RUN, *lines])
 
     async def passes(self, item: Item, text: str) -> bool | None:
-        """Whether the program of a text passes every example that stands in the question.
+        """Whether the program of a text passes every example of the question.
 
         Returns:
             ``None`` where there is no program or no example.

@@ -1,4 +1,4 @@
-"""How prompts are put together: static text first, the question next, memory last.
+"""Building prompts: static text first, the question next, memory last.
 
 In this order the leading blocks of a prompt are the same bytes from question to question and from step to step, which
 is what a server's prefix cache needs.
@@ -76,7 +76,7 @@ def team_prompt(
         system: Blocks of the system text: who the member is, what is asked of it, the output rules.
         item: The question.
         records: Contributions it may see, in memory order.
-        closing: What stands behind them.
+        closing: The text after them.
         header: What stands above them.
     """
     user = _blocks(_question(item), render_records(records, header), closing)

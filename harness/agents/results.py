@@ -140,7 +140,7 @@ def write(
 
 
 def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
-    """What a cell answered and how it was graded: the inverse of :func:`write`.
+    """Answers and verdicts of a cell: the inverse of :func:`write`.
 
     Args:
         folder: The cell's folder.
@@ -226,7 +226,7 @@ class Table:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Write no more, whatever is missing."""
+        """Write no more."""
         # Or it would close itself when it is collected, and complain that its file is closed.
         self._writer.is_open = False
 

@@ -1,6 +1,6 @@
 """Roles as data: who an agent is, how it reasons and what happens around its call.
 
-Texts and behaviours stand in ``roles.yaml``; this module only reads and checks them. Names and domains
+Texts and behaviours are in ``roles.yaml``; this module only reads and checks them. Names and domains
 follow the paper's appendix on role profiles. The behaviours (feedback, hints, tools, second calls) follow the
 published implementation of the catalogue, because the paper adopts it without describing them.
 """

@@ -1,4 +1,4 @@
-"""Where trajectories happen: the client, the tools and the embeddings that all contexts of a cell share."""
+"""The runtime of a cell: client, tools and embeddings that all its contexts share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Solve = Callable[[Item, Context], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Runtime:
-    """What one cell works with."""
+    """The client, tools and embeddings of one cell."""
 
     client: ChatClient  # asks backbones
     backbones: Mapping[str, Backbone]  # those that may be asked, as their servers report them
@@ -34,7 +34,7 @@ class Runtime:
     embeddings: Embeddings  # sentence embeddings
     seed: int  # training seed
     errors: ErrorShare  # stops the cell when too many attempts fail
-    greedy: bool = False  # whether every call takes the most probable tokens, whatever a method asks for
+    greedy: bool = False  # whether every call takes the most probable tokens, also where a method asks otherwise
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
         """A context for one attempt at a question."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Episode(NamedTuple):
-    """Which attempt at a question a trajectory is."""
+    """The attempt at a question: epoch and rollout."""
 
     epoch: int  # epoch of the training, counted from 1; 0 for the test
     rollout: int  # which of the rollouts of the question in this epoch, counted from 0
@@ -34,7 +34,7 @@ TEST = Episode(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a model, charged as the method would have paid, whoever answered."""
+    """One use of a model, charged as the method would have paid, cached or not."""
 
     step: int  # step of the trajectory, counted from 1
     purpose: str  # what the call was for, in the method's words (``solve``, ``critique``, ``aggregate`` ...)
@@ -64,7 +64,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What a method did on one question, in order, and the text it answered with."""
+    """The calls and decisions of a method on one question, in order, and its answer."""
 
     item: Item  # the question
     answer: str  # the text to be graded
@@ -106,7 +106,7 @@ class Context:
         code_tools: What the tools of roles may do.
 
     Args:
-        greedy: Let every call take the most probable tokens, whatever a method asks for (D-GEN-2).
+        greedy: Let every call take the most probable tokens, also where a method asks otherwise (D-GEN-2).
     """
 
     def __init__(

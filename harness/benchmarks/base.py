@@ -1,4 +1,4 @@
-"""What every benchmark can do, and the tools it is handed for grading."""
+"""The interface of a benchmark, and the tools for grading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What grading needs beyond the text itself; both start processes only when first used."""
+    """Sandbox and Math-Verify for grading; both start processes only when first used."""
 
     sandbox: Sandbox  # runs answers that are programs
     math_verify: MathVerifier  # decides symbolic equality of mathematical answers
@@ -60,7 +60,7 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def extract(self, item: Item, text: str) -> str | None:
-        """The answer inside a model's text, ``None`` where there is none. Accepts any text whatever."""
+        """The answer inside a model's text, ``None`` where there is none. Accepts any text."""
 
     @abc.abstractmethod
     def wrong_answers(self, item: Item) -> tuple[str, ...]:

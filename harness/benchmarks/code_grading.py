@@ -1,4 +1,4 @@
-"""What the two benchmarks that ask for programs have in common."""
+"""Grading shared by the two benchmarks that ask for programs."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ BENCHMARK = HumanEval
 
 
 def _preamble(prompt: str, name: str) -> str:
-    """What stands before the function to be completed."""
+    """The text before the function to be completed."""
     return prompt[: prompt.rindex(f"def {name}(")].strip()
 
 

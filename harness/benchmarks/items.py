@@ -14,18 +14,18 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class CodeTask:
-    """What it takes to execute an answer that is a program."""
+    """The data for executing an answer that is a program."""
 
     entry_point: str  # name of the function the tests call
     setup: str  # source run before the candidate program (may be empty)
     checks: str  # source run after it; an exception means a wrong answer
-    # Single ``assert`` statements that stand in the question; tools may run these and no others.
+    # Single ``assert`` statements of the question; tools may run these and no others.
     visible: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question of a benchmark in normalised form, whatever source it came from."""
+    """One question of a benchmark in normalised form."""
 
     id: str  # unique within the benchmark and independent of the source
     benchmark: str  # key of the benchmark in ``config/benchmarks.yaml``
@@ -55,7 +55,7 @@ class Item:
 
 
 def checksum(items: Iterable[Item]) -> str:
-    """SHA-256 over the canonical lines in order of id: equal for equal questions, whatever the source."""
+    """SHA-256 over the canonical lines in order of id: equal for equal questions."""
     digest = hashlib.sha256()
     for item in sorted(items, key=lambda item: item.id):
         digest.update(item.to_json())
@@ -64,7 +64,7 @@ def checksum(items: Iterable[Item]) -> str:
 
 
 class Status(enum.StrEnum):
-    """How an answer came to its verdict; only ``graded`` and ``unparsable`` say something about the answer."""
+    """The way to a verdict; only ``graded`` and ``unparsable`` say something about the answer."""
 
     GRADED = "graded"
     UNPARSABLE = "unparsable"

@@ -23,7 +23,7 @@ class Loaded:
 def load_items(key: str, data: str) -> Loaded:
     """Read, normalise and check a benchmark.
 
-    Real data have one expected count and checksum whatever their source, since both are taken over the items.
+    Real data have one expected count and checksum for all sources, since both are taken over the items.
 
     Args:
         key: The benchmark.

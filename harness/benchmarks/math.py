@@ -1,4 +1,4 @@
-"""MATH: competition problems whose answer stands in a box."""
+"""MATH: competition problems whose answer is in a box."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLAUSE = re.compile(
 
 
 class Math(Benchmark):
-    """Graded by the string rules of its publication; Math-Verify's verdict stands beside as a second column."""
+    """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
     rule_version = "3"
     role_domain = "Math"

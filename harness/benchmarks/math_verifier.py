@@ -47,7 +47,7 @@ class MathVerifier:
         worker: Command line of the worker.
         reply_limit_s: Seconds after which a worker that does not reply is killed.
         workers: How many there are at most.
-        cache: Of this machine, closed by whoever opened it; without one nothing is shared.
+        cache: Of this machine, closed by its opener; without one nothing is shared.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class MathVerifier:
 
     @functools.cached_property
     def _ground(self) -> tuple[str, ...]:
-        """All that decides beside the pair."""
+        """All that decides besides the pair."""
         code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
         return "math-verify", code, sys.version, *map(version, _LIBRARIES)
 

@@ -2,7 +2,7 @@
 
 Math-Verify hands a model's text to third-party parsers and a computer-algebra system, which may run for ever, exhaust
 memory, kill the interpreter or evaluate what they read. So every pair is decided in a child of its own, forked after
-the imports: all pairs start from the same state, whatever came before them. The child's processor time and memory are
+the imports: all pairs start from the same state. The child's processor time and memory are
 limited by the kernel, so no code has to yield to be stopped, and it may write no file; on Linux it can also open
 nothing but the Python packages, reach no network and start no process. What it says besides one of three words is no
 verdict.
@@ -78,7 +78,7 @@ def _decide(gold: str, answer: str, nowhere: int) -> bytes:
 
 
 def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent: int) -> None:
-    """What the child does: give up what it does not need, decide, and end whatever happens."""
+    """The child: give up what it does not need, decide, and end in any case."""
     try:
         for standard in (0, 1, 2):
             os.dup2(nowhere, standard)

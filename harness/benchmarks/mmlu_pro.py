@@ -52,7 +52,7 @@ class MmluPro(Benchmark):
 
     def _item(self, record: Mapping[str, Any]) -> Item:
         options = tuple(record["options"])
-        # The letter is the answer: in question 3983 the index beside it points at another option.
+        # The letter is the answer: in question 3983 its index points at another option.
         gold = record["answer"]
         if gold not in LETTERS[: len(options)]:
             raise ValueError(f"question {record['question_id']} has {len(options)} options and the answer {gold!r}")
@@ -79,7 +79,7 @@ class MmluPro(Benchmark):
     def extract(self, item: Item, text: str) -> str | None:
         """The last boxed letter, else the letter after the last "answer is".
 
-        Nothing counts behind an answer from where the text goes on to another question. A text that opens questions
+        Nothing counts behind an answer from where the text continues with another question. A text that opens questions
         before it states any answer divides the question it was asked, so all of it counts.
         """
         unwrapped = _unwrapped(text)

@@ -16,9 +16,9 @@ from harness.benchmarks.programs import definitions, parse
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-# What a function looks up by a name that stands in no place of the program.
+# What a function looks up by a name that is nowhere in the program.
 _BY_ANY_NAME = frozenset({"eval", "exec", "globals", "locals", "vars"})
-# Calls that set something for the whole process, or make names or attributes that stand in no place of the program.
+# Calls that set something for the whole process, or make names or attributes that are nowhere in the program.
 _SETTINGS = frozenset(
     {"setrecursionlimit", "set_int_max_str_digits", "setcontext", "getcontext", "stack_size", "exec", "setattr"}
 )
@@ -37,7 +37,7 @@ class _Statement:
     # Of a definition, names that it declares global or assigns a part of when it is called.
     changes: frozenset[str]
     applies: frozenset[str]  # of a definition, names in its decorators and bases
-    stays: bool  # whether it counts whatever the function needs, unless it is a trial
+    stays: bool  # whether it always counts, unless it is a trial
 
     @property
     def defines(self) -> bool:
@@ -53,7 +53,7 @@ class _Statement:
 
 
 def needed(source: str, entry_point: str, checks: str = "") -> str:
-    """A program without the statements of its top level that do not bear on its function.
+    """A program without the statements of its top level that its function does not need.
 
     The function needs what binds a name that it uses, or that something it needs uses, and every statement that may
     change the value of such a name. Statements that use the function itself are trials of it and count only where they

@@ -1,7 +1,7 @@
 """The questions of one preset as two files, so that no later job needs the data set or a network.
 
 The items file holds every question of the split; the manifest says which of them train and which test. Limits on their
-number are left to whoever uses them, so that a run on a few questions and a run on all share these files.
+number are left to the users of these files, so that a run on a few questions and a run on all share these files.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ CONFIG = ROOT / "config" / "benchmarks.yaml"
 
 
 class Hub(Declaration):
-    """Where the hub keeps a data set."""
+    """The place of a data set on the hub."""
 
     repo: str  # owner and name
     revision: str | None  # commit, or ``None`` where none is known and the newest is taken
@@ -28,7 +28,7 @@ class Hub(Declaration):
 
 
 class Expected(Declaration):
-    """What the unaltered data look like once normalised: count, checksum, checksum of each kind of split."""
+    """The expected normalised data: count, checksum, checksum of each kind of split."""
 
     count: int
     checksum: Sha256

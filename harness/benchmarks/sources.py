@@ -1,4 +1,4 @@
-"""Where records come from: a local mirror, an installed package, the hub, or the project's own questions.
+"""Sources of records: a local mirror, an installed package, the hub, or the project's own questions.
 
 All but the project's own pass through the ``datasets`` library, whose import takes a second and therefore waits until
 it is needed. Local files leave no cache behind; what the hub delivers stays in the hub's own cache in the user's home.

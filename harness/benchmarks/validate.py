@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What validation found, exceptions listed by id in the order of the questions."""
+    """The findings of a validation, exceptions listed by id in the order of the questions."""
 
     title: str  # the benchmark
     data: str  # ``"embedded"`` or ``"real"``

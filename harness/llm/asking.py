@@ -30,9 +30,9 @@ MAX_FAILURES = 12
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
-# After so long without any answer it is said that calls wait.
+# After so long without any answer a warning says that calls wait.
 SILENCE_S = 30.0
-# After so long the cell gives up, and goes on from its log when it is started again.
+# After so long the cell gives up, and resumes from its log when it is started again.
 OUTAGE_S = 600.0
 # For one token; long enough for a server with much to do.
 _PROBE_S = 30.0
@@ -82,7 +82,7 @@ class ServedBackbone:
         """Return the reply to a request, or that it failed for good.
 
         Raises:
-            UserError: The servers refuse whatever they are asked, or have been gone for too long.
+            UserError: The servers refuse every request, or have been gone for too long.
         """
         began, failures = time.monotonic(), 0
 

@@ -23,7 +23,7 @@ PRICE_OUT_PER_B = 0.010
 
 
 class Generation(Declaration):
-    """How the publisher of a model has it sample; fields as in :class:`Sampling`."""
+    """Sampling parameters recommended by the publisher of a model; fields as in :class:`Sampling`."""
 
     temperature: PositiveFloat
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -60,7 +60,7 @@ class Backbone(Declaration):
 
     @property
     def sampling(self) -> Sampling:
-        """How it is asked by a method that says nothing of it."""
+        """Sampling for a method that sets none."""
         return Sampling(**dict(self.generation))
 
     @property
@@ -111,8 +111,8 @@ def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
 
     Args:
         path: The file.
-        weights: Which weights, declared in ``weights.yaml`` beside it; ``None`` for the original. Backbones that have
-            none of them are left out.
+        weights: Which weights, declared in ``weights.yaml`` in its folder; ``None`` for the original. Backbones without
+            any are left out.
 
     Raises:
         UserError: A file is unreadable or repeats a key, or a field is missing, unknown or invalid; or there are no

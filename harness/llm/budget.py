@@ -1,4 +1,4 @@
-"""What a run may ask of its backbones, and what it has asked: the sums in the call logs of its preset.
+"""The budget of a run and its use: the sums in the call logs of its preset.
 
 A call that was answered counts in the log of the cell that asked it. What a log answers, this cell's own or one it
 shares, costs nothing, and neither does a call that failed.
@@ -38,7 +38,7 @@ class Budget(Declaration):
 
 
 class Spent(NamedTuple):
-    """What was asked and answered: calls, prompt and completion tokens, cost in the paper's unit."""
+    """The use of finished calls: calls, prompt and completion tokens, cost in the paper's unit."""
 
     calls: int = 0
     tokens: int = 0
@@ -131,6 +131,6 @@ class Spending:
                     f"the budget of preset {self._preset} is spent: {here:,.10g} of {most:,.10g} {name} (in all "
                     f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call is "
                     f"kept; raise `budget`, in config/presets/{self._preset}.yaml or with --config budget='{{...}}', "
-                    "and give the same command again to go on"
+                    "and give the same command again to resume"
                 )
         return None

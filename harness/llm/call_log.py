@@ -1,6 +1,6 @@
 """The call log: cache, ledger and proof of every model call of a cell; and the log of attempts at them.
 
-The call log is a SQLite file with one row for each finished call. One process writes it, which a lock file beside it
+The call log is a SQLite file with one row for each finished call. One process writes it, which a lock file
 says; any number may read it meanwhile. A call is committed before its reply is used, so a process that is killed at any
 moment asks no finished call twice.
 """
@@ -56,7 +56,7 @@ SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls
 
 
 class Texts(NamedTuple):
-    """What was said in one call: the prompt, and the reply to it."""
+    """The texts of one call: prompt and reply."""
 
     messages: tuple[Message, ...]
     reply: str
@@ -123,9 +123,9 @@ class CallLogReader(Store):
 
 
 class CallLog(CallLogReader):
-    """The log of one cell, open for reading and appending; made if absent, with a lock file beside it.
+    """The log of one cell, open for reading and appending; made if absent, with its lock file.
 
-    Calls that finish while the disk is busy with others are committed together, in a thread beside the event loop.
+    Calls that finish while the disk is busy with others are committed together, in a thread of its own.
 
     Raises:
         UserError: Another process has the log open for writing, it is damaged, or the disk is full.

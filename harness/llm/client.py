@@ -21,20 +21,20 @@ SERVERS = "servers.json"
 
 
 class InProcess(Protocol):
-    """What answers in this process: a pure function of the request."""
+    """A backbone in this process: a pure function of the request."""
 
     def served(self, model: str) -> Served:
-        """What it says of a model."""
+        """Return the description of a model."""
 
     def complete(self, request: Request) -> Reply:
         """The outcome of a call."""
 
 
 class Asked(Protocol):
-    """What the calls of one backbone are asked of."""
+    """The servers of one backbone."""
 
     async def served(self, model: str) -> Served:
-        """What serves the backbone, asked before the first paid call."""
+        """Return the server's description of the backbone, asked before the first paid call."""
 
     async def ask(self, request: Request) -> Reply:
         """The outcome of a call that was never finished."""
@@ -45,7 +45,7 @@ class Asked(Protocol):
 
 @dataclass
 class Counts:
-    """Who answered: ``asked`` a backbone, the ``log`` of this cell, a call in ``flight``, a ``shared`` log."""
+    """The source of a reply: ``asked`` a backbone, the ``log`` of this cell, a call in ``flight``, a ``shared`` log."""
 
     asked: int = 0
     log: int = 0
@@ -172,7 +172,7 @@ def note_served(folder: Path, served: Iterable[Served], encoder: str) -> None:
 
 
 class Recorded:
-    """What answers the calls that the log of a finished cell lacks: nobody.
+    """A backbone that answers no call: for replay, where the log has all of them.
 
     Args:
         folder: Of the cell, with what :func:`note_served` wrote.

@@ -58,7 +58,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
 
 
 def machine_folder() -> Path:
-    """Where the cells of a machine keep what they share."""
+    """The folder of the caches that all cells of a machine share."""
     return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
@@ -77,17 +77,17 @@ class Store:
 
 
 class Cache(Store):
-    """What the cells of a machine would otherwise compute again: sentence embeddings, and how programs end.
+    """A cache of sentence embeddings and of outcomes of programs, shared by the cells of a machine.
 
     Bytes by key in two tables of one file, which any number of processes read and write at the same time (WAL mode, so
-    it has to lie on a disk of the machine itself). Nothing is opened before the first key is looked for, and deleting
+    it needs a disk of the machine itself). Nothing is opened before the first key is looked for, and deleting
     the file costs time and changes nothing else.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._opened: sqlite3.Connection | None = None
-        # A write beside a read of the same connection would be refused at once where another process wrote meanwhile.
+        # A write during a read of the same connection would be refused at once where another process wrote meanwhile.
         self._alone = threading.Lock()
 
     def get(self, table: Table, key: bytes) -> bytes | None:

@@ -19,11 +19,11 @@ _TOKENS = struct.Struct("<I")
 
 
 class Embeddings:
-    """The embeddings of texts, from the cache or made in threads beside the event loop.
+    """The embeddings of texts, from the cache or computed in threads.
 
     Args:
         encoder: Makes what the cache lacks.
-        cache: Of this machine; closed by whoever opened it.
+        cache: Of this machine; closed by its opener.
 
     Attributes:
         encoder: The same.

@@ -1,4 +1,4 @@
-"""The frozen sentence encoder: a text in, a unit vector out, the same bytes in whatever company it is encoded.
+"""The frozen sentence encoder: a text in, a unit vector out, the same bytes alone or in a batch.
 
 The model reads the head of a long text only (D-GEN-3); how long the whole text was is reported with its vector.
 """
@@ -41,7 +41,7 @@ _FILES = (_WEIGHTS, "config.json", _TOKENIZER, "modules.json")
 
 
 class Declared(Declaration):
-    """What ``config/encoder.yaml`` says of the encoder.
+    """The declaration of the encoder in ``config/encoder.yaml``.
 
     Attributes:
         name: On the hub.
@@ -72,7 +72,7 @@ class Encoded(NamedTuple):
 
 
 class Encoder(Protocol):
-    """What a cache of embeddings asks of an encoder.
+    """The interface of an encoder for a cache of embeddings.
 
     Attributes:
         dimension: Length of a vector.
@@ -84,7 +84,7 @@ class Encoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """What the bytes of a vector depend on besides the text, usable as the name of a folder."""
+        """The identity of model and code behind a vector, usable as the name of a folder."""
 
     def encode(self, text: str) -> Encoded:
         """The vector and the length of a text; may be called from several threads at once."""
@@ -180,7 +180,7 @@ class SentenceEncoder:
 
 
 def _tokenizer(file: Path) -> Tokenizer:
-    """The tokenizer of a file, whatever the file says of truncation and padding; several threads may use it."""
+    """The tokenizer of a file, without truncation and padding that the file may ask for; several threads may use it."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
@@ -213,7 +213,7 @@ def tokenizer_file(declaration: Path = DECLARATION) -> Path:
 
 
 def _folder(source: str, name: str, declaration: Path) -> Path:
-    """Where the files of the model are, all of them present."""
+    """Return the folder of the model, all files present."""
     folder = Path(source).expanduser() if "/" in source else _package(source, declaration)
     absent = [file for file in _FILES if not (folder / file).is_file()]
     if absent:

@@ -1,4 +1,4 @@
-"""Where backbones are served, read from ``config/endpoints.yaml`` or the file that the environment names."""
+"""Addresses of backbones, read from ``config/endpoints.yaml`` or the file that the environment names."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Url = Annotated[str, Field(pattern=_URL)]
 
 
 class Endpoint(Declaration):
-    """Where one backbone answers: one or more OpenAI-compatible servers that serve the same model.
+    """The address of one backbone: one or more OpenAI-compatible servers that serve the same model.
 
     Attributes:
         url: Base URL ending in ``/v1``.
         urls: Of several servers, or the same one.
-        key_env: Environment variable that holds the API key; the key itself stands in no file.
+        key_env: Environment variable that holds the API key; the key itself is in no file.
         max_in_flight: Requests that a cell has under way at a server at the same time.
         timeout_s: Seconds without a byte after which an attempt counts as failed.
         served_name: What the servers call the model, where that is not its name in ``config/backbones.yaml``.
@@ -78,12 +78,12 @@ def their_file() -> str:
 
 
 def declared_in() -> Path:
-    """The same file."""
+    """The file of addresses."""
     return Path(os.environ.get(ENDPOINTS) or ROOT / _FILE)
 
 
 def simulated_url() -> str | None:
-    """Where simulated backbones answer instead of in this process; what they answer is the same.
+    """The URL of simulated backbones in another process, with the same replies.
 
     Raises:
         UserError: The variable holds no URL.
@@ -98,7 +98,7 @@ def simulated() -> Endpoint:
     """The endpoint of all simulated backbones: in this process, or where the environment says.
 
     Raises:
-        UserError: The environment says something else than a URL.
+        UserError: The environment variable is not a URL.
     """
     url = simulated_url()
     return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_AT_URL)

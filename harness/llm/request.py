@@ -1,4 +1,4 @@
-"""What is asked and what comes back: the two sides of one chat completion, and what a server says of its model."""
+"""Request and reply of one chat completion, and the description of a served model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Style = Literal["direct", "step_by_step", "complex"]
 Form = Literal["answer", "program", "letter"]
 # Revisions of simulated weights begin with it, and their servers say that they are owned by it.
 SIMULATED = "simulated"
-# What a listing says of every model alike, and where the weights lie on the server's host.
+# What a listing says of every model alike, and where the weights are on the server's host.
 _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
 
 
@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How the next token is drawn, by vLLM's names; as it stands, the most probable one is taken."""
+    """Sampling parameters by vLLM's names; the default is greedy."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -56,7 +56,7 @@ class Request:
         draw: Index of an independent sample of the same prompt; also the seed sent to the server.
         response_format: JSON schema request in OpenAI's form, serialised to JSON text, or ``None``.
         metadata: What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they
-            understand no prompt; to others it is not sent, and of a call to them it is no part.
+            understand no prompt; it is not sent to other weights, and is no part of calls to them.
     """
 
     model: str
@@ -149,7 +149,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What an endpoint says of the model it serves.
+    """The description of a model by its endpoint.
 
     Attributes:
         model: Its name on the hub, or where else it comes from.

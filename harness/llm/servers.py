@@ -226,7 +226,7 @@ def http_client(connections: int) -> httpx2.AsyncClient:
 
 
 def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
-    """Return what to tell of an endpoint that refuses whatever it is asked, or does not answer."""
+    """Return what to tell of an endpoint that refuses every request, or does not answer."""
     if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
         return UserError(f"{urls} refuses the API key of {backbone}; check the variable named by key_env")
     if isinstance(error, openai.NotFoundError):

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """Run a cell to its end, or go on where an earlier process stopped.
+    """Run a cell to its end, or resume where an earlier process stopped.
 
     Returns:
         The content of ``run.json``.
@@ -80,7 +80,7 @@ def _what_is_kept(plan: Plan, log: CallLog) -> Callable[..., None]:
     def say(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, asyncio.CancelledError):
             raise StoppedError(
-                f"{len(log)} finished calls of {plan.cell} are kept, and the same command goes on with them"
+                f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
             ) from error
 
     return say
@@ -89,7 +89,7 @@ def _what_is_kept(plan: Plan, log: CallLog) -> Callable[..., None]:
 async def _train(
     plan: Plan, method: Learner, runtime: Runtime, served: Mapping[str, Served], log: CallLog, in_flight: int
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Train a method that learns, or go on with it.
+    """Train a method that learns, or resume its training.
 
     Returns:
         What ``run.json`` says of the training, and its seconds by phase.

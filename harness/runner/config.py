@@ -33,7 +33,7 @@ FOLDER = ROOT / "config"
 
 
 class Limit(Declaration):
-    """How many questions of each split are used, and how often those of the training; ``None`` for all."""
+    """The number of questions used of each split, and of training epochs; ``None`` for all."""
 
     train: PositiveInt | None = None  # most training questions
     test: PositiveInt | None = None  # most test questions
@@ -43,7 +43,7 @@ class Limit(Declaration):
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def count(self, questions: int, most: int | None) -> int:
-        """How many of the questions of a split are used.
+        """The number of questions used of a split.
 
         Args:
             questions: How many there are.
@@ -84,7 +84,7 @@ class Keys(Declaration):
 class Preset(Keys):
     """One run: data, methods, backbones, seeds, budgets."""
 
-    name: str  # of the file, with the change of the simulated world behind it, if there is one
+    name: str  # of the file, then the changed parameter of the simulator, if any
     simulator: Mapping[str, float] = {}  # that change: a parameter of ``config/simulator.yaml`` and its value
 
     @property
@@ -94,7 +94,7 @@ class Preset(Keys):
 
     @property
     def greedy(self) -> bool:
-        """Whether every call is sent temperature 0, whatever a method's released code sends."""
+        """Whether every call is sent temperature 0, also where a method's released code sends another."""
         return self.decoding == "greedy"
 
 
@@ -106,18 +106,18 @@ class MethodEntry(Declaration):
     title: str
     rows: Distinct[str]  # one row of a table each: a backbone, or ``pool``
     trained: bool = False  # learns from the training split, so every seed of the preset is run
-    # The simulated backbones are fitted to this method's published accuracies, so that a simulated cell is no finding.
+    # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
     calibrated: bool = False
     # Added to the seeds of a preset, so that two entries of one configuration are two trainings.
     seed_offset: NonNegativeInt = 0
     # Methods whose call logs answer this one's calls (same benchmark, row and seed) where ``share_logs`` is on.
     answers_from: Many[str] = ()
-    also_asks: Many[str] = ()  # backbones the method may ask beside that of its row
+    also_asks: Many[str] = ()  # backbones the method may ask besides that of its row
     config: Mapping[str, Any] = {}  # its settings, of which the module's ``Config`` knows more
 
 
 class _Stated(Declaration, extra="allow"):
-    """An entry of ``config/methods.yaml`` as it stands there."""
+    """An entry of ``config/methods.yaml`` as written."""
 
     extends: str = ""
     config: Mapping[str, Any] = {}
@@ -189,7 +189,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     """Read a preset, apply overrides, and check every name it uses.
 
     Args:
-        name: A file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same in a simulated world with one parameter
+        name: A file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same with one parameter of the simulator
             changed, such as ``embedded@slope=4.0``.
         overrides: Keys that hold instead of the preset's own values.
 
@@ -207,13 +207,13 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
     _check_weights(keys, path.name)
     found = Preset(name=name, **dict(keys))
-    return found.model_copy(update={"simulator": _changed_world(found, change)}) if change else found
+    return found.model_copy(update={"simulator": _changed_parameter(found, change)}) if change else found
 
 
 def settings(chosen: Preset) -> dict[str, Any]:
     """Every key of a preset with its value, as :func:`preset` takes overrides.
 
-    The name, and the change of a simulated world that stands in the name, are no keys.
+    The name, and a changed parameter of the simulator in it, are no keys.
     """
     return chosen.model_dump(mode="json", include=set(Keys.model_fields))
 
@@ -233,8 +233,8 @@ def _check_weights(chosen: Keys, name: str) -> None:
             )
 
 
-def _changed_world(chosen: Preset, change: str) -> dict[str, float]:
-    """The change that the name of a preset carries; building the world checks whether there is such a parameter."""
+def _changed_parameter(chosen: Preset, change: str) -> dict[str, float]:
+    """The changed parameter in the name of a preset; calibrating checks whether it exists."""
     parameter, _, value = change.partition("=")
     number = yaml_value(value)
     if not chosen.simulated or isinstance(number, bool) or not isinstance(number, int | float):

@@ -34,7 +34,7 @@ def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "module": entry.module,
         "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
-        # What stands in the file, so that a default that is added changes no cell.
+        # Only keys of the file, so that a default that is added changes no cell.
         "backbones": {key: declared[key].model_dump(exclude={"key"}, exclude_unset=True) for key in pool},
         # Their order too: it decides which of them a draw hits, and a dictionary is compared without one.
         "pool": list(pool),

@@ -29,7 +29,7 @@ def identity(plan: Plan) -> dict[str, Any]:
 
 
 def answers(plan: Plan) -> dict[str, Any]:
-    """The same, whatever code asked for its answers.
+    """The same, independent of the code that asked for its answers.
 
     Raises:
         UserError: The cell is not finished, or was made of other settings or of other questions.

@@ -1,4 +1,4 @@
-"""Where everything lies below ``results/`` and ``reports/``; the DAG and the command line share these paths."""
+"""Layout of ``results/`` and ``reports/``: paths that the DAG and the command line share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORTS = Path("reports")
 
 
 def base(preset: str) -> str:
-    """The preset whose questions a preset uses: itself, or the one whose simulated world it changes."""
+    """The preset whose questions a preset uses: itself, or the one whose simulator it changes."""
     return preset.partition("@")[0]
 
 
@@ -34,13 +34,13 @@ def items(preset: str, benchmark: str) -> Path:
 
 
 def served(preset: str, benchmark: str) -> Path:
-    """What the endpoints of a preset said they serve, before the first call about a benchmark."""
+    """The served models of a preset's endpoints, checked before the first call about a benchmark."""
     return RESULTS / preset / "served" / f"{benchmark}.json"
 
 
-def world(preset: str) -> Path:
-    """The calibrated world of the simulated backbones."""
-    return RESULTS / preset / "world.json"
+def calibration(preset: str) -> Path:
+    """The calibration of the simulated backbones."""
+    return RESULTS / preset / "calibration.json"
 
 
 def cell(preset: str, of: Cell) -> Path:
@@ -59,7 +59,7 @@ def timing(preset: str, of: Cell) -> Path:
 
 
 def cache() -> Path:
-    """What the cells of this machine share: embeddings, and how programs ended."""
+    """The cache of this machine: embeddings, and outcomes of programs."""
     return machine_folder() / f"{socket.gethostname()}.sqlite"
 
 

@@ -1,4 +1,4 @@
-"""What a method is: anything with ``solve``, and with ``fit`` and ``load`` where it learns."""
+"""The interface of a method: ``solve``, and ``fit`` and ``load`` where it learns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ByBenchmark = Annotated[Mapping[str, T], AfterValidator(_with_default)]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a method is to work."""
+    """The setting of a method: row, pool, benchmark, seed."""
 
     backbone: str  # the row of the table: key of a backbone, or ``"pool"``
     pool: Mapping[str, Backbone]  # the backbones the method may ask, in the order of the preset
@@ -60,7 +60,7 @@ class Setting:
         return self.backbone
 
     def of_benchmark(self, values: Mapping[str, T]) -> T:
-        """What a configuration gives for the benchmark, or its ``default``."""
+        """The value of a configuration for the benchmark, or its ``default``."""
         return values.get(self.benchmark, values["default"])
 
     def epochs(self, wanted: Mapping[str, int]) -> int:
@@ -80,10 +80,10 @@ class Learner(Method, Protocol):
     """A method that learns from the training questions before it answers."""
 
     async def fit(self, training: Training) -> None:
-        """Learn, or go on learning from the last checkpoint."""
+        """Learn, or resume from the last checkpoint."""
 
     def utility(self, answered: Answered) -> float:
-        """What training maximises, of one graded trajectory; the test questions are measured by it too."""
+        """The utility of one graded trajectory, which training maximises; reported for test questions too."""
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Take over what an earlier :meth:`fit` saved.

@@ -50,18 +50,18 @@ class Plan:
 
     @property
     def seed(self) -> int:
-        """What all chance of this cell follows from."""
+        """The seed of all chance in this cell."""
         return self.cell.seed + self.method.seed_offset
 
     @property
     def config_hash(self) -> str:
-        """What the configuration of this cell is known by in its results."""
+        """The hash of this cell's configuration in its results."""
         settings = config_hash.of_cell(self.preset, self.cell)
         return hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     @property
     def setting(self) -> Setting:
-        """What the method is told."""
+        """The setting for the method."""
         return Setting(
             backbone=self.cell.backbone,
             pool={key: self.backbones[key] for key in self.rows},

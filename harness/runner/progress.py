@@ -13,7 +13,7 @@ from harness.benchmarks.items import Verdict
 logger = logging.getLogger(__name__)
 
 INTERVAL_S = 5.0
-# Lines of many jobs stand below one another, so there is no bar that moves.
+# Lines of many jobs follow one another, so there is no bar that moves.
 _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}{postfix}]"
 
 

@@ -51,7 +51,7 @@ async def open_runtime(
     """
     client = await stack.enter_async_context(_client(plan, log, attempts, stack))
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
-    check_world(plan, served)
+    check_calibration(plan, served)
     cache = stack.enter_context(Cache(layout.cache()))
     sandbox = await stack.enter_async_context(CachedSandbox(cache))
     check_confinement(sandbox.level, served)
@@ -159,21 +159,21 @@ def in_process(plan: Plan) -> InProcess | None:
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
 
 
-def check_world(plan: Plan, served: Mapping[str, Served]) -> None:
+def check_calibration(plan: Plan, served: Mapping[str, Served]) -> None:
     """Refuse simulated backbones of another server that are not those this process would simulate itself.
 
     Raises:
-        UserError: The server simulates another world, by other code, or with other lengths; or it does not simulate.
+        UserError: The server has another calibration, other code or other lengths, or does not simulate.
     """
     url = endpoints.simulated_url()
     if not plan.preset.simulated or plan.preset.recorded or url is None:
         return
     from harness.simulator.endpoint import revision_of
 
-    world = layout.world(plan.preset.name)
-    if not world.exists():
-        raise UserError(f"{world} is missing; make it with `snakemake --cores all {world}`")
-    expected = revision_of(hashlib.sha256(world.read_bytes()).hexdigest(), plan.preset.length_scale)
+    calibration = layout.calibration(plan.preset.name)
+    if not calibration.exists():
+        raise UserError(f"{calibration} is missing; make it with `snakemake --cores all {calibration}`")
+    expected = revision_of(hashlib.sha256(calibration.read_bytes()).hexdigest(), plan.preset.length_scale)
     for key, one in served.items():
         if one.revision != expected:
             raise UserError(
@@ -185,7 +185,7 @@ def check_world(plan: Plan, served: Mapping[str, Served]) -> None:
 
 def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
     """The simulated backbones of a preset, with every benchmark it has."""
-    from harness.simulator import SimulatedEndpoint, World
+    from harness.simulator import Calibration, SimulatedEndpoint
 
     pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
-    return SimulatedEndpoint(World.load(layout.world(preset.name), pools), length_scale=preset.length_scale)
+    return SimulatedEndpoint(Calibration.load(layout.calibration(preset.name), pools), length_scale=preset.length_scale)

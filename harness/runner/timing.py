@@ -1,4 +1,4 @@
-"""How long a method takes for a question: the test set of a finished cell answered once more, with nothing remembered.
+"""Timing of a method: the test set of a finished cell answered once more, with nothing cached.
 
 A cell cannot tell: what its log holds it does not ask, texts and programs that another cell has met it does not look at
 again, and it trains, grades and shares the machine besides. Here the method as the cell trained it answers all test
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 SCHEMA_VERSION = 1
 FILE = "timing.json"
 # Questions worked on at the same time, one number for all methods. With far fewer, servers have nothing to batch; with
-# far more, a test set of some hundred questions takes as long as its longest one, whatever the others cost.
+# far more, a test set of some hundred questions takes as long as its longest one.
 CONCURRENCY = 32
 _LINES = 4
 # Requests at once for each modelled server.
@@ -188,7 +188,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port of this machine.
 
     Raises:
-        UserError: There is no world, or no endpoint for a backbone.
+        UserError: There is no calibration, or no endpoint for a backbone.
     """
     if plan.preset.recorded:
         raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
@@ -200,7 +200,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     from harness.simulator.server import Manners, application
 
     endpoint = simulated_endpoint(plan.preset)
-    engine = endpoint.world.engine
+    engine = endpoint.calibration.engine
     runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
     await runner.setup()
     try:

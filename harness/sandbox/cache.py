@@ -1,4 +1,4 @@
-"""How programs ended in the sandbox, found out once and then shared by all cells of a machine.
+"""A cache of sandbox outcomes, shared by all cells of a machine.
 
 At ``full`` programs cannot reach the file. At ``rlimit`` they can read it, and where the suite is no root, so that they
 are the same user, write it like every other result: this level is for programs that are faulty, not for hostile ones.
@@ -40,7 +40,7 @@ _OPEN_DOOR = re.compile(rf"\b(?:{'|'.join(_DOORS.split())})\b|\b(?:id|open)\(")
 
 
 class Cache(Protocol):
-    """What verdicts are kept in: the cache of this machine."""
+    """The cache of this machine, for verdicts."""
 
     def get(self, table: Literal["verdicts"], key: bytes) -> bytes | None:
         """Return what is stored under a key, or None."""
@@ -54,7 +54,7 @@ class CachedSandbox(Sandbox):
 
     A program that may end otherwise the next time, as far as its outcome and its text tell, is executed once in every
     process. Of what a program prints, the last 1000 characters are returned, remembered or not. The cache is closed by
-    whoever opened it; the rest, errors too, is as for :class:`Sandbox`.
+    its opener; the rest, errors too, is as for :class:`Sandbox`.
     """
 
     def __init__(self, cache: Cache, limits: Limits | None = None, level: str | None = None) -> None:
@@ -96,6 +96,6 @@ class CachedSandbox(Sandbox):
 
     @functools.cached_property
     def _ground(self) -> tuple[str, ...]:
-        """All that decides beside the program."""
+        """All that decides besides the program."""
         code = fingerprint([ROOT / "harness" / "sandbox"])
         return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code

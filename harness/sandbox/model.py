@@ -1,4 +1,4 @@
-"""What goes into the sandbox and what comes out of it."""
+"""Programs, limits and outcomes of the sandbox."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one program may use."""
+    """The limits of one program."""
 
     # Processor time of all threads together; it decides, because it does not depend on what else the machine does.
     cpu_s: int = 10
@@ -46,7 +46,7 @@ class Limits:
 
 
 class Outcome(enum.StrEnum):
-    """How an execution ended; only :attr:`SANDBOX_ERROR` says nothing about the program."""
+    """The end of an execution; only :attr:`SANDBOX_ERROR` says nothing about the program."""
 
     PASSED = "passed"
     WRONG_ANSWER = "wrong_answer"

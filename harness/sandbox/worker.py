@@ -30,7 +30,7 @@ from harness.sandbox.model import Execution, Limits, Outcome, Program
 
 # The customary user that owns nothing, also what the kernel shows for users it cannot name; and a neighbour of it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
-# In a root directory of its own that lives in memory; below no directory where an interpreter may lie.
+# In a root directory of its own in memory; below no directory that may hold an interpreter.
 _PRIVATE_BOX = "/box"
 _INSTALLED_PACKAGES = ("site-packages", "dist-packages")
 # A worker that has not replied by then, beyond the wall limit of the program, is broken.
@@ -52,7 +52,7 @@ _LONGEST_DETAIL = 300
 
 
 class Worker:
-    """Runs one program at a time, on one event loop; whoever made it has to close it."""
+    """Runs one program at a time, on one event loop; its maker has to close it."""
 
     def __init__(self, level: str, limits: Limits) -> None:
         # Whether it is of no use: not started, broken, with files in its work directory, or old.
@@ -228,7 +228,7 @@ def _library() -> dict[str, Any]:
             readable += [(str(path), "file") for path in Path(directory).glob("*.so*") if path.is_file()]
         else:
             readable.append((directory, "tree"))
-    # Everything but installed packages: most installations put them inside the library, some beside it.
+    # Everything but installed packages: most installations put them inside the library, some next to it.
     for path in Path(library).iterdir():
         if path.name not in _INSTALLED_PACKAGES and os.path.realpath(path).startswith(f"{os.path.realpath(library)}/"):
             readable.append((str(path), "tree" if path.is_dir() else "file"))

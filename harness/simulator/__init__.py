@@ -4,7 +4,7 @@
 method is a rehearsal, never evidence.
 """
 
+from harness.simulator.calibration import Calibration
 from harness.simulator.endpoint import SimulatedEndpoint
-from harness.simulator.world import World
 
-__all__ = ["SimulatedEndpoint", "World"]
+__all__ = ["Calibration", "SimulatedEndpoint"]

@@ -1,4 +1,4 @@
-"""Making a world: calibrate to the questions of a run, and find programs that are wrong.
+"""Calibrate the simulated backbones to the questions of a run, and find programs that are wrong.
 
 Wrong programs are mutants of a reference program that the sandbox has seen fail. Many mutants are tried in a single
 confined process: the reference is known to be harmless, and nothing that a model wrote is ever tried here.
@@ -22,10 +22,10 @@ from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.sandbox import Outcome, Program, Sandbox
 from harness.simulator import tokens
-from harness.simulator.calibration import calibrate, mean_tokens, quantiles
+from harness.simulator.calibration import BenchmarkCalibration, Calibration, CalibrationFile, SimulatedBackbone
 from harness.simulator.contributions import POOL_SIZE, WrongProgram
+from harness.simulator.fit import fit, mean_tokens, quantiles
 from harness.simulator.parameters import STYLES, Settings
-from harness.simulator.world import BenchmarkWorld, SimulatedBackbone, World, WorldFile
 
 logger = logging.getLogger(__name__)
 
@@ -73,39 +73,39 @@ class Programs(NamedTuple):
     wrong: Sequence[WrongProgram]  # one to four that fail quickly, most plausible first
 
 
-async def build_world(
+async def build_calibration(
     pools: Mapping[str, Prepared], settings: Settings, backbones: Mapping[str, Backbone], sandbox: Sandbox
-) -> World:
-    """Calibrate a world to prepared questions; the same input gives the same bytes.
+) -> Calibration:
+    """Calibrate to prepared questions, trying their programs; the same input gives the same bytes.
 
     Raises:
         UserError: The settings lack a number for a benchmark or backbone, or the sandbox cannot try programs now.
     """
     logger.info("calibrating the simulated backbones; questions that ask for programs take the longest")
     programs = {key: await _tried_programs(key, pools[key].pool, sandbox) for key in sorted(pools)}
-    return world_of(pools, settings, backbones, programs)
+    return calibration_of(pools, settings, backbones, programs)
 
 
-def world_of(
+def calibration_of(
     pools: Mapping[str, Prepared],
     settings: Settings,
     backbones: Mapping[str, Backbone],
     programs: Mapping[str, Mapping[str, Programs]],
-) -> World:
-    """The world of prepared questions and known programs, by benchmark and item id.
+) -> Calibration:
+    """The calibration of prepared questions and known programs, by benchmark and item id.
 
     Raises:
         UserError: The settings lack a number for a benchmark or backbone.
     """
-    worlds = {}
+    calibrations = {}
     for key in sorted(pools):
         pool, benchmark = pools[key], find_benchmark(key)
         right = {id_: found.right for id_, found in programs[key].items()}
         question_tokens = fmean(tokens.count(item.question) for item in pool.pool)
         answers = (benchmark.present(item, right.get(item.id, item.gold)) for item in pool.test)
-        worlds[key] = BenchmarkWorld(
+        calibrations[key] = BenchmarkCalibration(
             checksum=checksum(pool.pool),
-            calibration=calibrate(key, pool.test, list(backbones), settings),
+            fit=fit(key, pool.test, list(backbones), settings),
             tokens={style: mean_tokens(settings, key, style, backbones, question_tokens) for style in STYLES},
             floors=tuple(quantiles([tokens.count(answer) for answer in answers])),
             right=right,
@@ -116,15 +116,17 @@ def world_of(
         SimulatedBackbone(key=key, **one.model_dump(include={"model", "parameters_b", "context_length"}))
         for key, one in backbones.items()
     )
-    file = WorldFile(parameters=settings.parameters, engine=settings.engine, backbones=known, benchmarks=worlds)
-    return World(file, {key: pool.pool for key, pool in pools.items()})
+    file = CalibrationFile(
+        parameters=settings.parameters, engine=settings.engine, backbones=known, benchmarks=calibrations
+    )
+    return Calibration(file, {key: pool.pool for key, pool in pools.items()})
 
 
-def programs_in(world: World) -> dict[str, dict[str, Programs]]:
-    """The programs of a world, by benchmark and item id."""
+def programs_in(calibration: Calibration) -> dict[str, dict[str, Programs]]:
+    """The programs of a calibration, by benchmark and item id."""
     return {
         key: {id_: Programs(right, known.wrong[id_]) for id_, right in known.right.items()}
-        for key, known in world.benchmarks.items()
+        for key, known in calibration.benchmarks.items()
     }
 
 

@@ -1,138 +1,165 @@
-"""Numbers of a world that follow from published ones: abilities, effects of styles, mean lengths of replies.
-
-Abilities and effects are those for which the expected accuracy of single calls is the published one. A published cost
-fixes the mean number of completion tokens: what the prompt leaves of the cost of a question, by the output rate.
-"""
+"""The calibration of the simulated backbones: a file that, with its questions, fixes every reply."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
 
-import numpy as np
+import orjson
 
 from harness.benchmarks import benchmark as find_benchmark
-from harness.benchmarks.items import Item
+from harness.benchmarks.items import Item, checksum
+from harness.benchmarks.prepare import Prepared
 from harness.errors import UserError
-from harness.files import Declaration
-from harness.llm.backbones import Backbone
-from harness.simulator import tokens
-from harness.simulator.parameters import STYLES, Settings, Style
-from harness.simulator.response_model import affinity, difficulty
+from harness.files import Declaration, Many, check
+from harness.simulator.contributions import POOL_SIZE, Answers, WrongProgram
+from harness.simulator.fit import Fit
+from harness.simulator.parameters import EngineParameters, Parameters, Style
 
-_BISECTIONS = 60
-_WIDEST = 40.0
-# Far below any sampling error, and coarse enough that the last bits of a processor's exponential cannot show.
-_DECIMALS = 6
-_QUANTILES = 21
+# A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
+# stride, wherever in a prompt it begins.
+_BLOCK, _STRIDE = 24, 6
 
 
-class Calibration(Declaration):
-    """What calibration adds to the parameters, for one benchmark."""
+class Occurrence(NamedTuple):
+    """A question inside a text, and where it begins and ends there."""
 
-    ability: Mapping[str, float]  # by backbone, on the scale of difficulty
-    style: Mapping[Style, Mapping[str, float]]  # by style and backbone, in logits relative to a direct prompt
-    accuracy: Mapping[str, float]  # by backbone: the published share of right answers to direct prompts
+    item: Item
+    start: int
+    end: int
 
 
-def calibrate(benchmark: str, items: Sequence[Item], backbones: Sequence[str], settings: Settings) -> Calibration:
-    """Solve for abilities and effects of styles on the test questions of a benchmark.
+class QuestionIndex:
+    """Finds questions in prompts, in time that hardly grows with their number.
 
-    A style that is published for some backbones only has, for the others, the mean effect of those.
-
-    Raises:
-        UserError: There are no questions, or no published number for a backbone.
+    Of questions with the same text the first stands for all.
     """
-    if not items:
-        raise UserError(f"{benchmark} has no test questions to calibrate on; raise limit: {{test: ...}}")
-    published, values = _accuracies(benchmark, backbones, settings), settings.parameters
-    hardness = np.array([difficulty(item.question, item.difficulty, values) for item in items])
-    logits = {
-        key: np.array([affinity(item.question, key, values) for item in items]) - values.slope * hardness
-        for key in backbones
-    }
-    ceiling = 1 - values.unparsable_share
-    ability = {key: _solve(logits[key], published["direct"][key] / ceiling) / values.slope for key in backbones}
-    style = {}
-    for each in STYLES[1:]:
-        solved = {
-            key: _solve(logits[key] + values.slope * ability[key], share / ceiling)
-            for key, share in published[each].items()
-        }
-        average = fmean(solved.values()) if solved else 0.0
-        style[each] = _rounded({key: solved.get(key, average) for key in backbones})
-    return Calibration(ability=_rounded(ability), style=style, accuracy=published["direct"])
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items: dict[str, Item] = {}
+        for item in items:
+            self._items.setdefault(item.question.strip(), item)
+        self._items.pop("", None)
+        self._blocks: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._short: list[str] = []
+        for question in sorted(self._items, key=len, reverse=True):
+            if len(question) < _BLOCK + _STRIDE - 1:
+                self._short.append(question)
+                continue
+            for offset in range(_STRIDE):
+                self._blocks[question[offset : offset + _BLOCK]].append((question, offset))
+
+    def find(self, text: str) -> Occurrence | None:
+        """The longest question that occurs in a text, at its first occurrence; ``None`` without one."""
+        best, start = "", -1
+        for position in range(0, len(text) - _BLOCK + 1, _STRIDE):
+            for question, offset in self._blocks.get(text[position : position + _BLOCK], ()):
+                if len(question) <= len(best):
+                    break
+                if position >= offset and text.startswith(question, position - offset):
+                    best, start = question, position - offset
+                    break
+        if not best:
+            best = next((question for question in self._short if question in text), "")
+            start = text.find(best)
+        return Occurrence(self._items[best], start, start + len(best)) if best else None
 
 
-def _accuracies(benchmark: str, backbones: Sequence[str], settings: Settings) -> dict[Style, dict[str, float]]:
-    """Shares of right answers by style and backbone."""
-    table = settings.accuracy.get(benchmark)
-    missing = [key for key in backbones if table is not None and key not in table["direct"]]
-    if table is None or missing:
-        what = f"{missing[0]!r} on {benchmark!r}" if missing else repr(benchmark)
-        where = f"stated_accuracy > {benchmark} > direct" if missing else "stated_accuracy"
-        raise UserError(f"no accuracy to calibrate {what} to; add it to {where} in config/simulator.yaml")
-    return {style: {key: row[key] / 100 for key in backbones if key in row} for style, row in table.items()}
+class SimulatedBackbone(Declaration):
+    """A backbone as the endpoint knows it; requests may name it by ``key`` or ``model``."""
+
+    key: str
+    model: str
+    parameters_b: float
+    context_length: int
 
 
-def _solve(logits: np.ndarray, share: float) -> float:
-    """The shift of all logits for which their mean probability is a given share."""
-    low, high = -_WIDEST, _WIDEST
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if float(np.mean(1 / (1 + np.exp(-(logits + middle))))) < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+class BenchmarkCalibration(Declaration):
+    """The calibration to one benchmark."""
+
+    checksum: str  # of the questions the calibration was made for
+    fit: Fit
+    tokens: Mapping[Style, Mapping[str, float]]  # mean completion tokens of a solving turn, before scaling
+    floors: Many[int]  # order statistics of the tokens that an answer alone takes
+    right: Mapping[str, str]  # by item id, reference programs as replies give them
+    wrong: Mapping[str, Many[WrongProgram]]  # by item id, programs known to fail
 
 
-def _rounded(values: Mapping[str, float]) -> dict[str, float]:
-    return {key: round(value, _DECIMALS) for key, value in values.items()}
+class CalibrationFile(Declaration):
+    """The content of ``calibration.json``."""
+
+    format: Literal[2] = 2
+    parameters: Parameters
+    engine: EngineParameters
+    backbones: Many[SimulatedBackbone]
+    benchmarks: Mapping[str, BenchmarkCalibration]
 
 
-def mean_tokens(
-    settings: Settings, benchmark: str, style: Style, backbones: Mapping[str, Backbone], question_tokens: float
-) -> dict[str, float]:
-    """Mean completion tokens of one solving turn, by backbone; ``question_tokens`` is the questions' mean length.
+class Calibration:
+    """The calibrated simulator: everything an endpoint answers from.
 
-    Backbones without a cost for this style get what the style adds, on average, to those that have one.
+    Args:
+        file: Fixes every reply, together with the questions.
+        questions: By benchmark.
 
-    Raises:
-        UserError: The settings say nothing about the lengths of this benchmark.
+    Attributes:
+        content: The bytes of the file.
+        fingerprint: SHA-256 of them.
     """
-    if loan := settings.borrowed_length.get(benchmark):
-        lent = mean_tokens(settings, loan.lender, style, backbones, loan.question_tokens)
-        return {key: loan.factor * mean for key, mean in lent.items()}
-    if assumed := settings.assumed_length.get(benchmark):
-        return dict.fromkeys(backbones, getattr(assumed, style))
-    if benchmark not in settings.cost:
-        raise UserError(
-            f"no reply length is stated for benchmark {benchmark!r}; add it to stated_cost, borrowed_length or "
-            "assumed_length in config/simulator.yaml"
-        )
-    direct = _from_cost(settings, benchmark, "direct", backbones, question_tokens)
-    styled = _from_cost(settings, benchmark, style, backbones, question_tokens)
-    added = fmean(styled[key] - direct[key] for key in styled if key in direct)
-    return {key: styled.get(key, direct[key] + added) for key in backbones}
+
+    def __init__(self, file: CalibrationFile, questions: Mapping[str, Sequence[Item]]) -> None:
+        self.parameters, self.engine = file.parameters, file.engine
+        self.backbones, self.benchmarks = file.backbones, file.benchmarks
+        self.content = orjson.dumps(file.model_dump(), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+        self.fingerprint = hashlib.sha256(self.content).hexdigest()
+        self.index = QuestionIndex(item for key in sorted(questions) for item in questions[key])
+        self._answers: dict[tuple[str, str], Answers] = {}
+
+    def answers(self, item: Item) -> Answers:
+        """The right answer and the pool of wrong ones of a question."""
+        key = item.benchmark, item.id
+        if key not in self._answers:
+            self._answers[key] = _answers(item, self.benchmarks[item.benchmark])
+        return self._answers[key]
+
+    @classmethod
+    def load(cls, path: Path, pools: Mapping[str, Prepared]) -> Calibration:
+        """Read a calibration and bind it to the prepared questions of the benchmarks to be asked.
+
+        Raises:
+            UserError: There is no such file, it is not a calibration, or it was made for other questions.
+        """
+        again = "delete it and calibrate again"
+        try:
+            file: CalibrationFile = check(orjson.loads(path.read_bytes()), CalibrationFile, path)
+        except OSError as error:
+            raise UserError(
+                f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
+            ) from error
+        except orjson.JSONDecodeError as error:
+            raise UserError(f"{path} is not JSON ({error}); {again}") from error
+        except UserError as error:
+            raise UserError(f"{error}; {again}") from error
+        for key, pool in pools.items():
+            if key not in file.benchmarks:
+                raise UserError(f"{path} knows {', '.join(sorted(file.benchmarks))} but not {key}; {again}")
+            made, found = file.benchmarks[key].checksum, checksum(pool.pool)
+            if found != made:
+                raise UserError(
+                    f"{path} was made for other questions of {key} (checksum {made[:12]}, these have {found[:12]}); "
+                    f"{again}"
+                )
+        return cls(file, {key: pool.pool for key, pool in pools.items()})
 
 
-def _from_cost(
-    settings: Settings, benchmark: str, style: Style, backbones: Mapping[str, Backbone], question_tokens: float
-) -> dict[str, float]:
-    table, values = settings.cost[benchmark], settings.parameters
-    rules = tokens.count(find_benchmark(benchmark).output_rules)
-    prompt = question_tokens + (
-        rules + values.style_prompt_tokens[style] + values.message_tokens + values.prompt_tokens
-    )
-    return {
-        key: (cost / table.n * 1e6 - prompt * backbones[key].price_in) / backbones[key].price_out
-        for key, cost in getattr(table, style).items()
-        if key in backbones
-    }
-
-
-def quantiles(values: Sequence[int]) -> list[int]:
-    """A few evenly spaced order statistics that stand for a distribution."""
-    ordered = sorted(values)
-    return [ordered[int((place + 0.5) / _QUANTILES * len(ordered))] for place in range(_QUANTILES)]
+def _answers(item: Item, known: BenchmarkCalibration) -> Answers:
+    benchmark = find_benchmark(item.benchmark)
+    if item.code is None:
+        wrong = benchmark.wrong_answers(item)[:POOL_SIZE]
+        return Answers(item, benchmark, item.gold, wrong, [False] * len(wrong))
+    programs = known.wrong[item.id]
+    sources = [program.source for program in programs]
+    return Answers(item, benchmark, known.right[item.id], sources, [program.passes_visible for program in programs])

@@ -1,4 +1,4 @@
-"""What a prompt shows: the question, what is asked of it, and what the contributions of others add up to.
+"""Reading a prompt: the question, the task, and the contributions of other agents.
 
 What a turn is for comes with the request (``metadata``); the wording of instructions says nothing here.
 """
@@ -22,7 +22,7 @@ from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import Evidence
 
 if TYPE_CHECKING:
-    from harness.simulator.world import QuestionIndex
+    from harness.simulator.calibration import QuestionIndex
 
 POOL_SIZE = 4
 _CACHED_STANCES = 16384

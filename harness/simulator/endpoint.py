@@ -13,14 +13,14 @@ from harness.files import ROOT, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
 from harness.llm.request import SIMULATED, Reply, Request, Served
 from harness.simulator import tokens
+from harness.simulator.calibration import Calibration, SimulatedBackbone
 from harness.simulator.contributions import FORMS_OF_TURNS, read
 from harness.simulator.replies import Writer, schema_reply
-from harness.simulator.world import SimulatedBackbone, World
 
 _DEFAULT_MAX_TOKENS = 2048
 _ROLES = frozenset({"system", "user", "assistant"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Everything that may change a reply, beside the model, the messages and the temperature.
+# Everything that may change a reply, besides the model, the messages and the temperature.
 _IDENTITY = ("seed", "max_tokens", "response_format")
 # Below harness/, all that can change a reply.
 _CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "agents/rng.py")
@@ -36,13 +36,13 @@ class RefusedError(Exception):
         self.body = {"error": {"message": message, "type": kind, "param": param, "code": code or status}}
 
 
-def revision_of(world: str, length_scale: float) -> str:
-    """What stands for the weights: part of every call's identity, so that no reply of another world is used again.
+def revision_of(calibration: str, length_scale: float) -> str:
+    """The revision of simulated weights: as part of every call's identity it keeps calibrations apart.
 
-    ``world`` is the fingerprint of the world, ``length_scale`` the factor on every target length.
+    ``calibration`` is its fingerprint, ``length_scale`` the factor on every target length.
     """
-    code = fingerprint([*(ROOT / "harness" / room for room in _CODE), ENCODER])
-    return f"{SIMULATED}-{world[:12]}-{code[:12]}-{length_scale:g}"
+    code = fingerprint([*(ROOT / "harness" / part for part in _CODE), ENCODER])
+    return f"{SIMULATED}-{calibration[:12]}-{code[:12]}-{length_scale:g}"
 
 
 class _Completion(NamedTuple):
@@ -54,31 +54,31 @@ class _Completion(NamedTuple):
 
 
 class SimulatedEndpoint:
-    """Answers chat-completions requests from a stated world, with a factor on every target length.
+    """Answers chat-completions requests from a calibration, with a factor on every target length.
 
     The same request gets the same reply in any process and any order; the reply depends on nothing else.
     """
 
-    def __init__(self, world: World, length_scale: float = 1.0) -> None:
-        self.world = world
+    def __init__(self, calibration: Calibration, length_scale: float = 1.0) -> None:
+        self.calibration = calibration
         self.length_scale = length_scale
-        self._served = {name: backbone for backbone in world.backbones for name in (backbone.key, backbone.model)}
-        self._writer = Writer(world, length_scale)
-        self.revision = revision_of(world.fingerprint, length_scale)
+        self._served = {name: backbone for backbone in calibration.backbones for name in (backbone.key, backbone.model)}
+        self._writer = Writer(calibration, length_scale)
+        self.revision = revision_of(calibration.fingerprint, length_scale)
 
     def models(self) -> dict[str, Any]:
-        """Body of ``GET /v1/models``; every entry says that it is simulated, and by which world."""
+        """Body of ``GET /v1/models``; every entry says that it is simulated, and by which calibration."""
         common = {
             "object": "model",
             "created": 0,
             "owned_by": SIMULATED,
-            "world": self.world.fingerprint,
+            "calibration": self.calibration.fingerprint,
             "length_scale": f"{self.length_scale:g}",
             "revision": self.revision,
         }
         served = [
             {"id": one.model, "root": one.key, "max_model_len": one.context_length, **common}
-            for one in self.world.backbones
+            for one in self.calibration.backbones
         ]
         return {"object": "list", "data": served}
 
@@ -144,16 +144,16 @@ class SimulatedEndpoint:
         return _Completion(key, kept, "length", prompt, tokens.count(kept))
 
     def _prompt_tokens(self, request: Mapping[str, Any]) -> int:
-        values = self.world.parameters
+        values = self.calibration.parameters
         texts = sum(tokens.count(message["content"]) for message in request["messages"])
         return texts + round(values.prompt_tokens + values.message_tokens * len(request["messages"]))
 
     def _text(self, backbone: str, request: Mapping[str, Any], key: str) -> str:
         if (wanted := _schema(request)) is not None:
-            topic, share = request["messages"][-1]["content"], self.world.parameters.invalid_schema_share
+            topic, share = request["messages"][-1]["content"], self.calibration.parameters.invalid_schema_share
             return schema_reply(wanted, topic, share, _digest(backbone, request, wanted))
         told = request.get("metadata") or {}
-        reading = read(request["messages"], told, self.world.index)
+        reading = read(request["messages"], told, self.calibration.index)
         if reading.item is None:
             return self._writer.write(backbone, reading, key)
         turn = [reading.kind, reading.style, reading.form, told.get("role", ""), told.get("instruction", "")]
@@ -229,7 +229,7 @@ def identity(backbone: str, request: Mapping[str, Any]) -> str:
 
 
 def _digest(backbone: str, request: Mapping[str, Any], said: Any) -> str:
-    """The same of what is said in other words: replies are drawn by what a prompt shows, not by how it is worded."""
+    """The digest of what a prompt says: replies do not depend on its wording."""
     parts = {name: request[name] for name in _IDENTITY if request.get(name) is not None}
     # Clients write the same temperature as 0 or as 0.0.
     temperature = request.get("temperature")

@@ -1,4 +1,4 @@
-"""What goes wrong at a server that is asked to misbehave: how often, at which attempts, and what a client meets.
+"""Faults of a simulated server: how often, at which attempts, and which kind.
 
 Whether an attempt fails is drawn by the request and by how often it has been asked here before, so that a rehearsal can
 be repeated. An attempt from the twelfth on never fails: every fault passes for a client that tries as often.

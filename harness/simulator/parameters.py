@@ -1,4 +1,4 @@
-"""Parameters of the stated world, read strictly from ``config/simulator.yaml``."""
+"""Parameters of the simulator, read strictly from ``config/simulator.yaml``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _Accuracies = Mapping[str, _PerStyle[_Table[_Percent]]]
 
 
 class Parameters(Declaration):
-    """Numbers of the response model; what each means stands beside its value in the file."""
+    """Numbers of the response model; the file says what each means."""
 
     slope: PositiveFloat
     disagreement_sd: NonNegativeFloat
@@ -152,7 +152,7 @@ class Settings:
     # For a benchmark without published cost, whose lengths it takes and times what.
     borrowed_length: Mapping[str, Loan]
     assumed_length: Mapping[str, Lengths]  # mean tokens by benchmark and style where nothing published helps
-    assumed: Mapping[str, Assumed]  # the parameters as they stand in the file, with their ranges
+    assumed: Mapping[str, Assumed]  # the parameters as in the file, with their ranges
 
 
 def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -218,7 +218,7 @@ def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def _merged(published: Any, stated: Any) -> Any:
-    """Published entries, with those stated beside them where nothing is published."""
+    """Published entries, and stated ones where nothing is published."""
     if not isinstance(published, Mapping):
         return published
     return {**stated, **{key: _merged(part, stated.get(key, {})) for key, part in published.items()}}

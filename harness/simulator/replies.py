@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from harness.agents import rng
 from harness.agents.rng import Stream
 from harness.simulator import tokens
+from harness.simulator.calibration import Calibration
 from harness.simulator.contributions import Answers, Reading, stances, weigh
 from harness.simulator.parameters import Kind, Style
 from harness.simulator.response_model import affinity, difficulty, fit, log_location, overload, pull, sigmoid
-from harness.simulator.world import World
 
 # Turns that prepare or judge an answer without committing to one.
 _PREPARATORY: frozenset[Kind] = frozenset({"plan", "critique", "search"})
@@ -70,7 +70,7 @@ _SENTENCES: dict[str, Sequence[str]] = {
         "The remaining doubts concern {quote}.",
     ),
 }
-# Free of digits and of anything a parser could take for an answer, whatever the benchmark.
+# Free of digits and of anything a parser could take for an answer of any benchmark.
 _WITHOUT_ANSWER = (
     "I am not certain how the statement is meant to be read.",
     "Several readings seem possible to me, and they lead to different results.",
@@ -80,12 +80,12 @@ _WITHOUT_ANSWER = (
 
 
 class Writer:
-    """Writes the replies of a world, with a factor on every target length."""
+    """Writes the replies of calibrated backbones, with a factor on every target length."""
 
-    def __init__(self, world: World, length_scale: float) -> None:
-        self._world = world
+    def __init__(self, calibration: Calibration, length_scale: float) -> None:
+        self._calibration = calibration
         self._length_scale = length_scale
-        self._parameters = world.parameters
+        self._parameters = calibration.parameters
 
     def write(self, backbone: str, reading: Reading, key: str) -> str:
         """The reply of a backbone to a prompt; ``key`` is the identity of the request and fixes every draw."""
@@ -93,7 +93,7 @@ class Writer:
         if reading.item is None:
             mean = self._parameters.generic_tokens * self._length_scale
             return without_answer(self._length(mean, (0,), key), stream)
-        answers, known = self._world.answers(reading.item), self._world.benchmarks[reading.item.benchmark]
+        answers, known = self._calibration.answers(reading.item), self._calibration.benchmarks[reading.item.benchmark]
         if kind == "search":
             return ", ".join(keywords(reading.item.question, stream))
         mean = known.tokens[reading.style][backbone] * (self._parameters.kind_length[kind] * self._length_scale)
@@ -107,7 +107,7 @@ class Writer:
     def probability(self, backbone: str, answers: Answers, reading: Reading) -> float:
         """The probability that the answer of a parsable reply is right."""
         item, values = answers.item, self._parameters
-        known = self._world.benchmarks[item.benchmark].calibration
+        known = self._calibration.benchmarks[item.benchmark].fit
         evidence = weigh(answers, reading.contributions, reading.feedback, values)
         return sigmoid(
             values.slope * (known.ability[backbone] - difficulty(item.question, item.difficulty, values))

@@ -24,7 +24,7 @@ _LONGEST_REPLY = 1e6
 
 
 class Evidence(NamedTuple):
-    """What the contributions shown in a prompt say about the question, summed up."""
+    """The sum of the contributions shown in a prompt."""
 
     right: float = 0.0  # total weight of contributions that hold the right answer
     wrong: Sequence[float] = ()  # total weight behind each distinct wrong answer

@@ -1,6 +1,6 @@
 """The simulated endpoint behind a socket: same function, same bodies, over HTTP, with the times and faults of a server.
 
-Times are those of a plain model: every sequence has its own constant speed, whatever runs beside it, and all of them
+Times are those of a plain model: every sequence has its own constant speed, independent of the others, and all of them
 share K places. It delays replies and changes none, so concurrency and wall-clock time can be studied without hardware.
 """
 
@@ -66,7 +66,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Manners:
-    """How a server answers, as opposed to what."""
+    """Delay, faults and engine of a server."""
 
     engine: EngineParameters | None = None  # speeds to imitate, one modelled server a backbone; None answers at once
     faults: Faults | None = None  # what goes wrong; an attempt with a fault takes no time of the modelled engine
@@ -78,7 +78,7 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
     counter = FaultCounter(manners.faults) if manners.faults is not None else None
     engines: dict[str, Engine] = {}
     if manners.engine is not None:
-        engines = {one.key: Engine(one.parameters_b, manners.engine) for one in endpoint.world.backbones}
+        engines = {one.key: Engine(one.parameters_b, manners.engine) for one in endpoint.calibration.backbones}
 
     async def chat(request: web.Request) -> web.StreamResponse:
         try:

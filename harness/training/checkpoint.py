@@ -1,4 +1,4 @@
-"""What a method has learned, as one file: arrays and the facts that say what they are.
+"""Checkpoints: a file of arrays and of facts that describe them.
 
 The format is safetensors, so that a checkpoint from a stranger is data and never code.
 """

@@ -1,4 +1,4 @@
-"""What learners with a network share: optimiser, checkpoint, initial weights, and the loop of policy-gradient training.
+"""Learners with a network: optimiser, checkpoint, initial weights, and the loop of policy-gradient training.
 
 Of torch, only what the caller's network needs: a method that learns without gradients does without this module.
 """
@@ -81,7 +81,7 @@ class Learning(Generic[Network]):
         return {f"{_NETWORK}{name}": value.numpy().copy() for name, value in self.network.state_dict().items()}
 
     def moments(self) -> Tensors:
-        """What Adam remembers; a parameter that never had a gradient has nothing to remember."""
+        """The moments of Adam; none for a parameter that never had a gradient."""
         return {
             f"adam.{name}.{moment}": value.numpy().copy()
             for name, _ in self.network.named_parameters()
@@ -89,7 +89,7 @@ class Learning(Generic[Network]):
         }
 
     def restore(self, tensors: Tensors) -> None:
-        """Take over what :meth:`learned` and, to go on learning, :meth:`moments` gave.
+        """Take over what :meth:`learned` and, to resume learning, :meth:`moments` gave.
 
         Raises:
             UserError: They are not those of a network of this shape.
@@ -258,7 +258,7 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         """Take one step of the optimiser; returns what the training log holds of it."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What a checkpoint keeps beside the weights."""
+        """Facts of a checkpoint besides the weights."""
         return self.choices()
 
     @property
@@ -281,7 +281,7 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         self._policy = self.frozen(self.restored(checkpoint).network)
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Network]:
-        """The network as a checkpoint left it, ready to go on learning.
+        """The network as a checkpoint left it, ready to resume learning.
 
         Raises:
             UserError: It was trained with other choices or another configuration.
@@ -292,7 +292,7 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         return learning
 
     async def fit(self, training: Training) -> None:
-        """Train, a checkpoint before the first epoch and after each; a training that was interrupted goes on."""
+        """Train, a checkpoint before the first epoch and after each; an interrupted training resumes."""
 
         def save(epoch: int) -> None:
             training.save(epoch, learning.learned(), learning.moments(), self.facts())

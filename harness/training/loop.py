@@ -1,6 +1,6 @@
-"""What a learning method trains with: its questions, graded attempts at them, checkpoints, and the training log.
+"""The training loop of a learning method: questions, graded attempts, checkpoints, and the training log.
 
-An epoch is the unit of resumption. What it produced (log rows, uses of calls, decisions) is written beside its
+An epoch is the unit of resumption. What it produced (log rows, uses of calls, decisions) is written next to its
 checkpoint and before it, so a checkpoint that exists vouches for everything up to its epoch; what an interrupted epoch
 had begun is done again, from the call log.
 """
@@ -124,7 +124,7 @@ class Training:
     async def consult(self, purpose: str, episode: Episode, work: Callable[[Context], Awaitable[T]]) -> T:
         """Let the method ask models something that is no attempt at a question.
 
-        The calls stand in the ledger of the training, where ``purpose`` takes the place of the question's id. Together
+        The calls are in the ledger of the training, where ``purpose`` takes the place of the question's id. Together
         they count as one attempt, which has failed where the last of them (by step, then slot) has.
 
         Args:
@@ -147,7 +147,7 @@ class Training:
         return found
 
     def resume(self) -> Checkpoint | None:
-        """The checkpoint to go on from, ``None`` to begin.
+        """The checkpoint to resume from, ``None`` to begin.
 
         Checkpoints of another training are removed, and such as have lost what they rest on.
         """
@@ -161,10 +161,10 @@ class Training:
             self._start_over("its checkpoints come from other code, data or configuration")
             return None
         if not self._rests_on_files(finished[-1]):
-            self._start_over("files beside its checkpoints or calls in its log are gone")
+            self._start_over("files of its checkpoints or calls in its log are gone")
             return None
         self._finished = finished[-1]
-        logger.info("%s: training goes on after epoch %d", self._label, self._finished)
+        logger.info("%s: training resumes after epoch %d", self._label, self._finished)
         optimiser = checkpoint.load(self._optimiser(self._finished))
         return Checkpoint({**found.tensors, **optimiser.tensors}, found.facts)
 
@@ -206,7 +206,7 @@ class Training:
         Args:
             epoch: The epoch; 0 is the state before any training.
             learned: What the method needs to answer questions; kept for every epoch.
-            optimiser: What it needs besides to go on learning; kept for the last epoch only.
+            optimiser: What it also needs to resume learning; kept for the last epoch only.
             facts: What the method wants to know when it loads the checkpoint.
         """
         for name, schema in TABLES.items():
@@ -236,7 +236,7 @@ class Training:
         return ({**episode._asdict(), **row} for episode, one in self._trajectories for row in rows(one, kind))
 
     def _finished_epochs(self) -> list[int]:
-        """The epochs that training can go on from: only the last is sure to have what the optimiser remembers."""
+        """The epochs that training can resume from: only the last is sure to have what the optimiser remembers."""
         moments = self._checkpoints.glob("epoch-*.optimiser.safetensors")
         epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in moments)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]

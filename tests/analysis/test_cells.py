@@ -137,16 +137,22 @@ def test_the_same_cell_twice(write_cell):
     assert "twice" in refusal(lambda: read_all(folders))
 
 
-def served(world="w1", **changes):
+def served(calibration="w1", **changes):
     """The identity of a simulated backbone."""
-    known = {"model": "org/A", "served_by": "simulated", "revision": "r1", "revision_confirmed": True, "world": world}
+    known = {
+        "model": "org/A",
+        "served_by": "simulated",
+        "revision": "r1",
+        "revision_confirmed": True,
+        "calibration": calibration,
+    }
     return {"backbones": {"a": {**known, **changes}}}
 
 
-def test_cells_of_two_simulated_worlds(write_cell):
-    folders = [write_cell("single", **served("world-1")), write_cell("cot", **served("world-2"))]
+def test_cells_of_two_calibrations(write_cell):
+    folders = [write_cell("single", **served("first")), write_cell("cot", **served("second"))]
     said = refusal(lambda: read_all(folders))
-    assert "different simulated worlds" in said
+    assert "different calibrations of the simulator" in said
     assert all(str(folder) in said for folder in folders)
     assert len(read_all([write_cell("aflow", **served()), write_cell("macnet_tree", **served())])) == 2
 

@@ -171,7 +171,7 @@ def test_a_missing_seed_is_never_averaged_away(write_cell: Any) -> None:
 
 
 def test_which_seeds_a_statement_reads(write_cell: Any) -> None:
-    """An ablation has the seed of the preset, and so has what it is held against; one about seeds has several."""
+    """An ablation has the seed of the preset, and so has what it is compared with; one about seeds has several."""
     cells = [
         write_cell("gmr", "pool", "mbpp", seed=seed, correct=first(of, 20)) for seed, of in enumerate((10, 14, 18))
     ]
@@ -218,10 +218,10 @@ def test_a_seed_without_a_case_has_no_part_in_the_mean(write_cell: Any) -> None:
         folder = edit(write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * 12), depth=[2] * 12)
         written = [(item, 1, "write", "yes") for item in choices or [0]]
         folders.append(decide_by(folder, written + [(item, 2, "retrieve", one) for item, one in choices.items()]))
-    readings = [traces.ratios(traces.read(cell)) for cell in read_all(folders)]
-    assert ["retrieved_1" in one for one in readings] == [True, True, False]
+    by_seed = [traces.ratios(traces.read(cell)) for cell in read_all(folders)]
+    assert ["retrieved_1" in one for one in by_seed] == [True, True, False]
     found = part(lambda n: n.of("retrieved_1", "gmr", "mbpp"), folders, seeds=THREE)
-    expected = estimates(readings)["retrieved_1"]
+    expected = estimates(by_seed)["retrieved_1"]
     assert found.value == pytest.approx(100 * expected.mean)
     assert found.interval == pytest.approx((100 * expected.low, 100 * expected.high), abs=1)
 
@@ -344,7 +344,7 @@ def test_verdicts(write_cell: Any, ours: float, theirs: float, simulated: bool, 
     pairs = zip(("gmr", "masrouter"), right.tolist(), strict=True)
     cells = [write_cell(key, "pool", "mbpp", correct=one, simulated=simulated) for key, one in pairs]
     found = judged(lambda n: n.lead(GMR, MASROUTER, "mbpp"), cells)
-    assert (found.verdict, found.outcome) == ("rehearsed" if simulated else verdict, shown)
+    assert (found.verdict, found.outcome) == ("simulated" if simulated else verdict, shown)
     lacking = judged(lambda n: n.lead(GMR, MASROUTER, "mbpp"), cells[:1])
     assert (lacking.verdict, lacking.parts[0].missing) == ("not run", ("masrouter pool on mbpp, seed 0",))
 

@@ -1,4 +1,4 @@
-"""The side of the print: each function against the tables, what rounding allows, and the verdicts found by hand."""
+"""The side of the paper: each function against the tables, what rounding allows, and the verdicts found by hand."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_values_by_hand(judged: dict[str, Judged]) -> None:
 
 
 def test_without_cells_nothing_is_said_of_a_run(judged: dict[str, Judged]) -> None:
-    assert {one.verdict for one in judged.values()} == {"not run", "about the print only"}
+    assert {one.verdict for one in judged.values()} == {"not run", "about the paper only"}
     for one in judged.values():
         assert (one.outcome is Outcome.NO_RESULT) == (one.claim.holds is None)
         assert one.claim.holds is not None or one.claim.stated is not None, "a claim says what must be true of it"

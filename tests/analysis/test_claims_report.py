@@ -63,12 +63,12 @@ def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
     assert "<title>SIMULATED" in page
     assert SIMULATED in render.markdown(report)
     assert {one.claim.key: one.verdict for one in report.judged} == {
-        "row_averages": "about the print only",
-        "best_on_four": "rehearsed",
-        "gsm_same_pattern": "rehearsed",
+        "row_averages": "about the paper only",
+        "best_on_four": "simulated",
+        "gsm_same_pattern": "simulated",
         "without_llm_router": "not run",
         "gate_entropy": "not run",
-        "seed_overall": "about the print only",
+        "seed_overall": "about the paper only",
     }
 
 
@@ -90,12 +90,12 @@ def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> Non
     assert {row["calibrated"] for row in measured} == {"true", "false"}
     pattern = next(row for row in found if row["claim"] == "gsm_same_pattern")
     assert pattern["cells"] == "gmr/gsm_hard/pool/0 puppeteer/gsm_hard/qwen-2.5-32B/0"
-    assert (pattern["print_verdict"], pattern["claim_print_verdict"]) == ("inconsistent", "partly")
+    assert (pattern["paper_verdict"], pattern["claim_paper_verdict"]) == ("inconsistent", "partly")
     missing = next(row for row in found if row["claim"] == "without_llm_router")
     assert missing["missing"] == "gmr_no_llm_router pool on gsm_hard, seed 0"
 
 
-def test_notes_name_calibration_conditions_and_seeds(some: Some, write_cell: Any) -> None:
+def test_notes_name_calibration_settings_and_seeds(some: Some, write_cell: Any) -> None:
     report = made(some, write_cell("gmr", "pool", "mbpp", notes=["length_scale 0.2"]))
     texts = {one.claim.key: line(one, report)["fields"][2] for one in report.judged}
     assert all("†" in text for text in texts["best_on_four"])

@@ -1,4 +1,4 @@
-"""Which calls a measured cost counts beside a published one; half of every cost made here is the final call."""
+"""Which calls a measured cost counts next to a published one; half of every cost made here is the final call."""
 
 from __future__ import annotations
 

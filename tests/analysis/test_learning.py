@@ -1,4 +1,4 @@
-"""The study of learning on cells made by hand, each value against one worked out beside it."""
+"""The study of learning on cells made by hand, each value against one computed independently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training curves: fifths and running means against values worked out beside them, the table, the picture."""
+"""The training curves: fifths and running means against values computed independently, the table, the picture."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_what_is_timed_is_run_too_and_once() -> None:
     assert layout.timing("embedded", one.timings_of(EMBEDDED)[0]) / "timing.json" in one.inputs(EMBEDDED)
 
 
-def test_every_further_table_in_print_has_an_artefact_of_its_methods() -> None:
+def test_every_further_published_table_has_an_artefact_of_its_methods() -> None:
     for table, rows in load().further.items():
         assert set(rows) <= {cell.method for cell in artefact(table).cells_of(EMBEDDED)}, table
 

@@ -113,7 +113,7 @@ def test_how_it_ended(searched: Callable[..., Path], tmp_path: Path) -> None:
     history = build([searched({**FACTS, "search": rounds, "best": 1, "converged": True}), tmp_path / "not yet"])
     text = to_markdown(history).replace("\\", "")
     assert "no longer changed" in text
-    assert "Only if node_1 passed; if not, what node_1 gave stands in its place." in text
+    assert "Only if node_1 passed; if not, what node_1 gave is used instead." in text
     assert "INCOMPLETE: 1 cells are not finished" in text
     text = to_markdown(build([searched({**FACTS, "search": [], "best": None}, benchmark="math")]))
     assert "were used up" in text

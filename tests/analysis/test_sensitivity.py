@@ -1,4 +1,4 @@
-"""The worlds of a sensitivity run, what flips between them, and the table that says so."""
+"""The scenarios of a sensitivity run, what flips between them, and the table that says so."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def stated_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(stated_file: Path, write_cell: WriteCell, verdicts: Callable[[int, int], list[bool]]) -> Callable[..., Preset]:
-    """Write the cells of three worlds: how many of 40 GMR got right in each; the other row always got 20."""
+    """Write the cells of three scenarios: how many of 40 GMR got right in each; the other row always got 20."""
 
     def write(right: Mapping[str, int], n: int = N, **changes: object) -> Preset:
         for preset, correct in right.items():
@@ -76,36 +76,36 @@ def run(stated_file: Path, write_cell: WriteCell, verdicts: Callable[[int, int],
     return write
 
 
-def worlds(stated: int, low: int, high: int) -> dict[str, int]:
+def scenarios(stated: int, low: int, high: int) -> dict[str, int]:
     return {"embedded": stated, "embedded@slope=4.0": low, "embedded@slope=7.0": high}
 
 
-def test_the_plan_moves_every_parameter_to_both_ends_and_states_the_world_first():
+def test_the_plan_moves_every_parameter_to_both_ends_and_has_the_stated_values_first():
     found = plan(EMBEDDED)
     assert (found[0].parameter, found[0].preset) == ("", "embedded")
     ranges = {name: one.range for name, one in load_settings().assumed.items()}
-    moved = {(world.parameter, world.value) for world in found[1:]}
-    assert moved == {(name, end) for name in {world.parameter for world in found[1:]} for end in ranges[name]}
-    assert len(found) == len({world.preset for world in found}) == 1 + len(moved)
-    for world in found:
+    moved = {(scenario.parameter, scenario.value) for scenario in found[1:]}
+    assert moved == {(name, end) for name in {scenario.parameter for scenario in found[1:]} for end in ranges[name]}
+    assert len(found) == len({scenario.preset for scenario in found}) == 1 + len(moved)
+    for scenario in found:
         # The names are those that the rules of the workflow admit, and each is a preset that can have its cells.
-        assert re.fullmatch(r"embedded(@\w+=[\d.]+)?", world.preset)
-        preset = config.preset(world.preset)
-        assert preset.simulator == ({world.parameter: world.value} if world.parameter else {})
-        for cell, folder in zip(world.cells, world.folders, strict=True):
+        assert re.fullmatch(r"embedded(@\w+=[\d.]+)?", scenario.preset)
+        preset = config.preset(scenario.preset)
+        assert preset.simulator == ({scenario.parameter: scenario.value} if scenario.parameter else {})
+        for cell, folder in zip(scenario.cells, scenario.folders, strict=True):
             config.check_cell(preset, cell)
-            assert (folder, cell.seed) == (layout.cell(world.preset, cell), EMBEDDED.seeds[0])
+            assert (folder, cell.seed) == (layout.cell(scenario.preset, cell), EMBEDDED.seeds[0])
 
 
-def test_what_a_preset_lacks_has_no_world():
+def test_what_a_preset_lacks_has_no_scenarios():
     assert plan(config.preset("paper")) == plan(config.preset("embedded@slope=4.0")) == []
     assert plan(limited(benchmarks=("math",))) == []
     one = limited(benchmarks=("gsm_hard",))
     assert {conclusion.benchmark for conclusion in conclusions(one)} == {"gsm_hard"}
-    assert {cell.benchmark for world in plan(one) for cell in world.cells} == {"gsm_hard"}
+    assert {cell.benchmark for scenario in plan(one) for cell in scenario.cells} == {"gsm_hard"}
     pool = conclusions(limited(backbones=("llama-3.2-3B",)))
     assert {key.backbone for conclusion in pool for key in (conclusion.first, conclusion.second)} == {"pool"}
-    with pytest.raises(UserError, match="preset paper has no worlds"):
+    with pytest.raises(UserError, match="preset paper has no scenarios"):
         simulator_sensitivity.build(Source(preset=config.preset("paper")))
 
 
@@ -139,18 +139,18 @@ def test_what_flips(
     run: Callable[..., Preset], stated: int, low: int, high: int, decisions: list[str], flipped: list[bool]
 ):
     """Against 20 of 40 right: a tie is on neither side, so it neither flips nor is flipped."""
-    made = simulator_sensitivity.build(Source(preset=run(worlds(stated, low, high))))
+    made = simulator_sensitivity.build(Source(preset=run(scenarios(stated, low, high))))
     found = made.frame[made.frame["measure"] == "accuracy"]
     assert list(found["decision"]) == decisions
     assert list(found["flipped"]) == flipped
-    assert list(found["preset"]) == list(worlds(0, 0, 0))
+    assert list(found["preset"]) == list(scenarios(0, 0, 0))
     assert list(found["measured"]) == pytest.approx([(count - 20) / 40 for count in (stated, low, high)])
 
 
 @pytest.mark.parametrize(("dear", "decision"), [("single", "holds"), ("gmr", "fails")])
 def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Preset], dear: str, decision: str):
     """Every question of a made cell costs the same, half of it in the final call, which GMR's cost leaves out."""
-    preset = run(worlds(20, 20, 20))
+    preset = run(scenarios(20, 20, 20))
     if dear == "gmr":
         for folder in layout.RESULTS.glob("*/cells/gmr/humaneval/pool/seed0"):
             spend(folder, [1.0] * N)
@@ -161,7 +161,7 @@ def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Prese
 
 
 def test_the_table_and_its_records(run: Callable[..., Preset]):
-    made = simulator_sensitivity.build(Source(preset=run(worlds(35, 36, 5))))
+    made = simulator_sensitivity.build(Source(preset=run(scenarios(35, 36, 5))))
     assert made.simulated
     found = {row.labels[:2]: row.entries[0] for row in made.rows}
     # 89.84 and 84.37 are printed.
@@ -176,7 +176,7 @@ def test_the_table_and_its_records(run: Callable[..., Preset]):
     assert "Flipped (‡): GMR − Single (HumanEval, accuracy) at slope = 7." in notes
     assert "Decided otherwise: GMR − Single (HumanEval, accuracy) holds as stated, fails at slope = 7." in notes
     assert "One training seed (0)" in notes
-    assert [one["preset"] for one in made.records[::2]] == list(worlds(0, 0, 0))
+    assert [one["preset"] for one in made.records[::2]] == list(scenarios(0, 0, 0))
     last = made.records[-2]
     assert (last["parameter"], last["value"], last["flipped"]) == ("slope", "7", "true")
     assert (last["measured"], last["decision"], last["stated_decision"]) == ("-0.375", "fails", "holds")
@@ -185,9 +185,9 @@ def test_the_table_and_its_records(run: Callable[..., Preset]):
     assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in fields)
 
 
-def test_worlds_that_do_not_go_together_are_refused(run: Callable[..., Preset]):
-    """One is missing, one is of another world, one of other questions."""
-    preset = run(worlds(35, 36, 5))
+def test_scenarios_that_do_not_go_together_are_refused(run: Callable[..., Preset]):
+    """One is missing, one is of another scenario, one of other questions."""
+    preset = run(scenarios(35, 36, 5))
     high, low = (layout.RESULTS / f"embedded@slope={end}" for end in ("7.0", "4.0"))
     shutil.rmtree(high)
     with pytest.raises(UserError, match=r"embedded@slope=7\.0.* missing"):

@@ -1,4 +1,4 @@
-"""The ablations, the ways of routing and the role pools beside the full system."""
+"""The ablations, the ways of routing and the role pools, each with the full system."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def with_calls(folder: Path, calls: Sequence[Sequence[Call]]) -> Path:
             for one in own
         ]
     pq.write_table(pa.Table.from_pylist(items, schema=pq.read_schema(path)), path)
-    # The order of the file is the business of whoever wrote it.
+    # The order of the file is free.
     pq.write_table(pa.Table.from_pylist(rows[::-1]), folder / "calls.parquet")
     return folder
 

@@ -13,7 +13,7 @@ import yaml
 from harness.files import ROOT
 from tests.planning import PARTS
 
-METHODS = ("majority", "second_opinion", "best_backbone")
+METHODS = ("majority", "best_backbone")
 _FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)
 
 
@@ -50,7 +50,7 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def suite(folder: Path, *sections: str) -> Path:
-    """The suite with three methods and the router of the README more, and what sections of the page add."""
+    """The suite with two methods and the router of the README more, and what sections of the page add."""
     folder.mkdir(parents=True)
     for part in (*PARTS, "harness", "baselines", "gmr", "analysis", "docs"):
         if (ROOT / part).is_dir():

@@ -21,7 +21,7 @@ _COMMANDS = """
 import json, sys
 from workflow import cli, scripts
 for words in json.loads(sys.argv[1]):
-    app = scripts.scripts if words[0] in ("data", "world") else cli.app
+    app = scripts.scripts if words[0] in ("data", "calibration") else cli.app
     app(words, standalone_mode=False)
 """
 
@@ -44,11 +44,10 @@ def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The three methods and the backbone on a few questions, in one process."""
+    """The two methods and the backbone on a few questions, in one process."""
     suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
     where = {
         "majority": "qwen-2.5-14B",
-        "second_opinion": "qwen-2.5-14B",
         "best_backbone": "pool",
         "length_router": "pool",
         "single": BACKBONE,
@@ -56,7 +55,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
     few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}"}
     methods = f"[single, length_router, {', '.join(additions.METHODS)}]"
-    commands = ["data --benchmark gsm_hard", "world", *cells]
+    commands = ["data --benchmark gsm_hard", "calibration", *cells]
     gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
     gmr(suite, "smoke", ["report main_table"], backbones=f"[{BACKBONE}]", methods="[single]", **few)
     return suite
@@ -70,8 +69,6 @@ def rows(suite: Path, cell: str, table: str) -> list[dict[str, Any]]:
 def test_methods_from_outside_are_files_and_entries(ran: Path) -> None:
     calls = rows(ran, "majority/gsm_hard/qwen-2.5-14B", "calls")
     assert [call["slot"] for call in calls] == [0, 1, 2] * 6
-    calls = rows(ran, "second_opinion/gsm_hard/qwen-2.5-14B", "calls")
-    assert [(call["step"], call["role"]) for call in calls] == [(1, ""), (2, "Commonsense/Critic"), (3, "")] * 6
     chosen = [call["backbone"] for call in rows(ran, "length_router/gsm_hard/pool", "calls")]
     assert len(chosen) == 6
     assert set(chosen) <= {"qwen-2.5-14B", BACKBONE}
@@ -105,7 +102,7 @@ def test_a_benchmark_goes_from_its_file_to_its_column(tmp_path: Path) -> None:
     }
     assert "Weekdays" in python(suite, "-m", "workflow", "validate", "--data", "real", "--benchmark", "weekdays")
     cell = "cell --method cot --benchmark weekdays --backbone qwen-2.5-14B"
-    commands = ["data --benchmark weekdays", "world", cell, "report main_table"]
+    commands = ["data --benchmark weekdays", "calibration", cell, "report main_table"]
     gmr(suite, "weekdays", commands, methods="[cot]", backbones="[qwen-2.5-14B]", limit="{test: 10}")
     items = pq.read_table(suite / "results/weekdays/cells/cot/weekdays/qwen-2.5-14B/seed0/items.parquet").to_pylist()
     assert len(items) == 10

@@ -42,19 +42,19 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pyte
 
 def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "ROOT", tmp_path)
-    (tmp_path / "room").mkdir()
-    (tmp_path / "room" / "a.py").write_text("1")
-    (tmp_path / "room" / "b.yaml").write_text("x: 1")
-    before = files.fingerprint([tmp_path / "room"])
-    (tmp_path / "room" / "notes.txt").write_text("scribble")
-    assert files.fingerprint([tmp_path / "room"]) == before
-    assert files.fingerprint([tmp_path / "room" / "b.yaml", tmp_path / "room"]) == before
-    (tmp_path / "room" / "b.yaml").write_text("x: 2")
-    changed = files.fingerprint([tmp_path / "room"])
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "a.py").write_text("1")
+    (tmp_path / "package" / "b.yaml").write_text("x: 1")
+    before = files.fingerprint([tmp_path / "package"])
+    (tmp_path / "package" / "notes.txt").write_text("scribble")
+    assert files.fingerprint([tmp_path / "package"]) == before
+    assert files.fingerprint([tmp_path / "package" / "b.yaml", tmp_path / "package"]) == before
+    (tmp_path / "package" / "b.yaml").write_text("x: 2")
+    changed = files.fingerprint([tmp_path / "package"])
     assert changed != before
-    (tmp_path / "room" / "data").mkdir()
-    (tmp_path / "room" / "data" / "questions.jsonl").write_text("{}\n")
-    assert files.fingerprint([tmp_path / "room"]) != changed
+    (tmp_path / "package" / "data").mkdir()
+    (tmp_path / "package" / "data" / "questions.jsonl").write_text("{}\n")
+    assert files.fingerprint([tmp_path / "package"]) != changed
 
 
 SOURCE = """
@@ -190,7 +190,7 @@ class Entry(Declaration):
         ({"size": True}, "one.size: True should be a number"),
         ({"names": "ab"}, "one.names: 'ab' should be a list"),
         ({"names": []}, "one.names: [] should have at least 1 item"),
-        ({"names": ["a", "a"]}, "one.names: 'a' stands there twice"),
+        ({"names": ["a", "a"]}, "one.names: 'a' is there twice"),
         ({"names": ...}, "one.names: missing; add it"),
         ({"colour": "greed"}, "one.colour: 'greed' should be 'red' or 'green'; did you mean 'green'?"),
         ({"on": "yes"}, "one.on: 'yes' should be true or false"),

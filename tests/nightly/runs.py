@@ -57,8 +57,8 @@ def files(folder: Path, preset: str = "smoke") -> dict[str, str]:
     """SHA-256 of every file of results and reports that the run's identity covers."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(_content(path)).hexdigest()
-        for room in (f"results/{preset}", "reports")
-        for path in sorted((folder / room).rglob("*"))
+        for part in (f"results/{preset}", "reports")
+        for path in sorted((folder / part).rglob("*"))
         if path.is_file() and not path.name.endswith(_OUTSIDE)
     }
 
@@ -100,7 +100,7 @@ def logged(folder: Path) -> dict[Path, set[str]]:
 
 @contextmanager
 def simulated(folder: Path, *words: str) -> Iterator[str]:
-    """``gmr simulate`` with the world of a folder while the block runs; its base URL."""
+    """``gmr simulate`` with the calibration of a folder while the block runs; its base URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

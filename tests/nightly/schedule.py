@@ -18,7 +18,7 @@ class Step(NamedTuple):
 def greedy(chains: Sequence[Sequence[Step]], places: int) -> float:
     """Seconds from the first call to the end of the last chain.
 
-    Whoever is ready first gets the next free place. A call that another chain has made takes no time, and one that
+    The first that is ready gets the next free place. A call that another chain has made takes no time, and one that
     another chain is making takes until that ends, as with one client for all.
     """
     now, free, ends = 0.0, places, 0

@@ -1,4 +1,4 @@
-"""How full a server is kept, and what a call costs us, beside a loop that does nothing but send."""
+"""Utilisation of a server and the cost of a call, compared with a loop that does nothing but send."""
 
 import asyncio
 import shutil

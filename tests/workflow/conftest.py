@@ -17,8 +17,8 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
     """A folder to work in, and stand-ins for the encoder and the backbones."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
-    for room in ("workflow.trained_router", "workflow.route", "harness.runner.setup"):
-        monkeypatch.setattr(f"{room}.SentenceEncoder", FakeEncoder)
+    for module in ("workflow.trained_router", "workflow.route", "harness.runner.setup"):
+        monkeypatch.setattr(f"{module}.SentenceEncoder", FakeEncoder)
     answering = Backbones()
     monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: answering)
     return answering

@@ -46,8 +46,8 @@ PASSING = {"timing.json", "attempts.jsonl", "calls.lock", "config.lock"}
 
 def results(folder: Path) -> dict[str, bytes]:
     """Every file of cells and reports by its name."""
-    rooms = (folder / "results" / "smoke" / "cells", folder / "reports")
-    files = [path for room in rooms for path in room.rglob("*") if path.is_file() and path.name not in PASSING]
+    folders = (folder / "results" / "smoke" / "cells", folder / "reports")
+    files = [path for one in folders for path in one.rglob("*") if path.is_file() and path.name not in PASSING]
     return {str(path.relative_to(folder)): content(path) for path in files}
 
 

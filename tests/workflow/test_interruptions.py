@@ -47,7 +47,7 @@ def settings(*given: str) -> list[str]:
 def run(folder: Path, *given: str) -> None:
     """A command in this process."""
     with contextlib.chdir(folder):
-        program = scripts if given[0] in ("data", "world") else app
+        program = scripts if given[0] in ("data", "calibration") else app
         ended = CliRunner().invoke(program, given, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
 
@@ -61,11 +61,11 @@ def start(folder: Path, *given: str, program: str = "workflow", **more: object) 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Questions and world of one mini-benchmark."""
+    """Questions and calibration of one mini-benchmark."""
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "results").mkdir()
     run(folder, "data", "--benchmark", "gsm_hard", *settings(*SETTINGS))
-    run(folder, "world", *settings(*SETTINGS))
+    run(folder, "calibration", *settings(*SETTINGS))
     return folder
 
 
@@ -211,7 +211,7 @@ def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_b
     os.killpg(process.pid, number)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 128 + number
-    kept = f"{answered} finished calls of {cell} are kept, and the same command goes on with them"
+    kept = f"{answered} finished calls of {cell} are kept, and the same command resumes with them"
     assert said.splitlines()[-1] == f"stopped by {number.name}; {kept}"
     assert not (place / layout.cell("smoke", cell) / "run.json").exists()
     run(place, *words(cell))
@@ -242,8 +242,8 @@ def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_fa
     said = process.communicate(timeout=60)[1].splitlines()
     assert process.returncode != 0
     assert sorted(said[-3:]) == [
-        f"stopped by SIGINT; 5 finished calls of {COT} are kept, and the same command goes on with them",
-        "stopped; what is finished is kept, and the same command goes on with it",
+        f"stopped by SIGINT; 5 finished calls of {COT} are kept, and the same command resumes with them",
+        "stopped; what is finished is kept, and the same command resumes",
         "stopping; jobs put away what they have",
     ]
     assert "Traceback" not in "".join(said)
@@ -268,7 +268,7 @@ async def work():
 signals.run(work())
 """
 OUTSIDE = "signals.stop_cleanly()\nprint('ready', flush=True)\ntime.sleep(60)\n"
-# Told when its work is done: whoever called must not go on to the next piece.
+# Told when its work is done: the caller must not continue with the next piece.
 DONE = """
 import signal
 async def work():

@@ -26,7 +26,7 @@ COPY = {"run_name": 1, "published_copy": 1}
 PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     "main table": (
         ["reports/main_table.tex"],
-        {"data": 5, "world": 1, "cell": 75, "learned_cell": 30, "table": 1, **COPY},
+        {"data": 5, "calibration": 1, "cell": 75, "learned_cell": 30, "table": 1, **COPY},
     ),
     "real main table": (
         ["reports/paper/main_table.tex"],
@@ -34,15 +34,15 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     ),
     "one ablation": (
         ["reports/ablation/no_write_gate.tex", "--config", "preset=smoke"],
-        {"data": 2, "world": 1, "learned_cell": 4, "table": 1, **COPY},
+        {"data": 2, "calibration": 1, "learned_cell": 4, "table": 1, **COPY},
     ),
-    "a changed world": (
+    "a changed parameter": (
         ["results/smoke@slope=4.0/cells/single/gsm_hard/qwen-2.5-14B/seed0/run.json"],
-        {"data": 2, "world": 2, "cell": 1},
+        {"data": 2, "calibration": 2, "cell": 1},
     ),
     "a checkpoint": (
         ["results/smoke/cells/gmr/gsm_hard/pool/seed0/trained.safetensors"],
-        {"data": 2, "world": 1, "learned_cell": 1},
+        {"data": 2, "calibration": 1, "learned_cell": 1},
     ),
 }
 WHOLE = {"embedded": [], "smoke": ["--config", "preset=smoke", "methods=[single]"], "slice": SLICE}
@@ -89,8 +89,8 @@ def test_everything_is_every_artefact_with_the_claims_and_the_searches(said: dic
     assert (found["table"], found["figure"]) == (kinds["table"], kinds["figure"])
     assert (found["claims"], found["search_history"], found["timing"]) == (1, 1, 6)
     distinct = {layout.cell("embedded", one) for one in {*cells_of(EMBEDDED), *config.cells(EMBEDDED)}}
-    worlds = {folder for world in plan(EMBEDDED) for folder in world.folders}
-    assert found["cell"] + found["learned_cell"] == len(distinct | worlds)
+    scenarios = {folder for scenario in plan(EMBEDDED) for folder in scenario.folders}
+    assert found["cell"] + found["learned_cell"] == len(distinct | scenarios)
     assert "search_history" not in jobs(said["smoke"])
 
 
@@ -98,7 +98,7 @@ def test_a_forecast_is_measured_on_every_cell_with_the_seeds_of_the_run(said: di
     found = jobs(said["slice"])
     cells = [cell for cell in cells_of(config.preset("rehearsal")) if cell.seed == 0]
     assert found.pop("cell") + found.pop("learned_cell") == len(cells) == 131
-    assert found == {"cells": 1, "data": 5, "world": 1}
+    assert found == {"cells": 1, "data": 5, "calibration": 1}
 
 
 @pytest.mark.parametrize("message", REFUSED)
@@ -110,20 +110,20 @@ def test_a_mistake_is_one_line(said: dict[str, tuple[int, str]], message: str) -
     assert "Traceback" not in text
 
 
-# What the simulator imports that cannot change a world: requests, how many run at once, declarations, paths, errors.
+# Imports of the simulator that change no calibration: requests, how many run at once, declarations, paths, errors.
 NO_SOURCE = {"agents", "concurrency", "errors", "files", "llm", "runner"}
 
 
-def test_what_a_simulated_reply_is_made_of_makes_a_new_world_and_a_new_revision() -> None:
-    rule = (ROOT / "workflow" / "rules" / "data.smk").read_text().split("rule world")[1]
+def test_what_a_simulated_reply_is_made_of_makes_a_new_calibration_and_a_new_revision() -> None:
+    rule = (ROOT / "workflow" / "rules" / "data.smk").read_text().split("rule calibration")[1]
     text = "".join(path.read_text() for path in (ROOT / "harness" / "simulator").glob("*.py"))
     modules = {f"agents/{name}" for name in re.findall(r"from harness\.agents import (\w+)", text)}
     made_of = {*re.findall(r"from harness\.(\w+)", text), *modules} - NO_SOURCE
     assert {"simulator", "benchmarks", "agents/rng"} <= made_of
-    for room in made_of:
-        assert f'"harness/{room}"' in rule or f'"harness/{room}.py"' in rule, room
-        # The sandbox tries programs when the world is made.
-        assert room in (*_CODE, "sandbox") or f"{room}.py" in _CODE, room
+    for part in made_of:
+        assert f'"harness/{part}"' in rule or f'"harness/{part}.py"' in rule, part
+        # The sandbox tries programs when the calibration is made.
+        assert part in (*_CODE, "sandbox") or f"{part}.py" in _CODE, part
 
 
 def test_profiles_name_options_and_rules_that_exist_and_slurm_gets_no_rule_that_wants_all_cores() -> None:

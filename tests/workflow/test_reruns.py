@@ -26,7 +26,7 @@ CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
 COMMAND = """#!/bin/sh
 case "$3" in
   data) make="results/$5/data/$7.json results/$5/data/$7.items.jsonl" ;;
-  world) make="results/$5/world.json" ;;
+  calibration) make="results/$5/calibration.json" ;;
   health) make="results/$5/served/$7.json" ;;
   report) make="" ; for kind in tex csv md html pdf png svg; do make="$make reports/$6/$4.$kind"; done ;;
   cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json"
@@ -90,7 +90,7 @@ def made(house: Path) -> str:
         f"  cell single humaneval qwen-2.5-14B seed 0 ({log})\n  error: no server\n    start one"
     )
     (house / "fails").unlink()
-    (house / "dies").write_text("world")
+    (house / "dies").write_text("calibration")
     snakemake(house, status=-signal.SIGKILL)
     locked = snakemake(house, status=1)
     assert locked.endswith("since it was killed, release its lock by `snakemake --unlock`")
@@ -150,7 +150,7 @@ def test_what_cannot_have_changed_is_not_made_again(house: Path, reruns: Reruns)
         for file in ("gmr/networks.py", "harness/agents/activation.py", "analysis/figures/pareto.py"):
             comment = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
             stack.enter_context(changed(house / file, FUTURE, comment))
-        # That servers are checked again, by hand, makes no finished cell anew.
+        # That servers are checked again, by hand, makes no finished cell again.
         for checked in (house / "results/smoke/served").iterdir():
             checked.touch()
         assert reruns() == set()
@@ -182,4 +182,4 @@ def test_a_title_and_a_published_number_are_no_matter_of_cells(house: Path, reru
         assert reruns() == {"figure pareto_he", "table ablation/no_halting", "table ablation/no_write_gate"}
     # But for those that the simulated backbones are calibrated to.
     with changed(house / "config" / "published.yaml", "{accuracy: 62.79,", "{accuracy: 62.78,"):
-        assert "world" in reruns()
+        assert "calibration" in reruns()

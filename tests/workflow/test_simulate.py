@@ -23,8 +23,8 @@ ENGINE = object()
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Calls of what would serve until interrupted."""
     calls: list[Any] = []
-    world = SimpleNamespace(engine=ENGINE)
-    endpoint = SimpleNamespace(models=lambda: {"data": []}, world=world)
+    calibration = SimpleNamespace(engine=ENGINE)
+    endpoint = SimpleNamespace(models=lambda: {"data": []}, calibration=calibration)
     monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
     monkeypatch.setattr(server, "serve", lambda *given: calls.append(given[1:]))
     return calls

@@ -85,7 +85,7 @@ def test_a_trajectory_of_the_router_as_printed(run: Path) -> None:
         "  memory     empty\n"
         "  reply      Three\n"
         "  write      25.0 %, stored\n"
-        "  halt       75.0 %, goes on\n"
+        "  halt       75.0 %, continues\n"
         "  spent      100 + 10 tokens, cost 4e-07\n"
         "\n"
         "Step 2: Math/R2 (25.0 %) on small (50.0 %)\n"
@@ -167,7 +167,7 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
 def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
     layout.call_log("embedded", GMR).unlink()
     text = gmr("gmr", "gsm_hard", "q0")
-    assert "reply      (the log of the calls does not lie here" in text
+    assert "reply      (the log of the calls is not here" in text
     assert "write      25.0 %, stored" in text
 
 

@@ -82,4 +82,4 @@ def _told(path: Path, manifest: dict[str, Any]) -> str:
     commit = manifest["code"]["commit"] or "unknown"
     told = f"preset {manifest['preset']}{without}, {len(manifest['cells'])} cells, {size}, commit {commit}"
     warning = "SIMULATED BACKBONES. " if manifest["simulated"] else ""
-    return f"{warning}{path}: {told}; licences stand in its manifest.json"
+    return f"{warning}{path}: {told}; licences are in its manifest.json"

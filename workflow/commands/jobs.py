@@ -26,11 +26,11 @@ def cell(
     backbone: BackboneRow,
     seed: Seed = 0,
     retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Ask its failed calls again; a training beside them starts over.")
+        bool, typer.Option("--retry-errors", help="Ask its failed calls again; the cell's training starts over.")
     ] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Run one cell: a method on a benchmark with a backbone and a seed. Goes on where it stopped."""
+    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
     _spare_pandas()
     from harness.runner import cell as cells
     from harness.runner.config import Cell
@@ -45,7 +45,7 @@ def cell(
 def _spare_pandas() -> None:
     """Keep pyarrow from importing pandas, a third of the start of a cell, to ask whether a list of rows is its object.
 
-    It tries once a process; whoever needs pandas later imports it as ever.
+    It tries once a process; a later import of pandas works as ever.
     """
     import pyarrow
 
@@ -153,7 +153,7 @@ def simulate(
         raise UserError(f"preset {preset} asks real servers; name one with simulated backbones")
     failing = load_faults(faults) if faults is not None else None
     endpoint = simulated_endpoint(chosen)
-    manners = Manners(endpoint.world.engine if engine else None, failing, latency)
+    manners = Manners(endpoint.calibration.engine if engine else None, failing, latency)
     logging.info(
         "serving %d simulated models at http://%s:%d/v1, Ctrl-C stops", len(endpoint.models()["data"]), host, port
     )

@@ -1,4 +1,4 @@
-"""What methods did, and what a trained router does, question by question."""
+"""Commands that show trajectories and trained routers, question by question."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ use rule cell as learned_cell with:
         method=one_of(key for key, entry in METHODS.items() if entry.trained),
 
 
-# What the forecast of a run is reckoned from: every cell behind any artefact, with the seeds of the preset, and nothing
+# What a run is forecast from: every cell behind any artefact, with the seeds of the preset, and nothing
 # else.
 rule cells:
     input:

@@ -133,7 +133,7 @@ def data_of(name, benchmarks):
 
 
 def cell_inputs(wildcards):
-    """What a cell reads: its data, the world or what servers say, the finished cells whose logs may answer it."""
+    """What a cell reads: its data, the calibration or the check of the servers, the finished cells whose logs may answer it."""
     chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
     try:
         suite.check_cell(chosen, cell)
@@ -146,11 +146,11 @@ def cell_inputs(wildcards):
         layout.cell(chosen.name, other) / "run.json"
         for other in suite.sharing(chosen, cell)
     ]
-    # The simulated world is made from all questions of the preset, so it stands for those of the other benchmarks.
-    world = [layout.world(chosen.name)] if chosen.simulated else []
+    # The calibration uses all questions of the preset, so those of the other benchmarks are no inputs of their own.
+    calibration = [layout.calibration(chosen.name)] if chosen.simulated else []
     return [
         *data_of(chosen.name, [cell.benchmark]),
-        *world,
+        *calibration,
         *health_of(chosen, cell.benchmark),
         *sharing,
     ]
@@ -188,10 +188,10 @@ def health_inputs(wildcards):
     return data_of(wildcards.preset, [wildcards.benchmark])
 
 
-def world_inputs(wildcards):
-    """The questions, and of a changed world the one it changes."""
+def calibration_inputs(wildcards):
+    """The questions and, where a parameter is changed, the calibration as stated."""
     chosen = PRESETS[wildcards.preset]
-    base = [layout.world(layout.base(chosen.name))] if chosen.simulator else []
+    base = [layout.calibration(layout.base(chosen.name))] if chosen.simulator else []
     return [*data_of(chosen.name, chosen.benchmarks), *base]
 
 
@@ -257,7 +257,7 @@ def all_runs(wildcards):
     return [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
 
 
-def beside(kind, shown):
+def other_endings(kind, shown):
     """The endings of the files of a table or figure, but for the one that the report of Snakemake shows."""
     return [ending for ending in registry.ENDINGS[kind] if ending != shown]
 
@@ -280,7 +280,7 @@ def section_of(wildcards):
 
 
 def backbones_of(wildcards):
-    """Whether the backbones of a preset are simulated, for whoever reads the report of Snakemake."""
+    """Whether the backbones of a preset are simulated, for Snakemake's report."""
     return "SIMULATED" if PRESETS[wildcards.preset].simulated else "real"
 
 
@@ -303,6 +303,6 @@ def code_of_method(key):
     return code_of(METHODS[key].module)
 
 
-def code(*rooms):
+def code(*paths):
     """Fingerprint of folders and files of the checkout."""
-    return fingerprint([ROOT / room for room in rooms])
+    return fingerprint([ROOT / path for path in paths])

@@ -22,13 +22,13 @@ rule questions:
         ),
 
 
-rule world:
+rule calibration:
     input:
-        world_inputs,
+        calibration_inputs,
     output:
-        "results/{preset}/world.json",
+        "results/{preset}/calibration.json",
     log:
-        "results/{preset}/logs/world.log",
+        "results/{preset}/logs/calibration.log",
     conda:
         "../../environment.yml"
     # All cores there are; asking for workflow.cores would make `snakemake --unlock` insist on --cores.
@@ -39,7 +39,7 @@ rule world:
         code=code(
             "harness/benchmarks",
             "harness/agents/rng.py",
-            "harness/runner/world.py",
+            "harness/runner/calibration.py",
             "harness/sandbox",
             "harness/simulator",
             "config/backbones.yaml",
@@ -47,7 +47,7 @@ rule world:
             "config/simulator.yaml",
         ),
     shell:
-        "python -m workflow.scripts --log {log} world --preset {wildcards.preset}"
+        "python -m workflow.scripts --log {log} calibration --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
 
 
@@ -57,7 +57,7 @@ rule health:
         health_inputs,
     output:
         "results/{preset}/served/{benchmark}.json",
-        # What cells wait for. Its content never changes, so that a check by hand, whose file is newer, makes none anew.
+        # What cells wait for. Its content never changes, so that a check by hand, whose file is newer, makes none again.
         # ancient() would hide from Snakemake, where a killed check is repeated, all that is still to be made after it.
         touch("results/{preset}/served/{benchmark}.checked"),
     log:

@@ -20,7 +20,7 @@ rule page:
         " --set @results/{wildcards.preset}/config.yaml"
 
 
-# One job for all cells: loading Inspect takes longer than writing a log. What else lies in the folder stays.
+# One job for all cells: loading Inspect takes longer than writing a log. Other files in the folder stay.
 rule inspect_logs:
     input:
         all_runs,

@@ -3,7 +3,7 @@ rule table:
         artefact_inputs,
     output:
         in_report("reports/{preset}/{name}.html", "table", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=beside("table", "html")),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=other_endings("table", "html")),
     log:
         "results/{preset}/logs/{name}.log",
     wildcard_constraints:
@@ -22,7 +22,7 @@ rule table:
 use rule table as figure with:
     output:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=beside("figure", "png")),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=other_endings("figure", "png")),
     wildcard_constraints:
         name=artefacts_of("figure"),
 
@@ -110,8 +110,8 @@ localrules:
     front_page,
 
 
-# Copies of another preset go before RUN names a new one, so that RUN is true of every copy beside it. What is copied
-# stands in a list by its checksum, and nothing else is ever taken away in reports/.
+# Copies of another preset go before RUN names a new one, so that RUN is true of every copy in the folder. What is copied
+# is in a list by its checksum, and nothing else is ever taken away in reports/.
 rule run_name:
     output:
         "reports/RUN",

@@ -1,4 +1,4 @@
-"""What the paper says of ablations, of the depth budget and of the paradigms of routing."""
+"""Statements of the paper about ablations, the depth budget and the paradigms of routing."""
 
 from __future__ import annotations
 

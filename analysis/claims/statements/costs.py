@@ -1,4 +1,4 @@
-"""What the paper says of cost, floating-point operations and time."""
+"""Statements of the paper about cost, floating-point operations and time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def humaneval_caption_cost(n: Numbers) -> Value:
     """On HumanEval GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than
     the routing baseline.
 
-    Strongest is taken by the accuracy of the figure, on each side whichever row it is: in print MacNet-Chain on
+    Strongest is taken by the accuracy of the figure, on each side whichever row it is: in the paper MacNet-Chain on
     qwen-2.5-14B, which costs less than GMR.
     """  # noqa: D205 - one sentence
     return _caption(n, "humaneval")
@@ -62,7 +62,7 @@ def gsm_caption_cost(n: Numbers) -> Value:
     """On GSM-Hard GMR costs less than the strongest multi-agent baseline, the most accurate one there, and than
     the routing baseline.
 
-    In print the strongest there, and by average, is Puppeteer-32B; GMR costs 31.9 % more than it.
+    In the paper the strongest there, and by average, is Puppeteer-32B; GMR costs 31.9 % more than it.
     """  # noqa: D205 - one sentence
     return _caption(n, "gsm_hard")
 

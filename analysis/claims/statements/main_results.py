@@ -1,4 +1,4 @@
-"""What the paper says of the main table."""
+"""Statements of the paper about the main table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def strongest_baseline(n: Numbers) -> Value:
 def two_strongest_baselines(n: Numbers) -> Value:
     """MASRouter and Puppeteer-32B are the two strongest baselines.
 
-    Asked is the lead of the weaker of the two over the best of all other baselines, in print MacNet-Complete-32B.
+    Asked is the lead of the weaker of the two over the best of all other baselines, in the paper MacNet-Complete-32B.
     Six rows besides Puppeteer-32B are above MASRouter there.
     """
     weaker = least(n.accuracy(MASROUTER, "average"), n.accuracy(PUPPETEER, "average"))
@@ -106,7 +106,7 @@ def mbpp_winner_trails_elsewhere(n: Numbers, benchmark: str) -> Value:
 def mbpp_macnet_ahead(n: Numbers) -> Value:
     """Several MacNet configurations are more accurate than GMR on MBPP.
 
-    Several is taken as at least two, so that the second best of the six counts; in print all six are ahead.
+    Several is taken as at least two, so that the second best of the six counts; in the paper all six are ahead.
     """
     return n.runner_up("mbpp", "macnet_chain", "macnet_tree", "macnet_complete") - n.accuracy(GMR, "mbpp")
 

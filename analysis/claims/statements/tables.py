@@ -1,4 +1,4 @@
-"""What the paper says of roles and prices, and whether its tables repeat each other."""
+"""Statements of the paper about roles and prices, and whether its tables agree."""
 
 from __future__ import annotations
 

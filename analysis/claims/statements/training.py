@@ -1,4 +1,4 @@
-"""What the paper says of training seeds, of the steps of a training and of the gates."""
+"""Statements of the paper about training seeds, training steps and gates."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _more_steps(n: Numbers, benchmark: str) -> Value:
 def halting_saves_training(n: Numbers, benchmark: str) -> Value:
     """Without halting a training takes 1.81 times the steps on GSM-Hard and 1.83 times on HumanEval.
 
-    No bootstrap stands behind a training log.
+    A training log has no bootstrap.
     """
     return _more_steps(n, benchmark)
 
@@ -152,6 +152,6 @@ def retrieval_more_selective(n: Numbers, benchmark: str) -> Value:
 def gate_entropy(n: Numbers, benchmark: str, gate: str) -> Value:
     """The entropies of the gates stay well above zero throughout training.
 
-    No number is printed; 0.1 nats is our reading of well above zero. No bootstrap stands behind a training log.
+    No number is printed; 0.1 nats is our interpretation of well above zero. A training log has no bootstrap.
     """
     return n.of(f"entropy_{gate}", GMR, benchmark)

@@ -45,7 +45,7 @@ def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
         sys.path[:] = [f"/proc/self/fd/{descriptor}" for descriptor in pinned]
         for module in list(sys.modules.values()):
             if search := getattr(module, "__path__", None):
-                # The directory of extension modules lies inside the first one.
+                # The directory of extension modules is inside the first one.
                 module.__path__ = [path.replace(policy.stdlib[0], sys.path[0], 1) for path in search]
         sys.path_importer_cache.clear()
     return None if policy.level == RLIMIT else linux.landlock_rules(policy.readable, box), pinned

@@ -149,7 +149,7 @@ def landlock(rules: int) -> Callable[[], None]:
     return apply
 
 
-# Namespaces: a world of its own with a tiny read-only root, no network and no other process in sight.
+# Namespaces: a tiny read-only root, no network and no other process in sight.
 _NEW_MOUNTS, _NEW_HOST_NAME, _NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 _NEW_USERS, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
 _EVERYTHING = _NEW_USERS | _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK | _NEW_IPC | _NEW_HOST_NAME
@@ -165,7 +165,7 @@ _SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace o
 def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
     """Move the calling process into new namespaces and a new root; its next child is the first process in them.
 
-    The root shows ``mounts``, read-only, under the names they have now, and ``box``, an empty directory. What lies
+    The root shows ``mounts``, read-only, under the names they have now, and ``box``, an empty directory. What is
     below ``prefix``, the current directory, is reached relative to it: the path to it may be closed to this user.
     """
     user, group = os.geteuid(), os.getegid()
@@ -204,7 +204,7 @@ _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
 _REFUSE, _ABSENT = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 _CLONE_THREAD = 0x00010000
-# The kernel would send signals on behalf of whoever asks for them this way: F_SETOWN, F_SETSIG, F_SETOWN_EX;
+# The kernel would send signals on behalf of a program that asks for them this way: F_SETOWN, F_SETSIG, F_SETOWN_EX;
 # FIOSETOWN, SIOCSPGRP, and TIOCSTI, which types into a terminal.
 _SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
 # No process has it; the place where one's own belongs.

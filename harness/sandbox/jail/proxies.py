@@ -1,4 +1,4 @@
-"""What the checks hold in place of objects that stay with the program."""
+"""Stand-ins, for the checks, of objects that stay with the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .values import LONGEST, Channel, TooLongError
 
 # Their meaning to the interpreter is not "something went wrong": inside a check they could end a loop early.
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
-# What these raise says how a test is to go on: skipped, stopped.
+# What these raise says how a test continues: skipped, stopped.
 _TESTING = frozenset({"bdb", "doctest", "pdb", "test", "unittest"})
 _LONGEST_NAME = 100
 

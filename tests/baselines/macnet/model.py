@@ -47,7 +47,7 @@ def take_apart(request: Request) -> Asked:
 
 
 def reply_to(asked: Asked) -> str:
-    """A name no other request gets; whoever shows it shows this reply."""
+    """A name no other request gets; a prompt that shows it shows this reply."""
     return f"{asked.kind} {hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
 
 

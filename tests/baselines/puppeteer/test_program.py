@@ -94,7 +94,7 @@ async def test_a_program_that_did_not_run_is_told_to_later_agents_and_has_no_sec
     trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=Scripted(value))
     assert [call.purpose for call in trajectory.calls] == ["act", "act", "aggregate"]
     assert client.users[1].endswith(f"[1] Programmer:\n{reply}\n\n{failure}")
-    # Not even an answer that the reply states beside its program is a candidate.
+    # Not even an answer that the reply states next to its program is a candidate.
     assert client.users[2].endswith("oldest first:\n\n[1] Reasoner:\nThe answer is 42")
 
 

@@ -70,7 +70,7 @@ def test_mirror_to_files_and_back(key: str, folder: Path, tmp_path: Path, pin: P
     assert (result.title, result.count, result.checksum) == (benchmark(key).title, len(items), checksum(items))
 
 
-def test_same_bytes_every_time_and_nothing_left_beside(folder: Path, tmp_path: Path, pin: Pin) -> None:
+def test_same_bytes_every_time_and_nothing_else_left(folder: Path, tmp_path: Path, pin: Pin) -> None:
     write_mirror(folder, "mbpp", ALL["mbpp"])
     pin("mbpp")
     written = []

@@ -81,7 +81,7 @@ async def test_failed_calls_are_forgotten_and_answers_stay(tmp_path: Path) -> No
     assert answers(path, "ab") == {"a": "1"}
 
 
-def test_a_copy_in_the_order_of_keys_is_the_same_bytes_whoever_finished_first(tmp_path: Path) -> None:
+def test_a_copy_in_the_order_of_keys_is_the_same_bytes_in_any_order_of_finishing(tmp_path: Path) -> None:
     for name, texts in (("one", "abc"), ("other", "cab")):
         fill(tmp_path / name / "calls.sqlite", texts)
         copy(tmp_path / name / "calls.sqlite", tmp_path / f"{name}.sqlite", prompts=False)

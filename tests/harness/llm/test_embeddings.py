@@ -69,7 +69,7 @@ async def test_callers_at_the_same_time_share_the_work(tmp_path: Path) -> None:
     encoder = SlowEncoder()
     async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:
         callers = [asyncio.create_task(embeddings.embed("same")) for _ in range(20)]
-        await asyncio.sleep(0.01)  # the event loop turns while encoding goes on beside it
+        await asyncio.sleep(0.01)  # the event loop runs while a thread encodes
         assert not any(caller.done() for caller in callers)
         encoder.released.set()
         assert len({made.vector.tobytes() for made in await asyncio.gather(*callers)}) == 1

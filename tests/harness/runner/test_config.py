@@ -65,7 +65,7 @@ def test_only_methods_that_learn_run_every_seed() -> None:
         ({"limit": {"tests": 3}}, "did you mean 'test'?"),
         ({"limit": {"share": 0}}, "limit.share: 0 should be greater than 0"),
         ({"budget": {"euros": 1}}, "budget: unknown key 'euros'"),
-        ({"seeds": [1, 1]}, "seeds: 1 stands there twice"),
+        ({"seeds": [1, 1]}, "seeds: 1 is there twice"),
         ({"data": "reel"}, "data: 'reel' should be 'embedded' or 'real'; did you mean 'real'?"),
         ({"name": "mine"}, "unknown key 'name'"),
     ],
@@ -157,7 +157,7 @@ def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: st
     config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
 
 
-def test_a_preset_may_change_one_parameter_of_its_simulated_world() -> None:
+def test_a_preset_may_change_one_parameter_of_its_simulator() -> None:
     chosen, cell = config.preset("smoke@slope=4"), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
     assert (chosen.name, chosen.simulator) == ("smoke@slope=4", {"slope": 4.0})
     assert config_hash.of_cell(chosen, cell) != config_hash.of_cell(config.preset("smoke"), cell)

@@ -52,7 +52,7 @@ def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     def fast(preset: Preset) -> Any:
         endpoint = real(preset)
-        endpoint.world.engine = FAST
+        endpoint.calibration.engine = FAST
         return endpoint
 
     monkeypatch.setattr("harness.runner.timing.simulated_endpoint", fast)

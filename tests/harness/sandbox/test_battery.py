@@ -137,7 +137,7 @@ async def test_nothing_of_an_earlier_program_is_in_memory(level: str) -> None:
         assert [await sandbox.run(one) for one in (earlier, search, earlier, search)] == [PASSED] * 4
 
 
-# The kernel sends signals for whoever waits for a pipe, to whomever that is to be told.
+# The kernel sends signals for a process that waits for a pipe, to any other it names.
 SIGNALS_BY_PIPE = """
 import fcntl, os, signal
 def tell(process):

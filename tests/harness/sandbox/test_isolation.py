@@ -1,4 +1,4 @@
-"""What a program must not see, reach or leave behind, beside what the battery tries."""
+"""What a program must not see, reach or leave behind, besides what the battery tries."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_full_hides_the_machine(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_world_of_its_own(execute: Execute, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_namespaces_of_its_own(execute: Execute, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "a secret")
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     programs = [

@@ -11,8 +11,8 @@ from harness.files import ROOT
 from harness.llm.backbones import Backbone
 from harness.llm.backbones import load as load_backbones
 from harness.sandbox import Limits, Sandbox
-from harness.simulator import SimulatedEndpoint, World
-from harness.simulator.build import build_world
+from harness.simulator import Calibration, SimulatedEndpoint
+from harness.simulator.build import build_calibration
 from harness.simulator.parameters import Settings, load_settings
 
 from .samples import Questions, choices, mini, word_problems
@@ -40,24 +40,24 @@ def pools() -> dict[str, Questions]:
 
 
 @pytest.fixture(scope="session")
-def world(pools: dict[str, Questions], settings: Settings, backbones: dict[str, Backbone]) -> World:
-    async def build() -> World:
+def calibration(pools: dict[str, Questions], settings: Settings, backbones: dict[str, Backbone]) -> Calibration:
+    async def build() -> Calibration:
         async with Sandbox(Limits(cpu_s=5)) as sandbox:
-            return await build_world(pools, settings, backbones, sandbox)  # type: ignore[arg-type]
+            return await build_calibration(pools, settings, backbones, sandbox)  # type: ignore[arg-type]
 
     return asyncio.run(build())
 
 
 @pytest.fixture(scope="session")
-def world_path(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("world") / "world.json"
-    path.write_bytes(world.content)
+def calibration_path(calibration: Calibration, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("calibration") / "calibration.json"
+    path.write_bytes(calibration.content)
     return path
 
 
 @pytest.fixture(scope="session")
-def endpoint(world: World) -> SimulatedEndpoint:
-    return SimulatedEndpoint(world)
+def endpoint(calibration: Calibration) -> SimulatedEndpoint:
+    return SimulatedEndpoint(calibration)
 
 
 @pytest.fixture(scope="session")

@@ -40,9 +40,9 @@ async def serving(endpoint: SimulatedEndpoint, manners: Manners) -> AsyncIterato
 
 @pytest.fixture
 def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Questions and world of the finished run, nothing else."""
+    """Questions and calibration of the finished run, nothing else."""
     (tmp_path / "results" / "smoke").mkdir(parents=True)
-    for name in ("data", "world.json"):
+    for name in ("data", "calibration.json"):
         (tmp_path / "results" / "smoke" / name).symlink_to(finished_run / "results" / "smoke" / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
@@ -70,7 +70,7 @@ async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
 
 
 @pytest.mark.usefixtures("place")
-async def test_another_world_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_calibration_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(simulated_endpoint(smoke(length_scale=0.5)), Manners()) as url:
         monkeypatch.setenv(SIMULATED_URL, url)
         with pytest.raises(UserError, match=rf"{url}, named by GMR_SIMULATED_URL, does not serve .*gmr simulate"):

@@ -18,8 +18,8 @@ from harness.llm.backbones import Backbone
 from harness.llm.request import Message, Reply, Request
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint
+from harness.simulator.calibration import QuestionIndex
 from harness.simulator.contributions import Reading, read, records
-from harness.simulator.world import QuestionIndex
 
 from .samples import Questions, word_problems
 
@@ -73,7 +73,7 @@ class Asked:
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         messages = [message._asdict() for message in request.messages]
-        self.readings.append(read(messages, request.metadata, self.endpoint.world.index))
+        self.readings.append(read(messages, request.metadata, self.endpoint.calibration.index))
         status, body = self.endpoint.chat({"model": BACKBONE, "messages": messages, "metadata": request.metadata})
         assert status == 200, body
         self.replies.append(body["choices"][0]["message"]["content"])

@@ -24,7 +24,7 @@ from harness.benchmarks.items import Item
 from harness.files import ROOT
 from harness.llm.backbones import Backbone
 from harness.llm.request import Message
-from harness.simulator import SimulatedEndpoint, World, tokens
+from harness.simulator import Calibration, SimulatedEndpoint, tokens
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.replies import Writer
 
@@ -57,7 +57,7 @@ def correct(item: Item, text: str) -> bool:
 
 
 def test_accuracy_and_lengths_land_on_their_targets(
-    ask: Ask, world: World, settings: Settings, pools: dict[str, Questions]
+    ask: Ask, calibration: Calibration, settings: Settings, pools: dict[str, Questions]
 ) -> None:
     items = pools["gsm_hard"].pool
     for style in STYLES:
@@ -67,18 +67,18 @@ def test_accuracy_and_lengths_land_on_their_targets(
             # Most questions are decided by their latents, so the binomial error is an upper bound.
             deviation = (published * (100 - published) / len(items)) ** 0.5
             assert abs(100 * share - published) < 3.5 * deviation, (style, backbone)
-            target = world.benchmarks["gsm_hard"].tokens[style][backbone]
+            target = calibration.benchmarks["gsm_hard"].tokens[style][backbone]
             spread = settings.parameters.length_sd / len(items) ** 0.5
             assert fmean(map(tokens.count, replies)) == pytest.approx(target, rel=4 * spread + 0.01)
 
 
 def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(
-    ask: Ask, world: World, pools: dict[str, Questions]
+    ask: Ask, calibration: Calibration, pools: dict[str, Questions]
 ) -> None:
     for pool in pools.values():
         unparsable = 0
         for item in pool.pool:
-            known = world.answers(item)
+            known = calibration.answers(item)
             for seed in range(3):
                 answer = known.benchmark.extract(item, ask(request_for(item, seed=seed)))
                 if answer is None or not (item.code is None or f"def {item.code.entry_point}" in answer):
@@ -98,26 +98,28 @@ def test_the_stated_share_is_unparsable_and_holds_no_answer(ask: Ask, pools: dic
         assert not any(benchmark(key).extract(pools[key].pool[0], text) for text in missing), key
 
 
-def test_wrong_answers_follow_their_weights(world: World, settings: Settings) -> None:
-    writer, answers = Writer(world, 1.0), world.answers(word_problems(1)[0])
+def test_wrong_answers_follow_their_weights(calibration: Calibration, settings: Settings) -> None:
+    writer, answers = Writer(calibration, 1.0), calibration.answers(word_problems(1)[0])
     counts = Counter(answers.wrong.index(writer.wrong(answers, f"key {n}")) for n in range(2000))
     for place, weight in enumerate(settings.parameters.wrong_weights):
         assert abs(counts[place] / 2000 - weight) < 4 * (weight * (1 - weight) / 2000) ** 0.5
 
 
-def test_order_and_process_change_nothing(endpoint: SimulatedEndpoint, world_path: Path, world: World) -> None:
+def test_order_and_process_change_nothing(
+    endpoint: SimulatedEndpoint, calibration_path: Path, calibration: Calibration
+) -> None:
     requests = [request_for(item, name) for item in word_problems(12) for name in ("llama-3.1-8B", "qwen-2.5-32B")]
     forwards = [endpoint.chat(request) for request in requests]
-    assert forwards == [SimulatedEndpoint(world).chat(request) for request in reversed(requests)][::-1]
+    assert forwards == [SimulatedEndpoint(calibration).chat(request) for request in reversed(requests)][::-1]
     code = (
         "import json, sys, pathlib\n"
         "from tests.harness.simulator.samples import Questions, word_problems\n"
-        "from harness.simulator import SimulatedEndpoint, World\n"
-        "world = World.load(pathlib.Path(sys.argv[1]), {'gsm_hard': Questions(word_problems(400))})\n"
-        "print(json.dumps([SimulatedEndpoint(world).chat(request) for request in json.load(sys.stdin)]))\n"
+        "from harness.simulator import SimulatedEndpoint, Calibration\n"
+        "calibration = Calibration.load(pathlib.Path(sys.argv[1]), {'gsm_hard': Questions(word_problems(400))})\n"
+        "print(json.dumps([SimulatedEndpoint(calibration).chat(request) for request in json.load(sys.stdin)]))\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code, str(world_path)]
+    command = [sys.executable, "-c", code, str(calibration_path)]
     asked = json.dumps(requests)
     done = subprocess.run(command, env=environment, input=asked, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == json.loads(json.dumps(forwards))
@@ -165,23 +167,25 @@ def test_wrong_replies_often_copy_a_wrong_record(ask: Ask) -> None:
     assert abs(copied / (copied + own) - 0.5) < 4 * 0.5 / (copied + own) ** 0.5
 
 
-def test_plans_critiques_and_keywords_commit_to_nothing(ask: Ask, world: World, pools: dict[str, Questions]) -> None:
+def test_plans_critiques_and_keywords_commit_to_nothing(
+    ask: Ask, calibration: Calibration, pools: dict[str, Questions]
+) -> None:
     item, its = pools["mmlu_pro"].pool[0], benchmark("mmlu_pro")
-    record = Record("Engineer", its.present(item, world.answers(item).right))
+    record = Record("Engineer", its.present(item, calibration.answers(item).right))
     texts = {kind: ask(asked(team_prompt([], item, [record]), kind=kind)) for kind in ("plan", "search", "critique")}
     assert [its.extract(item, text) for text in texts.values()] == [None] * 3
     assert all(word in item.question for word in texts["search"].split(", "))
-    stance = world.answers(item).stance(texts["critique"])
+    stance = calibration.answers(item).stance(texts["critique"])
     assert stance is not None
     assert not stance.final
     assert stance.right == ("no fault" in texts["critique"])
 
 
-def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask, world: World) -> None:
+def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask, calibration: Calibration) -> None:
     """Of three candidates with different answers, the right one is named most often and a wrong one at times."""
     named: Counter[str] = Counter()
     for item in word_problems(40):
-        known, its = world.answers(item), benchmark("gsm_hard")
+        known, its = calibration.answers(item), benchmark("gsm_hard")
         shown = zip("ABC", [*known.wrong[:2], known.right], strict=True)
         records = [Record(f"Candidate {letter}", its.present(item, one)) for letter, one in shown]
         text = ask(asked(team_prompt(["Which?"], item, records), "qwen-2.5-32B", kind="aggregate", form="letter"))
@@ -228,8 +232,8 @@ def test_usage_counts_the_texts_and_the_template_and_truncation_really_cuts(
         assert usage["completion_tokens"] == limit == tokens.count(choice["message"]["content"])
 
 
-def test_length_scale_shortens_and_decides_nothing(world: World, endpoint: SimulatedEndpoint) -> None:
-    short, items = SimulatedEndpoint(world, length_scale=0.2), word_problems(100)
+def test_length_scale_shortens_and_decides_nothing(calibration: Calibration, endpoint: SimulatedEndpoint) -> None:
+    short, items = SimulatedEndpoint(calibration, length_scale=0.2), word_problems(100)
     pairs = [(endpoint.chat(request_for(item))[1], short.chat(request_for(item))[1]) for item in items]
     lengths = [[body["usage"]["completion_tokens"] for body in side] for side in zip(*pairs, strict=True)]
     assert fmean(lengths[1]) == pytest.approx(0.2 * fmean(lengths[0]), rel=0.1)

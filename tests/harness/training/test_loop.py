@@ -264,7 +264,7 @@ async def test_a_checkpoint_without_what_it_rests_on_is_not_continued(
         await trained(tmp_path, epochs=2)
         (tmp_path / "checkpoints" / lost).unlink()
         assert training(tmp_path, Breaking()).resume() is None
-        assert "files beside its checkpoints or calls in its log are gone; training starts over" in caplog.text
+        assert "files of its checkpoints or calls in its log are gone; training starts over" in caplog.text
         assert not (tmp_path / "checkpoints").exists()
     await trained(tmp_path, epochs=2)
     assert training(tmp_path, Breaking(), has_call=False).resume() is None, "the log has lost calls"

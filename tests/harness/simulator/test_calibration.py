@@ -1,4 +1,4 @@
-"""Making, calibrating, keeping and loading a world."""
+"""Calibrating, and writing and loading a calibration."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from harness.benchmarks.loading import load_items
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
-from harness.runner import layout, world
-from harness.runner.world import build_world_file
+from harness.runner import calibration, layout
+from harness.runner.calibration import calibrate
 from harness.sandbox import Limits, Outcome, Program, Sandbox
-from harness.simulator import SimulatedEndpoint, World, tokens
-from harness.simulator.build import build_world, programs_for
-from harness.simulator.calibration import calibrate, mean_tokens
+from harness.simulator import Calibration, SimulatedEndpoint, tokens
+from harness.simulator.build import build_calibration, programs_for
+from harness.simulator.calibration import QuestionIndex
+from harness.simulator.fit import fit, mean_tokens
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
-from harness.simulator.world import QuestionIndex
 from tests.small_run import smoke
 
 from .samples import Questions, choices, mini, request_for, word_problems
@@ -44,8 +44,8 @@ relaxed = hypothesis_settings(deadline=None)
 @pytest.mark.parametrize(("key", "items"), [("gsm_hard", word_problems(300)), ("humaneval", mini("humaneval", 160))])
 def test_expected_accuracy_is_the_published_one(key: str, items: list[Item], settings: Settings) -> None:
     values = settings.parameters
-    found = calibrate(key, items, POOL, settings)
-    assert found == calibrate(key, items[::-1], POOL, settings)
+    found = fit(key, items, POOL, settings)
+    assert found == fit(key, items[::-1], POOL, settings)
     for style in STYLES:
         for backbone, published in settings.accuracy[key][style].items():
             effect = 0.0 if style == "direct" else found.style[style][backbone]
@@ -66,11 +66,11 @@ def test_expected_accuracy_is_the_published_one(key: str, items: list[Item], set
 
 def test_what_cannot_be_calibrated_is_refused(settings: Settings, backbones: dict[str, Backbone]) -> None:
     with pytest.raises(UserError, match="no test questions"):
-        calibrate("gsm_hard", [], POOL, settings)
+        fit("gsm_hard", [], POOL, settings)
     with pytest.raises(UserError, match="'trivia' to; add it to stated_accuracy in"):
-        calibrate("trivia", word_problems(5), POOL, settings)
+        fit("trivia", word_problems(5), POOL, settings)
     with pytest.raises(UserError, match="'gpt-0' on 'gsm_hard' to; add it to stated_accuracy > gsm_hard > direct"):
-        calibrate("gsm_hard", word_problems(5), ["gpt-0"], settings)
+        fit("gsm_hard", word_problems(5), ["gpt-0"], settings)
     with pytest.raises(UserError, match=r"no reply length.*'trivia'"):
         mean_tokens(settings, "trivia", "direct", backbones, 60.0)
 
@@ -100,20 +100,20 @@ def test_location_gives_the_wanted_mean(mean: float, sd: float, floors: list[int
     assert fmean(float(np.mean(np.maximum(lengths, floor))) for floor in floors) == pytest.approx(mean, rel=0.02)
 
 
-def test_the_same_questions_give_the_same_bytes_and_a_loaded_world_answers_like_the_built_one(
+def test_the_same_questions_give_the_same_bytes_and_a_loaded_calibration_answers_like_the_built_one(
     pools: dict[str, Questions],
-    world_path: Path,
+    calibration_path: Path,
     endpoint: SimulatedEndpoint,
     settings: Settings,
     backbones: dict[str, Backbone],
 ) -> None:
-    async def again() -> World:
+    async def again() -> Calibration:
         turned: Any = {key: Questions(pools[key].pool[::-1]) for key in reversed(pools)}
         async with Sandbox(Limits(cpu_s=5), workers=1) as sandbox:
-            return await build_world(turned, settings, backbones, sandbox)
+            return await build_calibration(turned, settings, backbones, sandbox)
 
-    assert asyncio.run(again()).content == world_path.read_bytes()
-    loaded = SimulatedEndpoint(World.load(world_path, pools))  # type: ignore[arg-type]
+    assert asyncio.run(again()).content == calibration_path.read_bytes()
+    loaded = SimulatedEndpoint(Calibration.load(calibration_path, pools))  # type: ignore[arg-type]
     assert loaded.models() == endpoint.models()
     for pool in pools.values():
         for item in pool.pool[:5]:
@@ -135,19 +135,19 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: str | None, message:
     if content is not None:
         path.write_text(content)
     with pytest.raises(UserError, match=message) as caught:
-        World.load(path, {})
+        Calibration.load(path, {})
     assert str(path) in str(caught.value)
 
 
-def test_other_questions_are_refused(world_path: Path, pools: dict[str, Any], tmp_path: Path) -> None:
+def test_other_questions_are_refused(calibration_path: Path, pools: dict[str, Any], tmp_path: Path) -> None:
     changed = [dataclasses.replace(pools["math"].pool[0], gold="other"), *pools["math"].pool[1:]]
     with pytest.raises(UserError, match="other questions of math"):
-        World.load(world_path, {"math": Questions(changed)})  # type: ignore[dict-item]
-    record = json.loads(world_path.read_text())
+        Calibration.load(calibration_path, {"math": Questions(changed)})  # type: ignore[dict-item]
+    record = json.loads(calibration_path.read_text())
     del record["benchmarks"]["math"]
     (tmp_path / "w.json").write_text(json.dumps(record))
     with pytest.raises(UserError, match="not math"):
-        World.load(tmp_path / "w.json", pools)
+        Calibration.load(tmp_path / "w.json", pools)
 
 
 def test_a_preset_that_changes_a_parameter_is_built_from_the_one_it_changes(
@@ -156,16 +156,16 @@ def test_a_preset_that_changes_a_parameter_is_built_from_the_one_it_changes(
     monkeypatch.chdir(tmp_path)
     prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
     moved = smoke().model_copy(update={"name": "smoke@slope=4.0", "simulator": {"slope": 4.0}})
-    with pytest.raises(UserError, match=r"results/smoke/world\.json cannot be read .*make it with `snakemake"):
-        asyncio.run(build_world_file(moved))
-    asyncio.run(build_world_file(smoke()))
-    monkeypatch.setattr(world, "Sandbox", None)
-    asyncio.run(build_world_file(moved))
-    stated, changed = (json.loads(layout.world(one.name).read_bytes()) for one in (smoke(), moved))
+    with pytest.raises(UserError, match=r"results/smoke/calibration\.json cannot be read .*make it with `snakemake"):
+        asyncio.run(calibrate(moved))
+    asyncio.run(calibrate(smoke()))
+    monkeypatch.setattr(calibration, "Sandbox", None)
+    asyncio.run(calibrate(moved))
+    stated, changed = (json.loads(layout.calibration(one.name).read_bytes()) for one in (smoke(), moved))
     assert (stated["parameters"]["slope"], changed["parameters"]["slope"]) == (5.0, 4.0)
     its, other = (one["benchmarks"]["gsm_hard"] for one in (stated, changed))
     assert its["checksum"] == other["checksum"]
-    assert its["calibration"] != other["calibration"]
+    assert its["fit"] != other["fit"]
 
 
 DOUBLE = Item(
