@@ -18,7 +18,7 @@ def code_of_report(modules: Iterable[str], *files: str) -> str:
 
     Args:
         modules: Where it begins: the modules that build and write it.
-        files: What they read beside results, relative to the checkout; folders with all that is in them.
+        files: What they read besides results, relative to the checkout; folders with all that is in them.
     """
     sources = closure(modules)
     templates = {file for source in sources for file in source.parent.glob(f"*{_TEMPLATES}")}

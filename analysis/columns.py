@@ -1,4 +1,4 @@
-"""What tables of accuracy and cost share: a published number and the measured one beside it, and what stands around."""
+"""What tables of accuracy and cost share: a published number, the measured one, and what stands around."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ def table(
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:
-    """A table of results: the caption with the conditions of the run, and what identifies it."""
+    """A table of results: the caption with the settings of the run, and what identifies it."""
     return Table(
         label=label,
-        caption=caption + notes.conditions(results),
+        caption=caption + notes.settings(results),
         simulated=results.simulated,
         shown=shown(rows, heads, groups),
         notes=tuple(legend),

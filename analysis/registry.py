@@ -145,7 +145,7 @@ class Artefact(Declaration):
         return code_of_report([self.module, writer], "config/published.yaml", *self._reads())
 
     def _reads(self) -> list[str]:
-        """What it reads of the configuration beside its cells."""
+        """What it reads of the configuration besides its cells."""
         if self.worlds:
             return ["config/sensitivity.yaml"]
         return [] if self.cells or self.data else ["config/backbones.yaml", "config/weights.yaml"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis.frames import Results
-from analysis.notes import conditions
+from analysis.notes import settings
 from analysis.provenance import provenance, table_run_id, warning
 from analysis.results import Cell, read_all, short
 from analysis.table import NOT_RUN
@@ -32,7 +32,7 @@ _SCORES = (
     "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
     "better than the score of the parent. The chosen round is the best, the earliest of equals, and its workflow alone "
     "answered the test questions. A score that was chosen for being the best of many flatters; the test accuracy "
-    "beside it is the measurement."
+    "next to it is the measurement."
 )
 _COSTS = (
     "Costs are in the paper's unit and cover all questions. Search: all calls of all rounds and the optimizer's. Test: "
@@ -145,7 +145,7 @@ def _caption(history: History) -> str:
     run = history.cells[0].run
     kind = " (SIMULATED backbones)" if run.simulated else ""
     missing = f" INCOMPLETE: {history.unfinished} cells are not finished." if history.unfinished else ""
-    return f"Preset {run.preset}{kind}.{conditions(Results(tuple(history.cells)))}{missing}"
+    return f"Preset {run.preset}{kind}.{settings(Results(tuple(history.cells)))}{missing}"
 
 
 def _overview(history: History) -> Iterator[str]:

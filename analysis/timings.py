@@ -1,4 +1,4 @@
-"""Reading timing jobs: how long a method took for a whole test set, each beside the cell it was made from."""
+"""Reading timing jobs: how long a method took for a whole test set, each with the cell it was made from."""
 
 from __future__ import annotations
 

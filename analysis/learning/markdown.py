@@ -13,7 +13,7 @@ from analysis.frames import Results
 from analysis.learning.measures import IN_PARTS, MEASURES, PARTS, SECTIONS, Measure, parts
 from analysis.learning.results import Column, Difference, Learned, Report, Row, interval
 from analysis.learning.study import BEST_SINGLE, RANDOM, Study
-from analysis.notes import conditions
+from analysis.notes import settings
 from analysis.provenance import SIMULATED, provenance
 from analysis.statistics import CONFIDENCE
 from analysis.table import NOT_RUN
@@ -43,13 +43,13 @@ def render(report: Report) -> str:
 
 
 def _caption(report: Report) -> str:
-    """What the report shows, of which run, under which conditions, and how many of its cells are not there yet."""
+    """What the report shows, of which run, with which settings, and how many of its cells are not there yet."""
     run, missing = report.cells[0].run, report.unfinished
     kind = " (SIMULATED backbones)" if run.simulated else ""
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
     return (
         f"Preset {run.preset}{kind}: methods that learn, on test questions that no training saw, training seeds "
-        f"{', '.join(map(str, report.seeds))}.{conditions(Results(report.cells))}{partial}"
+        f"{', '.join(map(str, report.seeds))}.{settings(Results(report.cells))}{partial}"
     )
 
 

@@ -55,7 +55,7 @@ def build(source: Source) -> Table:
         label="simulator-sensitivity",
         caption=(
             "Which conclusions flip when one assumed parameter of the simulated world moves to an end of its range."
-            f"{notes.conditions(base)}"
+            f"{notes.settings(base)}"
         ),
         simulated=True,
         shown=shown(rows, ("Parameter", "Value"), groups),
@@ -159,7 +159,7 @@ def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:
 def _legend(base: Results, frame: pd.DataFrame) -> Iterator[str]:
     yield (
         "Each row is a world of its own: one parameter of config/simulator.yaml as given (in brackets as stated), the "
-        "others as stated, abilities and lengths calibrated anew, methods trained anew."
+        "others as stated, abilities and lengths calibrated again, methods trained again."
     )
     yield (
         "Accuracy: first minus second in points. Cost: first over second, by question. Below: 95 % interval (bootstrap "

@@ -140,6 +140,15 @@ def test_the_picture_names_its_parts_and_its_run(report: Report, make: Any) -> N
     assert "SIMULATED" not in words(figure.picture(picture(real)))
 
 
+@pytest.mark.parametrize("updates", [1, 2, 3])
+def test_updates_are_whole_numbers_on_the_axis(make: Any, updates: int) -> None:
+    (panel,) = panels(figure.picture(picture(build([make(updates=updates_of([0.5] * updates), per_epoch=9)])))).values()
+    low, high = panel.get_xlim()
+    ticks = [tick for tick in panel.get_xticks() if low <= tick <= high]
+    assert ticks
+    assert all(tick == round(tick) for tick in ticks)
+
+
 def test_nothing_trained_is_a_picture_that_says_so(make: Any) -> None:
     drawn = figure.picture(picture(build([make("gmr_untrained")])))
     assert drawn.axes == []
