@@ -108,7 +108,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         deviations=_deviations(cells),
         tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
         not_made={one.key: title(one.key) for one in lacking},
-        missing=missing,
+        missing=len(missing),
     )
     write_atomically(folder / _CELLS, _identities(cells, warning(simulated)))
     write_atomically(folder / "index.html", text)
