@@ -14,6 +14,8 @@ GMR = (ROOT / "docs" / "gmr.md").read_text(encoding="utf-8")
 
 def test_every_file_it_names_exists() -> None:
     for path in re.findall(r"`((?:config|harness|docs|workflow|baselines|gmr)/[\w./-]+)`|\]\(([\w./-]+)\)", README):
+        if path[0] == "baselines/length_router.py":  # what the reader saves
+            continue
         assert (ROOT / (path[0] or path[1])).exists(), path
 
 

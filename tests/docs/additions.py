@@ -50,7 +50,7 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def suite(folder: Path, *sections: str) -> Path:
-    """The suite with three methods more, and what sections of the page add to its configuration."""
+    """The suite with three methods and the router of the README more, and what sections of the page add."""
     folder.mkdir(parents=True)
     for part in (*PARTS, "harness", "baselines", "gmr", "analysis", "docs"):
         if (ROOT / part).is_dir():
@@ -62,6 +62,9 @@ def suite(folder: Path, *sections: str) -> Path:
         entry = re.search(rf"^    {name}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
         assert entry
         add(folder, "config/methods.yaml", yaml.safe_load(entry[0]))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (folder / "baselines" / "length_router.py").write_text(re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0])
+    add(folder, "config/methods.yaml", yaml.safe_load(re.findall(r"`(length_router: .*)`", readme)[0]))
     for path, new in (one for name in sections for one in fragments(name)):
         add(folder, path, new)
     (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("A benchmark")[1])

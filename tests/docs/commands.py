@@ -30,6 +30,7 @@ PLACEHOLDERS = {
 
 # Programs of others, and why nothing about them is tried here.
 FOREIGN = {
+    "$EDITOR": "the reader's own",
     ".": "the shell: it reads the environment that `make` has made",
     "bash": "the scripts of serving/, tried by tests/serving",
     "apt-get": "the system's packages",

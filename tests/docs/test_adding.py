@@ -46,10 +46,16 @@ def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The three methods and the backbone on a few questions, in one process."""
     suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
-    where = {"majority": "qwen-2.5-14B", "second_opinion": "qwen-2.5-14B", "best_backbone": "pool", "single": BACKBONE}
+    where = {
+        "majority": "qwen-2.5-14B",
+        "second_opinion": "qwen-2.5-14B",
+        "best_backbone": "pool",
+        "length_router": "pool",
+        "single": BACKBONE,
+    }
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
     few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}"}
-    methods = f"[single, {', '.join(additions.METHODS)}]"
+    methods = f"[single, length_router, {', '.join(additions.METHODS)}]"
     commands = ["data --benchmark gsm_hard", "world", *cells]
     gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
     gmr(suite, "smoke", ["report main_table"], backbones=f"[{BACKBONE}]", methods="[single]", **few)
@@ -66,6 +72,9 @@ def test_methods_from_outside_are_files_and_entries(ran: Path) -> None:
     assert [call["slot"] for call in calls] == [0, 1, 2] * 6
     calls = rows(ran, "second_opinion/gsm_hard/qwen-2.5-14B", "calls")
     assert [(call["step"], call["role"]) for call in calls] == [(1, ""), (2, "Commonsense/Critic"), (3, "")] * 6
+    chosen = [call["backbone"] for call in rows(ran, "length_router/gsm_hard/pool", "calls")]
+    assert len(chosen) == 6
+    assert set(chosen) <= {"qwen-2.5-14B", BACKBONE}
     own = "best_backbone/gsm_hard/pool"
     facts = orjson.loads((ran / "results/smoke/cells" / own / "seed0/run.json").read_bytes())
     accuracy = [row["value"] for row in rows(ran, own, "training") if row["measure"] == "accuracy"]

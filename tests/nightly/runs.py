@@ -25,7 +25,7 @@ __all__ = ["ROOT", "checkout"]
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
 # What cells share and a run finds or does not.
-CACHES = ("embeddings", "verdicts")
+CACHE = "results/cache"
 # Clock, host and latency stand in these, or what one process knew for itself.
 _OUTSIDE = ("attempts.jsonl", "timing.json", ".lock", ".log", "-journal")
 

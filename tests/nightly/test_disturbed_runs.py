@@ -91,8 +91,7 @@ def test_latency_questions_in_flight_cores_and_caches_change_nothing(calm: Path,
     # One question in flight is no run to wait for on one core.
     in_flight, cores = (1, 8) if number == 1 else (round(256 ** chance.random()), chance.randint(1, 8))
     if chance.random() < 0.75:
-        for cache in runs.CACHES:
-            shutil.copytree(calm / "results" / cache, disturbed / "results" / cache)
+        shutil.copytree(calm / runs.CACHE, disturbed / runs.CACHE)
     with runs.simulated(calm, "--latency", f"{chance.uniform(0, 0.2):.3f}") as url:
         words = ("--cores", str(cores), "--config", f"in_flight={in_flight}")
         runs.run(disturbed, *words, environment={"GMR_SIMULATED_URL": url})

@@ -99,7 +99,8 @@ def test_rollouts_of_training_take_little_longer_than_the_greedy_schedule(places
     cold.mkdir()
     with served(model) as url:
         first = asyncio.run(trained(url, model, cold, encoder))
-    shutil.copytree(cold / "embeddings", cached / "embeddings")
+    cached.mkdir()
+    shutil.copy(cold / "cache.sqlite", cached)
     with served(model) as url:
         second = asyncio.run(trained(url, model, cached, encoder))
     print(f"{model}: rollouts over greedy schedule: {first:.3f} with embeddings to be made, {second:.3f} without")
