@@ -89,7 +89,7 @@ def _draw(titles: Mapping[str, str], logs: Mapping[str, Sequence[pd.DataFrame]],
     for top, bottom, key in zip(panels[0], panels[-1], logs, strict=True):
         top.set_title(titles[key])
         bottom.set_xlabel("update")
-        bottom.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        bottom.locator_params(axis="x", integer=True, min_n_ticks=1)
 
 
 def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, _Policy]) -> None:

@@ -113,7 +113,7 @@ def _curves(panel: Axes, logs: Sequence[pd.DataFrame]) -> None:
     panel.plot(mean.index, mean, **_MEAN, **_marked(mean))
     last = max(log.index.max() for log in logs)
     panel.set_xlim(0, last + 1)
-    panel.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    panel.locator_params(axis="x", integer=True, min_n_ticks=1)
     panel.set_xlabel("update")
 
 
