@@ -107,7 +107,7 @@ def table(
     """A table of results: the caption with the settings of the run, and what identifies it."""
     return Table(
         label=label,
-        caption=caption + notes.conditions(results),
+        caption=caption + notes.settings(results),
         simulated=results.simulated,
         shown=shown(rows, heads, groups),
         notes=tuple(legend),

@@ -53,10 +53,17 @@ def percent(fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Results:
-    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, with the published numbers."""
+    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, with the published numbers.
+
+    Attributes:
+        cells: The cells.
+        published: The paper's numbers.
+        own: Whether tables leave out the published rows that were not run, as they do for methods of one's own choice.
+    """
 
     cells: tuple[Cell, ...]
     published: Published = field(default_factory=load)
+    own: bool = False
 
     @property
     def simulated(self) -> bool:
@@ -126,6 +133,11 @@ class Results:
         """Of :attr:`rows` those that were run on any benchmark."""
         return self.rows[self.rows["was_run"]]
 
+    @property
+    def shown(self) -> pd.DataFrame:
+        """Of :attr:`rows` those that a table shows, run or not."""
+        return self.ran if self.own else self.rows
+
     @cached_property
     def measured(self) -> pd.DataFrame:
         """What was measured: one row a place, indexed by :data:`KEY`; see :func:`measure` for the columns."""
@@ -138,14 +150,14 @@ class Results:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every row on every benchmark of the run, run or not.
+        """Every row that is shown, on every benchmark of the run.
 
         The columns of :attr:`rows`, the published accuracies and what was measured (:meth:`with_measured`); besides
         ``benchmark_title``, and ``published`` with ``published_fit`` and ``published_counts``, the counts of correct
         answers that can be behind it.
         """
         index = pd.MultiIndex.from_tuples(
-            [(*row, key) for row in self.rows.index for key in self.benchmarks], names=KEY
+            [(*row, key) for row in self.shown.index for key in self.benchmarks], names=KEY
         )
         return self.with_measured(
             pd.DataFrame(index=index).join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed)
@@ -200,8 +212,8 @@ class Results:
         on one benchmark more than on another is of no method. ``uneven`` says where the seeds differ.
         """
         columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
-        found = pd.DataFrame([self._average(*row) for row in self.rows.index], self.rows.index, [*columns, *IDENTITY])
-        frame = _with_difference(self.rows.join(found).rename(columns={"average": "published"}), "measured")
+        found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
+        frame = _with_difference(self.shown.join(found).rename(columns={"average": "published"}), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
 
     def _average(self, method: str, backbone: str) -> dict[str, Any]:

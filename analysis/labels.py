@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 _TURNS = 2 * np.pi * np.arange(16) / 16
 _DIRECTIONS = np.column_stack([np.cos(_TURNS), np.sin(_TURNS)])
-_DISTANCES = (1.0, 1.6, 2.3, 3.1)
+# From a marker's centre to a label at its side, beyond half the label.
+_GAP = 5.0
+_DISTANCES = (1.0, 1.3, 1.7, 2.3, 3.1)
 # Overlaps weigh by their area; a label also costs its distance, so that it stays near where nothing is in the way.
 _DISTANCE_WEIGHT = 0.25
 _OUTSIDE_WEIGHT = 10
@@ -17,23 +19,24 @@ _OUTSIDE_WEIGHT = 10
 Array = NDArray[np.float64]
 
 
-def beside(points: ArrayLike, markers: Sequence[float], size: tuple[float, float], room: Sequence[float]) -> Array:
-    """A place beside each point for a label of a given size, one after the other, where least is in the way.
+def places(
+    points: ArrayLike, sizes: Sequence[tuple[float, float]], obstacles: ArrayLike, room: Sequence[float]
+) -> Array:
+    """A place for the label of each point, one after the other, where least is in the way.
 
     Args:
-        points: Centres of the markers, shape (n, 2).
-        markers: Their widths.
-        size: Width and height of a label.
+        points: Centres of the markers to label, shape (n, 2).
+        sizes: Width and height of each label.
+        obstacles: What labels stay off, markers for one: centre, width and height of each, shape (m, 4).
         room: Centre, width and height of where labels may be.
 
     Returns:
         The centres of the labels, shape (n, 2).
     """
-    centres = np.asarray(points, dtype=float)
-    taken = [np.array([x, y, width, width]) for (x, y), width in zip(centres, markers, strict=True)]
+    taken = list(np.asarray(obstacles, dtype=float))
     found = []
-    for centre, width in zip(centres, markers, strict=True):
-        reach = (width + np.array(size)) / 2
+    for centre, size in zip(np.asarray(points, dtype=float), np.asarray(sizes, dtype=float), strict=True):
+        reach = size / 2 + _GAP
         around = np.concatenate([centre + distance * reach * _DIRECTIONS for distance in _DISTANCES])
         outside = np.prod(size) - _overlap(around, size, np.array(room))
         cost = sum(_overlap(around, size, box) for box in taken) + _OUTSIDE_WEIGHT * outside
@@ -43,7 +46,7 @@ def beside(points: ArrayLike, markers: Sequence[float], size: tuple[float, float
     return np.array(found)
 
 
-def _overlap(centres: Array, size: tuple[float, float], box: Array) -> Array:
+def _overlap(centres: Array, size: Array, box: Array) -> Array:
     """The area that labels share with a box (centre, width and height)."""
-    shared = (np.array(size) + box[2:]) / 2 - np.abs(centres - box[:2])
+    shared = (size + box[2:]) / 2 - np.abs(centres - box[:2])
     return np.clip(np.minimum(shared, np.minimum(size, box[2:])), 0, None).prod(axis=1)

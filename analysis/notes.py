@@ -26,16 +26,16 @@ COUNTED = (
     f"steps, of every other method all of them (D-REPORT-2). {ALL_CALLS}: with the final call of the former, too."
 )
 TEST_ALONE = "Training and search are not in here: the paper charges the test questions alone."
-BLANK = "A blank published column: the paper prints no such value."
+BLANK = "A blank published column: the paper has no such value."
 
 
-def conditions(results: Results) -> str:
+def settings(results: Results) -> str:
     """What a run changed about its questions or replies, and backbones that were not the same all along.
 
     One sentence for the caption, empty if there is nothing to say.
     """
     found = [*_changes(results), *_revisions(results)]
-    return f" Conditions of this run: {'; '.join(found)}." if found else ""
+    return f" Settings of this run: {'; '.join(found)}." if found else ""
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
@@ -43,15 +43,15 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     several = frame["several"].eq(True).any()
     interval = "Wilson for one seed, bootstrap over questions and seeds for several" if several else "Wilson"
     yield (
-        "Accuracy in percent. Publ.: printed in the paper. Meas.: this run on n questions, beside it measured minus "
+        "Accuracy in percent. Publ.: from the paper. Meas.: this run on n questions, next to it measured minus "
         f"published in points, below it the 95 % interval ({interval})."
     )
     yield (
-        "Cost of a question: in 1e-4 of the paper's unit; beside it measured over published, below it the 95 % "
-        f"bootstrap interval over questions{' and seeds' if several else ''}. The published one is the printed total "
+        "Cost of a question: in 1e-4 of the paper's unit; next to it measured over published, below it the 95 % "
+        f"bootstrap interval over questions{' and seeds' if several else ''}. The published one is the total "
         f"over the paper's number of questions. {COUNTED}"
     )
-    yield "Total: as printed, and the measured cost of a question times the paper's number of questions."
+    yield "Total: as published, and the measured cost of a question times the paper's number of questions."
     if several:
         yield "Rows of several seeds show their mean, and below it seed 0 alone."
     yield "Bold is the best accuracy of a column and underlined the second best; equal values share a mark."
@@ -59,7 +59,7 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     if frame["calibrated"].eq(True).any():
         yield (
             f"{DAGGER}: the simulation was fitted to the paper's accuracies and, before any length_scale, its "
-            "costs; agreement is no finding, so neither a difference nor a ratio is shown."
+            "costs; agreement is not evidence, so neither a difference nor a ratio is shown."
         )
     if frame["published_total"].isna().any():
         yield BLANK

@@ -1,6 +1,6 @@
 """The report of a run as one page that opens from the disk: ``reports/<preset>/index.html``.
 
-What an artefact shows is taken from its own HTML file, and what a figure shows is its SVG beside the page, so that the
+What an artefact shows is taken from its own HTML file, and what a figure shows is its SVG next to the page, so that the
 page cannot say anything else than the files do.
 """
 
@@ -39,11 +39,10 @@ _TEXTS = {
 }
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
 _USE = {
-    True: "It shows that every method, table and plot works, and how many calls each method makes. It shows nothing "
-    "about language models: some rows were fitted to the paper's numbers, and all others follow from the assumptions "
-    "of the simulator. No number here reproduces one of the paper, or refutes one.",
-    False: "It bears on the paper's statements for the models named under Provenance, on these questions. A difference "
-    "smaller than its interval is none, and a gap to a published number has to be read together with the deviations.",
+    True: "Use it to see that every method, table and plot works and how many calls each method makes; it is not "
+    "evidence about language models.",
+    False: "Use it as evidence about the models under Provenance on these questions; read a gap to a published number "
+    "together with the deviations.",
 }
 
 
@@ -54,8 +53,7 @@ class Exhibit(NamedTuple):
         key: Its name.
         title: What readers call it.
         files: Its downloads, from the folder of the preset.
-        shown: Of a table: warning, caption and rows, as HTML.
-        notes: Of a table: notes and provenance, as HTML.
+        shown: Of a table: warning, caption, rows, notes and provenance, as HTML.
         caption: Of a figure.
     """
 
@@ -63,11 +61,10 @@ class Exhibit(NamedTuple):
     title: str
     files: Sequence[str]
     shown: str = ""
-    notes: str = ""
     caption: str = ""
 
 
-def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.Cell]]:
+def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page of a run, and ``cells.csv`` with what identifies each cell, from whatever is finished now.
 
     Args:
@@ -75,7 +72,7 @@ def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.
         names: Keys of the artefacts that it ought to have.
 
     Returns:
-        The artefacts that are not made yet, and the cells that are not finished.
+        The artefacts that are not made yet.
 
     Raises:
         UserError: No cell is finished, a file of the run is damaged, or the disk is full.
@@ -99,7 +96,7 @@ def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.
         preset=preset.name,
         banner=("simulated", warning(True)) if simulated else ("real", _REAL),
         use=_USE[simulated],
-        facts=_facts(preset, cells, missing),
+        facts=_facts(preset, cells, made),
         first=[made[key] for key in _FIRST if key in made],
         sections={
             section: [made[key] for key in keys]
@@ -109,12 +106,12 @@ def write(preset: Preset, names: Sequence[str]) -> tuple[list[str], list[config.
         texts=_texts(folder),
         deviations=_deviations(cells),
         tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
-        not_made=[(one.key, f"snakemake --cores all {(folder / one.files[-1]).as_posix()}") for one in lacking],
-        missing=missing,
+        not_made={one.key: one.title or one.key for one in lacking},
+        missing=len(missing),
     )
     write_atomically(folder / _CELLS, _identities(cells, warning(simulated)))
     write_atomically(folder / "index.html", text)
-    return [one.key for one in lacking], missing
+    return [one.key for one in lacking]
 
 
 def _exhibit(artefact: Artefact, folder: Path) -> Exhibit:
@@ -122,8 +119,7 @@ def _exhibit(artefact: Artefact, folder: Path) -> Exhibit:
     files = _there(folder, [*artefact.files, f"{artefact.key}.pdf"])
     if artefact.kind == "figure":
         return Exhibit(key, title, files, caption=_caption(folder / f"{key}.svg"))
-    table, end, notes = _body(folder / f"{key}.html").partition("</table>\n</div>\n")
-    return Exhibit(key, title, files, table + end, notes)
+    return Exhibit(key, title, files, _body(folder / f"{key}.html"))
 
 
 def _there(folder: Path, names: Iterable[str]) -> list[str]:
@@ -171,7 +167,7 @@ def _texts(folder: Path) -> list[dict[str, Any]]:
 def _html(markdown: str, below: int = 2) -> str:
     """Markdown as HTML that no markup of the text reaches; headings have the ids that links to them want.
 
-    A link to another document stays as its words, for that is not beside the page.
+    A link to another document stays as its words, for that is not next to the page.
     """
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(markdown)
@@ -207,7 +203,7 @@ def _deviations(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _facts(preset: Preset, cells: Sequence[Cell], missing: Sequence[config.Cell]) -> list[tuple[str, str]]:
+def _facts(preset: Preset, cells: Sequence[Cell], made: Iterable[str]) -> list[tuple[str, str]]:
     runs = [cell.run for cell in cells]
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
     return [
@@ -217,8 +213,8 @@ def _facts(preset: Preset, cells: Sequence[Cell], missing: Sequence[config.Cell]
         ("methods", ", ".join(dict.fromkeys(run.method_title for run in runs))),
         ("data", _listed(f"{run.data.source}, splits {run.data.splits}" for run in runs)),
         ("training seeds", ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))),
-        ("conditions", "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none"),
-        ("cells finished", f"{len(cells)} of {len(cells) + len(missing)}"),
+        ("settings", "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none"),
+        ("complete", ", ".join(made)),
         ("run", short(table_run_id(cells))),
     ]
 

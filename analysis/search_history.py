@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.frames import Results
 from analysis.markdown import document, grid
-from analysis.notes import conditions
+from analysis.notes import settings
 from analysis.provenance import table_run_id, warning
 from analysis.results import Cell, read_all, short
 from analysis.table import NOT_RUN
@@ -139,7 +139,7 @@ def _caption(history: History) -> str:
     run = history.cells[0].run
     kind = " (SIMULATED backbones)" if run.simulated else ""
     missing = f" INCOMPLETE: {history.unfinished} cells are not finished." if history.unfinished else ""
-    return f"Preset {run.preset}{kind}.{conditions(Results(tuple(history.cells)))}{missing}"
+    return f"Preset {run.preset}{kind}.{settings(Results(tuple(history.cells)))}{missing}"
 
 
 def _overview(history: History) -> list[str]:

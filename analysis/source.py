@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,11 @@ class Source:
         found = tuple(cell for cell in cells if benchmark in (None, cell.run.benchmark))
         if not found:
             raise UserError(f"no cell of benchmark {benchmark} among those given; run the workflow for it first")
-        return Results(found)
+        made = Results(found)
+        chosen = set(self.preset.methods if self.preset else ())
+        is_own = bool(chosen) and not {row.method for row in made.published.rows} <= chosen
+        # With one row run there is nothing to compare it with but what is published.
+        return replace(made, own=is_own and len(made.ran) > 1)
 
     @property
     def run(self) -> Preset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape as html_escape
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,10 @@ FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
+# In HTML this label shares a column with the one before it, so that a narrow screen has room for numbers.
+_SECOND_LINE = "LLM"
+# What LaTeX prints of the provenance: all of it, which the comment above the table has, is longer than the table.
+_PRINTED = ("run", "preset", "cells", "seeds")
 _TEMPLATE = Path(__file__).with_name("table.html.j2")
 
 
@@ -33,7 +37,7 @@ class Entry(NamedTuple):
         text: The number itself, or :data:`NOT_RUN`; empty where there is nothing to say.
         mark: :data:`BEST` in bold, :data:`SECOND` underlined.
         sign: A footnote sign such as :data:`DAGGER`.
-        beside: A smaller figure to its right, such as a difference.
+        beside: A smaller figure next to it, such as a difference.
         below: A smaller figure on a second line, such as an interval.
     """
 
@@ -180,8 +184,26 @@ def markdown(table: Table) -> str:
 
 def html(table: Table) -> str:
     """One page that needs nothing else: no script, no font, no picture."""
+    names, columns = list(table.shown.index.names[1:]), list(table.shown.columns)
+    joined = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
+    starts = _section_starts(table)
     template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(table=table, grid=html_grid(table))
+    return template.render(
+        table=table,
+        heads=_joined(names, joined),
+        groups=[(*head, len(list(of))) for head, of in groupby(columns, lambda column: column[:2])],
+        columns=[(one[2], place == 0 or one[:2] != columns[place - 1][:2]) for place, one in enumerate(columns)],
+        rows=[
+            (_joined(list(labels[1:]), joined), entries, place in starts)
+            for place, (labels, entries) in enumerate(zip(table.shown.index, table.shown.to_numpy(), strict=True))
+        ],
+    )
+
+
+def _joined(labels: Sequence[str], place: int) -> list[tuple[str, str]]:
+    """Labels with what stands small after each; the one at ``place`` goes with the one before it, 0 for none."""
+    small = {place - 1: labels[place]} if place else {}
+    return [(label, small.get(number, "")) for number, label in enumerate(labels) if not place or number != place]
 
 
 def environment() -> jinja2.Environment:
@@ -195,18 +217,6 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-
-
-def html_grid(table: Table) -> str:
-    """The table alone, as an HTML element with its rules between sections."""
-    body = _escaped(table.shown.map(_html_entry), html_escape)
-    rules = [
-        {"selector": f"tbody tr:nth-child({place + 1}) > *", "props": "border-top: 1px solid"}
-        for place in _section_starts(table)
-    ]
-    styler = body.style.set_caption(html_escape(table.caption)).set_table_styles(rules)
-    made: str = styler.set_table_attributes('class="results"').to_html(table_uuid=table.label, cell_ids=False)
-    return made
 
 
 def latex(table: Table) -> str:
@@ -230,6 +240,7 @@ def latex(table: Table) -> str:
         [
             *([f"% {table.warning}"] if table.warning else []),
             r"% Needs \usepackage{booktabs,multirow,graphicx}.",
+            f"% Provenance: {latex_escape(_of(table))}",
             r"\begin{table*}[t]",
             r"\centering",
             rf"\caption{{{said}{latex_escape(table.caption)}}}",
@@ -240,7 +251,7 @@ def latex(table: Table) -> str:
             r"\par\smallskip",
             r"\begin{minipage}{\textwidth}\scriptsize\raggedright",
             *map(latex_escape, table.notes),
-            rf"\par Provenance: {latex_escape(_of(table))}.",
+            rf"\par Provenance: {latex_escape(_of(table, _PRINTED))}.",
             r"\end{minipage}",
             r"\end{table*}",
             "",
@@ -295,14 +306,6 @@ def _latex_entry(entry: Entry) -> str:
     return rf"\begin{{tabular}}[t]{{@{{}}l@{{}}}}{first}\\[-2pt]{{\tiny {latex_escape(entry.below)}}}\end{{tabular}}"
 
 
-def _html_entry(entry: Entry) -> str:
-    text = html_escape(entry.text)
-    text = f'<span class="{entry.mark}">{text}</span>' if entry.mark else text
-    beside = f" <small>{html_escape(entry.beside)}</small>" if entry.beside else ""
-    below = f' <small class="below">{html_escape(entry.below)}</small>' if entry.below else ""
-    return f"{text}{html_escape(entry.sign)}{beside}{below}"
-
-
 def _markdown_entry(entry: Entry) -> str:
     text = (
         {BEST: "**{}**", SECOND: "<u>{}</u>", "": "{}"}[entry.mark].format(md_escape(entry.text)) if entry.text else ""
@@ -332,5 +335,5 @@ def _section_starts(table: Table) -> list[int]:
     return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
 
 
-def _of(table: Table) -> str:
-    return "; ".join(f"{name}: {value}" for name, value in table.provenance.items())
+def _of(table: Table, names: Sequence[str] | None = None) -> str:
+    return "; ".join(f"{name}: {value}" for name, value in table.provenance.items() if names is None or name in names)

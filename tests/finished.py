@@ -15,9 +15,9 @@ import yaml
 
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, layout
+from harness.runner.calibration import calibrate
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.runner.world import build_world_file
 from tests.fake_encoder import FakeEncoder
 from workflow import jobs, reports
 from workflow.commands import exports
@@ -56,7 +56,7 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
         patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
         chosen = settled()
         prepare(BENCHMARK, "embedded", "official", *(of("smoke", BENCHMARK) for of in (layout.items, layout.manifest)))
-        asyncio.run(build_world_file(chosen))
+        asyncio.run(calibrate(chosen))
         for one in config.cells(chosen):
             asyncio.run(cell.run(plan(chosen, one)))
         for name in names:

@@ -84,15 +84,13 @@ def _search_history(preset: Preset) -> list[Path]:
 
 
 def _page(preset: Preset) -> list[Path]:
-    """Of whatever is finished; it names what is not."""
+    """Of whatever is finished; it says how to make the rest."""
     from analysis.page import write
 
-    artefacts, cells = write(preset, artefacts_of(preset))
-    if cells:
-        logging.info("%d cells are not finished", len(cells))
-    if artefacts:
-        logging.info("not made yet: %s", ", ".join(artefacts))
-    return [layout.report(preset.name, "index.html")]
+    page = layout.report(preset.name, "index.html")
+    if lacking := write(preset, artefacts_of(preset)):
+        logging.info("%d further tables and figures can be made: snakemake --cores all %s", len(lacking), page)
+    return [page]
 
 
 WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {

@@ -17,7 +17,7 @@ from analysis.claims.measured import Run, Seeds
 from analysis.claims.statements import CLAIMS
 from analysis.frames import Results
 from analysis.markdown import grid
-from analysis.notes import conditions
+from analysis.notes import settings
 from analysis.provenance import by_server, provenance, table_run_id, warning
 from analysis.published import Published, load
 from analysis.results import Cell, short
@@ -108,7 +108,7 @@ class Report:
             "about them holds is not evidence."
         )
         calibrated = any(part.calibrated for one in self.judged for part in one.parts)
-        changed = conditions(Results(self.cells, self.published)).strip()
+        changed = settings(Results(self.cells, self.published)).strip()
         found = [_PRINT_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, fitted if calibrated else "", changed]
         return [note for note in found if note]
 

@@ -50,7 +50,7 @@ def build(source: Source) -> Figure:
     (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
-        caption=f"{_CAPTION}{_found(frame)}{notes.conditions(results)}",
+        caption=f"{_CAPTION}{_found(frame)}{notes.settings(results)}",
         simulated=results.simulated,
         draw=functools.partial(_draw, title, frame),
         inches=(5.4, 3.9),

@@ -62,7 +62,7 @@ def build(source: Source) -> Figure:
     width = max(2, len(logs)) * _PANEL_INCHES[0]
     return Figure(
         label="gate-entropy",
-        caption=f"{_CAPTION}{notes.conditions(results)}",
+        caption=f"{_CAPTION}{notes.settings(results)}",
         simulated=results.simulated,
         draw=functools.partial(_draw, results.benchmarks, logs),
         inches=(width, len(_BANDS) * _PANEL_INCHES[1] + _AROUND_INCHES),
@@ -89,7 +89,7 @@ def _draw(titles: Mapping[str, str], logs: Mapping[str, Sequence[pd.DataFrame]],
     for top, bottom, key in zip(panels[0], panels[-1], logs, strict=True):
         top.set_title(titles[key])
         bottom.set_xlabel("update")
-        bottom.locator_params(axis="x", integer=True)
+        bottom.locator_params(axis="x", integer=True, min_n_ticks=1)
 
 
 def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, _Policy]) -> None:

@@ -38,7 +38,7 @@ def build(source: Source) -> Figure:
     frame = sweeps.by_weight(results)
     return Figure(
         label="lambda-frontier",
-        caption=f"{_CAPTION}{notes.conditions(results)}",
+        caption=f"{_CAPTION}{notes.settings(results)}",
         simulated=results.simulated,
         draw=functools.partial(_draw, results.benchmarks, frame),
         inches=(max(2, len(results.benchmarks)) * _PANEL_INCHES[0], _PANEL_INCHES[1] + _AROUND_INCHES),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from analysis import frontier, notes
+from analysis import frontier, labels, notes
 from analysis.figure import SMALL, Figure
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, UNIT, with_costs
 from analysis.frontier import on_frontier
-from analysis.labels import beside
 from analysis.source import Source
-from analysis.table import DAGGER
+from harness.runner.config import POOL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,33 +23,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 EMPHASISED = "gmr"
-_INCHES = (7.4, 5.2)
+_INCHES = (7.8, 4.1)
 _CAPTION = (
-    "Accuracy against cost of a question (log scale, in 1e-4 of the paper's unit). Hollow: published, its total over "
-    "the number of questions that its accuracy implies; filled: measured, of the calls that the published cost counts "
-    "(D-REPORT-2; that of all calls is in the CSV); a thin line joins the two of a row. Steps: the Pareto frontiers, "
-    "published dashed, measured solid."
+    "Accuracy against cost of a question, published and measured, on the same axes; steps: the Pareto frontier, whose "
+    "points have names. Published cost: the paper's total over the number of questions that its accuracy implies. "
+    "Measured cost: of the calls that the published one counts (D-REPORT-2; that of all calls is in the CSV)."
 )
 _COLUMNS = [
     *("number", *KEY, "published", "published_on_frontier", "measured_on_frontier", *COST, *MEASURED, "difference"),
     *IDENTITY,
 ]
-_PLOT_TO_KEY = (3.1, 1)
+_WIDTHS = (1, 1, 0.42)
 _POINTS = 72
-_LETTER, _LINE = 0.68, 1.25
-
-
-# By shape, and by a colour whose lightness differs as well: marker, colour, size.
-_LOOKS: Mapping[str, tuple[str, str, float]] = {
-    "single model": ("o", "#999999", 6),
-    "single-agent reasoning": ("s", "#56B4E9", 6),
-    "fixed topology": ("^", "#009E73", 6),
-    "workflow optimization": ("D", "#E69F00", 5),
-    "evolving orchestration": ("v", "#CC79A7", 6),
-    "query-only routing": ("P", "#0072B2", 7),
-    "gated-memory routing": ("*", "#D55E00", 13),
-}
-_OTHER = ("X", "#000000", 6)
+_LETTER, _LINE = 0.6, 1.25
+_MARKER, _LARGE = 6, 12
+# A method has a colour, a backbone a marker. What is emphasised has a colour of its own.
+_EMPHASIS = "#D62728"
+_COLORS = (
+    *("#1F77B4", "#FF7F0E", "#2CA02C", "#17BECF", "#8C564B", "#E377C2", "#7F7F7F", "#BCBD22", "#9467BD"),
+    *("#000000", "#98DF8A", "#AEC7E8", "#FFBB78", "#C49C94", "#C5B0D5", "#393B79", "#637939", "#8C6D31"),
+)
+_MARKERS = "ovsD^P<>pXhd"
+_POOL = "*"
 
 
 def build(source: Source) -> Figure:
@@ -57,7 +53,7 @@ def build(source: Source) -> Figure:
     benchmark, title = next(iter(results.benchmarks.items()))
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
     frame["number"] = range(1, len(frame) + 1)
-    # A cost without its cost table has no accuracy beside it here.
+    # A cost without its cost table has no accuracy next to it here.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
     for side, accuracy, cost in (
@@ -68,7 +64,7 @@ def build(source: Source) -> Figure:
         frame[f"{side}_on_frontier"] = on_frontier(cost, accuracy)
     return Figure(
         label=f"pareto-{benchmark}",
-        caption=f"{_CAPTION}{_beyond_the_points(frame)}{notes.conditions(results)}",
+        caption=f"{_CAPTION}{_beyond_the_points(frame)}{notes.settings(results)}",
         simulated=results.simulated,
         draw=functools.partial(_draw, title, frame),
         inches=_INCHES,
@@ -82,84 +78,93 @@ def _beyond_the_points(frame: pd.DataFrame) -> str:
     reach = ((frame["high"] - frame["low"]) / 2).median()
     several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
     is_fitted = frame["calibrated"].eq(True).any()
-    fitted = f" {DAGGER}: fitted to the published point, agreement is no finding." if is_fitted else ""
+    fitted = " Hollow: fitted to the published point, so agreement is not evidence." if is_fitted else ""
     intervals = f" 95 % intervals are about ±{reach:.1f} points of accuracy (each, and seed 0, in the CSV)."
     return intervals + several + fitted
 
 
 def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
-    """The plot, and the key of its numbers."""
-    panel, key = picture.subplots(1, 2, width_ratios=_PLOT_TO_KEY)
-    panel.set_xscale("log")
-    panel.set_xlabel("cost of a question (1e-4)")
-    panel.set_ylabel(f"accuracy on {title} (%)")
-    panel.xaxis.set_major_formatter("{x:g}")
-    for row in frame.itertuples():
-        _points(panel, row)
-    for side, linestyle in (("published", "--"), ("measured", "-")):
-        style = {"color": "0.35", "linestyle": linestyle, "linewidth": 1, "zorder": 2}
+    grid = picture.add_gridspec(1, len(_WIDTHS), width_ratios=_WIDTHS)
+    left = picture.add_subplot(grid[0])
+    right = picture.add_subplot(grid[1], sharex=left, sharey=left)
+    looks = _looks(frame)
+    panels = {"published": left, "measured": right}
+    for side, panel in panels.items():
+        panel.set_title(side)
+        panel.set_xscale("log")
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.set_xlabel("cost of a question (1e-4 of the paper's unit)")
+        panel.grid(color="0.92", linewidth=0.6, zorder=0)
+        for row in frame[frame[f"{side}_x"].notna()].itertuples():
+            is_fitted = side == "measured" and row.calibrated is True
+            style = looks[row.Index[:2]]
+            face = {"markerfacecolor": "white"} if is_fitted else {"markeredgecolor": "black", "markeredgewidth": 0.4}
+            panel.plot(getattr(row, f"{side}_x"), getattr(row, f"{side}_y"), **{**style, **face}, zorder=3)
+    left.set_ylabel(f"accuracy on {title} (%)")
+    right.tick_params(labelleft=False)
+    for side, panel in panels.items():
+        style = {"color": "0.35", "linewidth": 1, "zorder": 2}
         frontier.draw(panel, frame[f"{side}_x"], frame[f"{side}_y"], **style)
-    _key(key, frame)
-    _numbers(panel, frame, picture)
+    _key(picture.add_subplot(grid[2]), frame, looks)
+    # Labels find their places once the panels have their sizes.
+    picture.draw_without_rendering()
+    for side, panel in panels.items():
+        _names(panel, frame, side, picture)
 
 
-def _points(panel: Axes, row: Any) -> None:
-    joined = (row.published_x, row.measured_x), (row.published_y, row.measured_y)
-    if not pd.isna(row.published_x + row.measured_x):
-        panel.plot(*joined, color="0.8", linewidth=0.5, zorder=1)
-    filled = _filled(row.family)
-    hollow = {**filled, "markerfacecolor": "white", "markeredgecolor": filled["markerfacecolor"]}
-    zorder = 4 if row.Index[0] == EMPHASISED else 3
-    for x, y, style in ((row.published_x, row.published_y, hollow), (row.measured_x, row.measured_y, filled)):
-        if not pd.isna(x):
-            panel.plot(x, y, **style, zorder=zorder)
-
-
-def _filled(family: str) -> dict[str, Any]:
-    marker, color, size = _LOOKS.get(family, _OTHER)
+def _looks(frame: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """By method and backbone how a point looks."""
+    rows = list(dict.fromkeys(key[:2] for key in frame.index))
+    others = dict.fromkeys(method for method, _ in rows if method != EMPHASISED)
+    colors = dict(zip(others, cycle(_COLORS), strict=False)) | {EMPHASISED: _EMPHASIS}
+    single = dict.fromkeys(backbone for _, backbone in rows if backbone != POOL)
+    markers = dict(zip(single, cycle(_MARKERS), strict=False)) | {POOL: _POOL}
     return {
-        "marker": marker,
-        "linestyle": "",
-        "markersize": size,
-        "markerfacecolor": color,
-        "markeredgecolor": "black",
-        "markeredgewidth": 0.7,
+        (method, backbone): {
+            "linestyle": "",
+            "marker": markers[backbone],
+            "markersize": _LARGE if method == EMPHASISED else _MARKER + 3 * (backbone == POOL),
+            "color": colors[method],
+        }
+        for method, backbone in rows
     }
 
 
-def _key(panel: Axes, frame: pd.DataFrame) -> None:
-    """A line a row: its marker, number and name."""
+def _key(panel: Axes, frame: pd.DataFrame, looks: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
+    """A line a method, in its colour, and a line a backbone, with its marker."""
     panel.set_axis_off()
-    panel.set_xlim(0, 1)
-    panel.set_ylim(len(frame) + 0.5, 0.5)
+    methods: dict[str, Any] = {}
+    backbones: dict[str, Any] = {}
     for row in frame.itertuples():
-        panel.plot(0.02, row.number, **_filled(row.family), clip_on=False)
-        sign = DAGGER if row.calibrated is True else ""
-        text = f"{row.number}{sign}  {row.method_title}, {row.backbone_title}"
-        weight = "bold" if row.Index[0] == EMPHASISED else "normal"
-        panel.text(0.12, row.number, text, fontsize=SMALL, va="center", fontweight=weight)
+        look = looks[row.Index[:2]]
+        methods.setdefault(row.method_title, {**look, "marker": "s", "markersize": _MARKER})
+        backbones.setdefault(row.backbone_title, {**look, "color": "0.4", "markersize": _MARKER})
+    handles = [[panel.plot([], [], **look, label=name)[0] for name, look in of.items()] for of in (methods, backbones)]
+    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0}
+    # A panel keeps the last of its legends alone.
+    panel.add_artist(panel.legend(handles=handles[0], loc="upper left", **style))
+    panel.legend(handles=handles[1], loc="lower left", **style)
 
 
-def _numbers(panel: Axes, frame: pd.DataFrame, picture: Picture) -> None:
-    """Beside each point the number of its row, placed once the panel has its size; published ones in grey."""
-    picture.draw_without_rendering()
-    names = {"published": "0.4", "measured": "0.0"}
-    found = pd.concat(
-        [
-            frame[["number", "family"]].assign(x=frame[f"{side}_x"], y=frame[f"{side}_y"], color=color, side=side)
-            for side, color in names.items()
-        ]
-    ).dropna()
-    found = found.sort_values(["number", "side"], ascending=[True, False])
-    # All in points of 1/72 inch, as sizes of markers and letters are.
+def _names(panel: Axes, frame: pd.DataFrame, side: str, picture: Picture) -> None:
+    """The names of the points on the frontier, and of what is emphasised."""
+    found = frame[frame[f"{side}_x"].notna()]
+    named = found[found[f"{side}_on_frontier"].eq(True) | (found.index.get_level_values("method") == EMPHASISED)]
+    # In points of 1/72 inch, as sizes of markers and letters are.
     unit = _POINTS / picture.dpi
-    at = unit * panel.transData.transform(found[["x", "y"]].to_numpy(float))
+    columns = [f"{side}_x", f"{side}_y"]
+    centres, at = (unit * panel.transData.transform(of[columns].to_numpy(float)) for of in (found, named))
     area = panel.get_window_extent()
     room = [*(unit * (area.p0 + area.p1) / 2), unit * area.width, unit * area.height]
-    sizes = [_LOOKS.get(family, _OTHER)[2] for family in found["family"]]
-    places = beside(at, sizes, (2 * _LETTER * SMALL, _LINE * SMALL), room)
-    for row, shift in zip(found.itertuples(), places - at, strict=True):
-        style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "color": row.color, "zorder": 5}
-        panel.annotate(
-            str(row.number), (row.x, row.y), tuple(shift), textcoords="offset points", **style
-        ).set_in_layout(False)
+    texts = [row.name if row.Index[1] != POOL else row.method_title for row in named.itertuples()]
+    texts = [text.replace(" (", "\n").removesuffix(")") for text in texts]
+    sizes = [
+        (_LETTER * SMALL * max(map(len, text.split("\n"))), _LINE * SMALL * (1 + text.count("\n"))) for text in texts
+    ]
+    markers = np.column_stack([centres, np.full((len(centres), 2), _MARKER)])
+    shifts = labels.places(at, sizes, markers, room) - at
+    for text, point, shift in zip(texts, named[columns].to_numpy(float), shifts, strict=True):
+        style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 2.5}
+        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0}
+        style["arrowprops"] = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
+        panel.annotate(text, tuple(point), tuple(shift), textcoords="offset points", **style).set_in_layout(False)

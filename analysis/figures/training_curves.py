@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.figure import Figure
 from analysis.learning.measures import by_epoch, mean_of
 from analysis.learning.results import Row
-from analysis.notes import conditions
+from analysis.notes import settings
 from analysis.source import Source
 from analysis.training import updates
 from harness.errors import UserError
@@ -60,7 +60,7 @@ def build(source: Source) -> Figure:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")
     return Figure(
         label="training-curves",
-        caption=f"{CAPTION}{conditions(results)}",
+        caption=f"{CAPTION}{settings(results)}",
         simulated=results.simulated,
         draw=functools.partial(draw, logs, results.benchmarks, titles),
         inches=inches(logs),
@@ -111,7 +111,9 @@ def _curves(panel: Axes, logs: Sequence[pd.DataFrame]) -> None:
         panel.plot(line.index, line, **_SEED, **_marked(line))
     mean = mean_of(lines)
     panel.plot(mean.index, mean, **_MEAN, **_marked(mean))
-    panel.locator_params(axis="x", integer=True)
+    last = max(log.index.max() for log in logs)
+    panel.set_xlim(0, last + 1)
+    panel.locator_params(axis="x", integer=True, min_n_ticks=1)
     panel.set_xlabel("update")
 
 

@@ -19,7 +19,7 @@ from analysis.learning.measures import IN_PARTS, MEASURES, PARTS, SECTIONS, Meas
 from analysis.learning.results import Difference, Report, Row, interval
 from analysis.learning.study import BEST_SINGLE, RANDOM, Study
 from analysis.markdown import document, grid
-from analysis.notes import conditions
+from analysis.notes import settings
 from analysis.provenance import table_run_id, warning
 from analysis.results import short
 from analysis.statistics import CONFIDENCE
@@ -117,7 +117,7 @@ def _caption(report: Report) -> str:
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
     return (
         f"Preset {run.preset}{kind}: methods that learn, on test questions that no training saw, training seeds "
-        f"{', '.join(map(str, report.seeds))}.{conditions(Results(report.cells))}{partial}"
+        f"{', '.join(map(str, report.seeds))}.{settings(Results(report.cells))}{partial}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The pool of backbones: size and prices as the paper prints them and as this suite counts, and what a run asks."""
+"""The pool of backbones: size and prices as the paper has them and as this suite counts, and what a run asks."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _here(frame: pd.DataFrame, name: str) -> list[Entry]:
 
 def _legend(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:
     yield (
-        "Publ.: printed in the paper. Here: by config/backbones.yaml, from which costs and FLOPs are counted; nothing "
+        "Publ.: from the paper. Here: by config/backbones.yaml, from which costs and FLOPs are counted; nothing "
         f"is measured. Prices are {PRICE_IN_PER_B:g} N for prompts and {PRICE_OUT_PER_B:g} N for replies, N the "
         "nominal size in billions; their unit is no currency."
     )

@@ -1,4 +1,4 @@
-"""Accuracy and cost of every method on one benchmark, published beside measured.
+"""Accuracy and cost of every method on one benchmark, published and measured.
 
 Paper, Per-Dataset Accuracy and Cost; D-REPORT-2.
 """
@@ -18,7 +18,7 @@ COLUMNS = [*KEY, "benchmark_title", "published", *COST, *MEASURED, "difference",
 
 
 def build(source: Source) -> Table:
-    """The table of the benchmark that ``options`` name; every published row stands in it, run or not."""
+    """The table of the benchmark that ``options`` name; published and measured."""
     benchmark = str(source.options["benchmark"])
     results = source.results(benchmark)
     frame = with_costs(results.frame, results)

@@ -1,4 +1,4 @@
-"""What a question costs: calls, tokens and cost of every method, beside the cost the paper prints where it does."""
+"""What a question costs: calls, tokens and cost of every method, with the published cost where there is one."""
 
 from __future__ import annotations
 
@@ -73,8 +73,9 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     yield (
         "Calls: of models, the final one included. Tokens: prompt + completion of all calls, as the servers report. "
         "Meas. and Publ.: cost of a question in 1e-4 of the paper's unit; the paper's is its total over the number of "
-        "questions that its accuracy implies. Beside the measured cost it over the published one, below it the 95 % "
-        f"bootstrap interval over questions{' and seeds, then seed 0 alone' if several else ''}. {notes.COUNTED}"
+        "questions that its accuracy implies. Next to the measured cost stands its ratio to the published one, below "
+        f"it the 95 % bootstrap interval over questions{' and seeds, then seed 0 alone' if several else ''}. "
+        f"{notes.COUNTED}"
     )
     yield from notes.far(frame)
     yield notes.TEST_ALONE
@@ -85,6 +86,6 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     if frame["fitted"].any():
         yield (
             f"{DAGGER}: the lengths of simulated replies were fitted to these published costs, before any "
-            "length_scale; agreement is no finding, so no ratio is shown."
+            "length_scale; agreement is not evidence, so no ratio is shown."
         )
     yield from notes.not_run(frame)

@@ -21,7 +21,7 @@ _COLUMNS = ["method", "benchmark", "measure", "published", "measured", "low", "h
 
 
 class _Measure(NamedTuple):
-    """One row: its section and title, the measure of the paper beside it, unit, and decimals here and in print."""
+    """One row: its section and title, the measure of the paper next to it, unit, and decimals of both."""
 
     section: str
     title: str
@@ -48,7 +48,7 @@ _MEASURES = {
 }
 _NOTES = (
     (
-        "Publ.: printed in the paper. Meas.: this run; beside it measured minus published, below it the 95 % interval "
+        "Publ.: from the paper. Meas.: this run; next to it measured minus published, below it the 95 % interval "
         "of a bootstrap over the questions, with several seeds over questions and seeds. Cases: trajectories with a "
         "part in the value, mean over the seeds."
     ),
@@ -58,11 +58,11 @@ _NOTES = (
     ),
     (
         "Pooled: records retrieved in all cases over records stored in all cases. Mean of cases: the same ratio case "
-        "by case, then their mean. The paper's wording fits both, so both stand beside its numbers."
+        "by case, then their mean. The paper's wording fits both, so both stand next to its numbers."
     ),
     (
         f"{NOT_RUN}: no case, so the gate had nothing to decide; a seed without a case has no part in a mean. A blank "
-        "published column: the paper prints no such value."
+        "published column: the paper has no such value."
     ),
 )
 

@@ -21,7 +21,7 @@ _MEASURES = ["depth", "steps"]
 _SIZE = ["questions", "epochs", "group"]
 _NOTES = (
     (
-        "Publ.: printed in the paper. Meas.: this run; beside it measured minus published, beside steps measured over "
+        "Publ.: from the paper. Meas.: this run; next to it measured minus published, next to steps measured over "
         "published, since the totals follow from the size of the training. Steps in thousands."
     ),
     (

@@ -118,9 +118,9 @@ def _seconds(own: pd.DataFrame, kind: str) -> dict[str, list[Entry]]:
 def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) -> Iterator[str]:
     several = results.measured["several"].any()
     yield (
-        "Publ.: printed in the paper. PFLOPs of a question, in 1e15: two operations for every token, of prompts and "
+        "Publ.: from the paper. PFLOPs of a question, in 1e15: two operations for every token, of prompts and "
         "replies, and every parameter of the backbone that served the call, over all calls, the last one included; "
-        "attention is left out. Beside a number of this run stands its ratio to the published one, below the mean of "
+        "attention is left out. Next to a number of this run stands its ratio to the published one, below the mean of "
         f"PFLOPs its 95 % bootstrap interval over questions{' and seeds, and seed 0 alone' if several else ''}."
     )
     if timings:

@@ -80,7 +80,7 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     several = frame["several"].any()
     yield (
         "The paper names these weights and says neither which benchmark was run with which nor what any of them gave, "
-        "so nothing stands beside the measured values."
+        "so nothing stands next to the measured values."
     )
     yield (
         "Cost of a question in 1e-4 of the paper's unit, of its steps and with the aggregation (all calls); steps: "
@@ -95,7 +95,7 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     yield (
         "Utility: reward minus the weighted cost of the steps, mean over the rollouts of the last epoch. It is what a "
         "weight may be chosen by, as no test question is in it (D-GMR-5); each weight has its own scale, on which cost "
-        "counts little beside success. Bold is the best of the column and underlined the second best."
+        "counts little compared with success. Bold is the best of the column and underlined the second best."
     )
     if frame["training_utility"].isna().any():
         yield f"{NOT_RUN}: no log of the training."

@@ -1,4 +1,4 @@
-"""The main table: accuracy of every method on every benchmark, the paper's number beside the measured one."""
+"""The main table: accuracy of every method on every benchmark, published and measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """All published rows, in the paper's order, and below them those the paper does not have, run or not.
+    """The published rows, in the paper's order, and below them those the paper does not have.
 
     In its tidy form, costs and tokens are totals over the test set, as means over the seeds; where there is an average,
     it follows the benchmarks of a row under their key.
@@ -29,15 +29,15 @@ def build(source: Source) -> Table:
     frame = results.frame
     if results.has_average:
         groups["Avg.", ""] = accuracies(results.averages)
-        order = [(*row, key) for row in results.rows.index for key in (*results.benchmarks, AVERAGE)]
+        order = [(*row, key) for row in results.shown.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
-    flags = {name: results.rows[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")}
+    flags = {name: results.shown[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")}
     return columns.table(
         results,
         label="main-table",
-        caption="Test accuracy (%): the value printed in the paper beside the value measured in this run.",
+        caption=f"Test accuracy (%), published and measured{_sign(results)}.",
         rows=columns.labels(
-            results.rows.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
+            results.shown.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
         ),
         heads=("Method", "LLM", "Mul.", "Rout."),
         groups=groups,
@@ -46,13 +46,17 @@ def build(source: Source) -> Table:
     )
 
 
+def _sign(results: Results) -> str:
+    return f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
+
+
 def _legend(results: Results) -> Iterator[str]:
     frame, averages = results.frame, results.averages
     several = results.measured["several"].any()
-    means = "; of a mean over several seeds, bootstrap over items and seeds, with seed 0 alone beside it"
+    means = "; of a mean over several seeds, bootstrap over items and seeds, with seed 0 alone next to it"
     interval = f"Wilson{means if several else ''}{'; averages: normal' if results.has_average else ''}"
     yield (
-        "Publ.: printed in the paper. Meas.: this run on n items, beside it measured minus published in points, "
+        "Publ.: from the paper. Meas.: this run on n items, next to it measured minus published in points, "
         f"below it the 95 % interval ({interval})."
     )
     yield (
@@ -63,8 +67,8 @@ def _legend(results: Results) -> Iterator[str]:
     yield from notes.not_run(frame)
     if frame["calibrated"].eq(True).any():
         yield (
-            f"{DAGGER}: the simulation was fitted to the paper's value over all test questions; agreement is no "
-            "finding, so no difference is shown."
+            f"{DAGGER}: the simulation was fitted to the paper's value over all test questions; agreement is not "
+            "evidence, so no difference is shown."
         )
     if frame["published"].isna().any():
         yield notes.BLANK

@@ -1,4 +1,4 @@
-"""GMR against every other row of the main table, question by question: accuracy, cost, and what could be shown."""
+"""GMR against every other row of the main table, question by question: accuracy, cost, and the power of the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from analysis.table import BEST, DAGGER, NOT_RUN, Entry, Table, signed
 from harness.errors import UserError
 
 REFERENCE = "gmr"
-_COST, _WHOLE = "Cost ×", "All calls ×"
+_COST, _PUBLISHED_COST, _WHOLE = "Cost ×", "Publ. cost ×", "All calls ×"
 _COLUMNS = [
     *("reference", *KEY, "published_difference", "published_cost_ratio", "n", "reference_accuracy", "accuracy"),
     *("reference_without_verdict", "without_verdict", *(f"difference{end}" for end in ENDS)),
@@ -34,9 +34,11 @@ _NAMES = {
 
 
 def build(source: Source) -> Table:
-    """The rows of the main table but the reference, an option, GMR unless named."""
+    """The rows of the main table but the reference: an option, else GMR, or the last method where GMR was not run."""
     results = source.results()
-    reference = _reference(results, source.options.get("reference", REFERENCE))
+    methods = results.shown.index.get_level_values("method")
+    usual = REFERENCE if REFERENCE in methods else methods[-1]
+    reference = _reference(results, source.options.get("reference", usual))
     frame = _against(results, reference)
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(results, own) for _, title, n, own in by_benchmark(results, frame)}
@@ -46,7 +48,7 @@ def build(source: Source) -> Table:
         results,
         label="paired",
         caption=f"{name} against every other row, on the same questions.",
-        rows=columns.labels(results.rows.drop(index=[reference])),
+        rows=columns.labels(results.shown.drop(index=[reference])),
         heads=("Against", "LLM"),
         groups=groups,
         legend=_legend(results, frame, name),
@@ -56,9 +58,9 @@ def build(source: Source) -> Table:
 
 def _reference(results: Results, method: str) -> tuple[str, str]:
     """The row of a method: the first that was run, else its first, of which only printed values are known."""
-    found = [row for row in results.rows.index if row[0] == method]
+    found = [row for row in results.shown.index if row[0] == method]
     if not found:
-        known = ", ".join(dict.fromkeys(results.rows.index.get_level_values("method")))
+        known = ", ".join(dict.fromkeys(results.shown.index.get_level_values("method")))
         raise UserError(f"reference {method!r} is no row of this table; expected one of {known}; name one of them")
     return next((row for row in found if row in results.ran.index), found[0])
 
@@ -83,7 +85,7 @@ def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
         average = _both(own, other, own["ran"] & other["ran"])
         places = pd.concat([places, average.join(_mean_differences(results, average, found))])
         keys = (*results.benchmarks, AVERAGE)
-        places = places.loc[[(*row, key) for row in results.rows.index.drop(reference) for key in keys]]
+        places = places.loc[[(*row, key) for row in results.shown.index.drop(reference) for key in keys]]
     return places.assign(reference=reference[0])
 
 
@@ -119,7 +121,7 @@ def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
     return {
         **_differences(own),
         "p": entries(say(own["p_holm"], _probability), NOT_RUN, mark=mark, below=say(own["p_exact"], _probability)),
-        **({f"Publ. {_COST}": entries(say(own["published_cost_ratio"], _ratio))} if printed else {}),
+        **({_PUBLISHED_COST: entries(say(own["published_cost_ratio"], _ratio))} if printed else {}),
         _COST: _costs(own, "cost_ratio"),
         _WHOLE: _costs(own, "cost_ratio_all_calls"),
     }
@@ -129,7 +131,7 @@ def _differences(own: pd.DataFrame) -> dict[str, list[Entry]]:
     low, high = (say(own[f"difference{end}"], lambda points: signed(points, 1)) for end in ENDS[1:])
     below = low.where(low == "", low + ", " + high)
     return {
-        "Publ.": entries(say(own["published_difference"], signed)),
+        "Publ. diff.": entries(say(own["published_difference"], signed)),
         "Diff.": entries(say(own["difference"], signed), NOT_RUN, sign=daggers(own), below=below),
     }
 
@@ -165,7 +167,7 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
         f"{_COST}: cost of a question over that of the row, below it the 95 % interval (the same bootstrap). "
         f"{notes.COUNTED}"
     )
-    yield "Publ.: the same of the values that the paper prints, costs by question."
+    yield f"Publ. diff. and {_PUBLISHED_COST}: the same of the published values, costs by question."
     shown = places["detectable_difference"].dropna().astype(float).groupby("benchmark").agg(_range)
     if len(shown):
         told = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)

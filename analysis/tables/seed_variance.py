@@ -1,4 +1,4 @@
-"""Mean and deviation of the accuracy over training seeds, beside the paper's (Variance across Training Seeds)."""
+"""Mean and deviation of the accuracy over training seeds, and the paper's (Variance across Training Seeds)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list
 
 def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame) -> Iterator[str]:
     yield (
-        "Publ.: printed in the paper, over three seeds. Meas.: this run, beside it measured minus published in points, "
+        "Publ.: from the paper, over three seeds. Meas.: this run, next to it measured minus published in points, "
         "below a mean its 95 % interval (over questions and seeds; Wilson for one seed; Overall: normal); sd: the "
         "sample standard deviation over the seeds."
     )

@@ -55,7 +55,7 @@ def build(source: Source) -> Table:
         label="simulator-sensitivity",
         caption=(
             "Which conclusions flip when one assumed parameter of the simulator moves to an end of its range."
-            f"{notes.conditions(base)}"
+            f"{notes.settings(base)}"
         ),
         simulated=True,
         shown=shown(rows, ("Parameter", "Value"), groups),

@@ -1,6 +1,6 @@
 """GMR and its variants: what each scored and spent, also against one of them, published and measured.
 
-Paper, Ablation Study (a module switched off at a time and trained anew), Routing-Paradigm Comparison, Role Pool.
+Paper, Ablation Study (a module switched off at a time and trained again), Routing-Paradigm Comparison, Role Pool.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class Design:
 REFERENCE = "gmr"
 DESIGNS: Mapping[str, Design] = {
     "ablation": Design(
-        caption="GMR with one of its modules switched off: accuracy and cost, published beside measured.",
+        caption="GMR with one of its modules switched off: accuracy and cost, published and measured.",
         printed=("ablation",),
         note=(
-            "Each row is trained anew, with the data and seeds of the full system. A random choice takes the place of "
+            "Each row is trained again, with the data and seeds of the full system. A random choice takes the place of "
             "the role allocator or the LLM router; without a gate everything is stored or shown; without halting every "
             "trajectory has all steps."
         ),
@@ -97,7 +97,7 @@ DESIGNS: Mapping[str, Design] = {
         twins=("full_history", "gmr_no_memory_gates"),
     ),
     "roles": Design(
-        caption="GMR with all 26 roles and with fewer of them: accuracy and cost, published beside measured.",
+        caption="GMR with all 26 roles and with fewer of them: accuracy and cost, published and measured.",
         printed=("roles13", "ablation"),
         change_note="Cost: that of a question as a multiple of the cost with all roles.",
         note=(

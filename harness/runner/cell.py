@@ -176,7 +176,7 @@ def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
     bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
     share = {} if limit.share is None else {"of the questions": f"{100 * limit.share:g}%"}
     kept = [
-        f"{bound} {what}"
+        f"{bound} {what if bound != 1 else what.removesuffix('s')}"
         for what, bound in {**share, **bounds, "test questions": limit.test}.items()
         if bound is not None
     ]

@@ -101,7 +101,7 @@ def test_notes_name_calibration_settings_and_seeds(some: Some, write_cell: Any) 
     assert all("†" in text for text in texts["best_on_four"])
     assert not any("†" in text for text in texts["gsm_same_pattern"])
     assert any(note.startswith("†") for note in report.notes)
-    assert "Conditions of this run: length_scale 0.2 (only GMR (LLM Pool) on MBPP)." in report.notes
+    assert "Settings of this run: length_scale 0.2 (only GMR (LLM Pool) on MBPP)." in report.notes
     for seeds, said in ([0], "0; 0/1/2 in"), ([3, 4], "3/4, 3 of methods that learn nothing; 0/1/2 in"):
         assert any(note.startswith(f"Seeds: {said}") for note in made(some, seeds=seeds).notes)
     with pytest.raises(UserError, match="made of a preset"):

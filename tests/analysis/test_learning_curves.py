@@ -117,3 +117,12 @@ def test_a_panel_has_a_thin_line_a_seed_and_a_thick_mean(report: Report) -> None
         assert line.get_xdata() == pytest.approx([1.5, 3.5, 5.5, 7.5, 9.5])
     assert mean.get_ydata() == pytest.approx(np.mean([line.get_ydata() for line in seeds], axis=0))
     assert mean.get_linewidth() > 2 * max(line.get_linewidth() for line in seeds)
+
+
+@pytest.mark.parametrize("updates", [1, 2, 3])
+def test_updates_are_whole_numbers_on_the_axis(make: Any, updates: int) -> None:
+    (panel,) = panels(figure.picture(picture(build([make(updates=updates_of([0.5] * updates), per_epoch=9)])))).values()
+    low, high = panel.get_xlim()
+    ticks = [tick for tick in panel.get_xticks() if low <= tick <= high]
+    assert ticks
+    assert all(tick == round(tick) for tick in ticks)

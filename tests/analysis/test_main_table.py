@@ -11,8 +11,9 @@ from analysis.published import load
 from analysis.source import Source
 from analysis.statistics import wilson
 from analysis.table import DAGGER, NOT_RUN, Entry
+from harness.runner.config import preset
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import main_table
+from tests.analysis.reading import main_table, paired
 from tests.analysis.spending import record_of
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
@@ -42,6 +43,16 @@ def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_ce
     assert [row.entries[0].text for row in table.rows] == [
         f"{row.accuracies['math'].percent:.2f}" for row in load().rows
     ]
+
+
+def test_rows_that_a_choice_of_methods_leaves_out_are_not_shown(write_cell):
+    cells = (write_cell("single"), write_cell("masrouter", "pool"), write_cell("my_router", "pool"))
+    chosen = preset("smoke", {"methods": ["single", "masrouter"]})
+    source = Source(cells, chosen)
+    assert len(main_table.build(source).rows) == 3
+    assert [row.labels[0] for row in paired.build(source).rows] == ["Single LLM", "MASRouter"]
+    assert len(main_table.build(Source(cells, preset("smoke"))).rows) == 22
+    assert len(main_table.build(Source(cells[:1], chosen)).rows) == 21
 
 
 def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
@@ -148,7 +159,7 @@ def test_the_caption_names_the_conditions_of_a_run_and_how_many_cells_they_conce
     ]
     caption = main_table.build(Source.of(cells)).caption
     assert caption.endswith(
-        " Conditions of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
+        " Settings of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
     )
     assert "Conditions" not in main_table.build(Source.of([write_cell("complex_cot")])).caption
 

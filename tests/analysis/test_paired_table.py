@@ -46,7 +46,7 @@ def test_a_pair(write_cell):
     ]
     table = paired.build(Source.of(cells))
     found = place(table, "MASRouter", "LLM Pool", "GSM-Hard")
-    assert (found["Publ."].text, found["Publ. Cost ×"].text) == ("+4.55", "0.58")
+    assert (found["Publ. diff."].text, found["Publ. cost ×"].text) == ("+4.55", "0.58")
     assert (found["Diff."].text, found["Diff."].sign) == ("+10.00", "")
     low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
     assert (low, high) == pytest.approx((10 - 8.5, 10 + 8.5), abs=1.1)
@@ -66,7 +66,7 @@ def test_the_reference_is_no_row_and_every_other_row_stands_there(write_cell):
     table = paired.build(Source.of([write_cell("gmr", "pool"), write_cell("cot", "my-7B")]))
     assert [row.labels for row in table.rows[-2:]] == [("MASRouter", "LLM Pool"), ("CoT", "my-7B")]
     assert len(table.rows) == len(load().rows) - 1 + 1
-    assert place(table, "CoT", "my-7B", "GSM-Hard")["Publ."].text == ""
+    assert place(table, "CoT", "my-7B", "GSM-Hard")["Publ. diff."].text == ""
     assert place(table, "AFlow", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
     assert any("not both were run" in note for note in table.notes)
     assert len(table.records) == len(table.rows)
@@ -114,7 +114,7 @@ def test_another_reference(write_cell):
     cells = [write_cell("gmr", "pool"), write_cell("puppeteer", "qwen-2.5-32B")]
     table = paired.build(Source.of(cells, reference="puppeteer"))
     assert table.caption.startswith("Puppeteer (qwen-2.5-32B) against")
-    assert place(table, "GMR", "LLM Pool", "GSM-Hard")["Publ."].text == "−1.80"
+    assert place(table, "GMR", "LLM Pool", "GSM-Hard")["Publ. diff."].text == "−1.80"
     assert place(table, "Puppeteer", "qwen-2.5-14B", "GSM-Hard")["Diff."].text == NOT_RUN
     with pytest.raises(UserError, match="reference 'gmx' is no row of this table; expected one of single, cot"):
         paired.build(Source.of(cells, reference="gmx"))
@@ -139,7 +139,7 @@ def test_the_average_is_the_mean_of_the_differences_and_their_variances_add(writ
     mean, reach = 100 * np.mean(means), 196 * math.sqrt(sum(variances)) / 5
     table = paired.build(Source.of([*cells, write_cell("masrouter", "pool", correct=counts(*sizes["gsm_hard"])[0])]))
     found = place(table, "CoT", "my-7B", "Avg.")
-    assert (found["Diff."].text, found["Diff."].sign, found["Publ."].text) == (f"+{mean:.2f}", "", "")
+    assert (found["Diff."].text, found["Diff."].sign, found["Publ. diff."].text) == (f"+{mean:.2f}", "", "")
     low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
     assert (low, high) == pytest.approx((mean - reach, mean + reach), abs=0.2)
     line = record_of(table, method="cot", backbone="my-7B", benchmark="average")
@@ -148,5 +148,5 @@ def test_the_average_is_the_mean_of_the_differences_and_their_variances_add(writ
     assert len(line["run_id"].split()) == len(line["reference_run_id"].split()) == 5
     assert (line["p_exact"], line["published_difference"]) == ("", "")
     some = place(table, "MASRouter", "LLM Pool", "Avg.")
-    assert (some["Diff."].text, some["Publ."].text) == (NOT_RUN, "+3.46")
+    assert (some["Diff."].text, some["Publ. diff."].text) == (NOT_RUN, "+3.46")
     assert any("of the average normal" in note for note in table.notes)

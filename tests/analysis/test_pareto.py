@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
 from analysis.figure import Figure
 from analysis.frontier import on_frontier
@@ -64,32 +66,39 @@ def test_costs_are_those_of_one_question(make: Any) -> None:
 
 
 def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: Any) -> None:
-    figure = build([make("gmr"), make("masrouter")])
-    panel, key = traced.picture(figure).axes
-    markers = [line for line in panel.lines if line.get_linestyle() == "None"]
-    hollow = [line for line in markers if to_rgb(line.get_markerfacecolor()) == (1, 1, 1)]
-    assert len(hollow) == 21
-    assert len(markers) - len(hollow) == 2
-    assert len(key.lines) == 21
+    figure = build([make("gmr"), make("masrouter"), make("single", backbone="qwen-2.5-14B", calibrated=True)])
+    panels = traced.picture(figure).axes[:2]
+    markers = [[line for line in panel.lines if line.get_linestyle() == "None"] for panel in panels]
+    assert list(map(len, markers)) == [21, 3]
+    hollow = [[to_rgb(line.get_markerfacecolor()) == (1, 1, 1) for line in of] for of in markers]
+    assert list(map(sum, hollow)) == [0, 1]
+    assert panels[0].get_xlim() == panels[1].get_xlim()
+    assert panels[0].get_ylim() == panels[1].get_ylim()
     assert record(figure, "aflow", "qwen-2.5-14B")["measured"] == ""
-    joins = [line for line in panel.lines if line.get_linewidth() == 0.5]
-    assert len(joins) == 2
 
 
-def test_numbers_lie_inside_and_off_the_points_of_their_own(make: Any) -> None:
+def test_a_method_has_a_color_of_its_own(make: Any) -> None:
+    key = traced.picture(build([make("gmr"), make("full_history", backbone="my-7B"), make("full_history")])).axes[2]
+    methods = next(one for one in key.get_children() if isinstance(one, Legend)).legend_handles
+    assert len(methods) == 11
+    assert len({line.get_color() for line in methods}) == 11
+
+
+def test_names_of_the_frontier_lie_inside_and_off_their_points(make: Any) -> None:
     rows = load().rows
     folders = [
         make(row.method, backbone=row.backbone, steps=1e-5 * place, total=1e-5 * place)
         for place, row in enumerate(rows, 1)
     ]
-    picture = traced.picture(build(folders))
+    figure = build(folders)
+    picture = traced.picture(figure)
     FigureCanvasAgg(picture).draw()
-    panel = picture.axes[0]
-    texts = [text for text in panel.texts if text.get_text().isdigit()]
-    assert len(texts) == 2 * 21
-    for text in texts:
-        box = text.get_window_extent()
-        assert min(box.x0 - panel.bbox.x0, panel.bbox.x1 - box.x1) >= 0
-        assert min(box.y0 - panel.bbox.y0, panel.bbox.y1 - box.y1) >= -1
-        at = panel.transData.transform(text.xy)
-        assert not box.contains(*at)
+    for side, panel in zip(("published", "measured"), picture.axes[:2], strict=True):
+        on_it = sum(one[f"{side}_on_frontier"] == "true" or one["method"] == "gmr" for one in figure.records)
+        assert len(panel.texts) == on_it
+        assert "GMR" in [text.get_text() for text in panel.texts]
+        for text in panel.texts:
+            box = Text.get_window_extent(text)
+            assert min(box.x0 - panel.bbox.x0, panel.bbox.x1 - box.x1) >= 0
+            assert min(box.y0 - panel.bbox.y0, panel.bbox.y1 - box.y1) >= -1
+            assert not box.contains(*panel.transData.transform(text.xy))
