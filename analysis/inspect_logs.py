@@ -147,7 +147,7 @@ class _Sample:
             epoch=1,
             input=plain(item.question),
             choices=[plain(option) for option in item.options] or None,
-            target=plain(item.gold),
+            target=_answer(item, item.gold),
             messages=self._conversation(said[-1]) if said else [],
             output=self._output(plain(record.answer), said[-1]) if said else models.ModelOutput(),
             scores=scores,
@@ -169,7 +169,9 @@ class _Sample:
             memory = [f"**memory** holds what was said in step {', '.join(kept)}" if kept else "**memory** is empty"]
             yield from self._span("aggregation", record.final, memory if has_gates else [], [_spent(record.final)])
         common: dict[str, Any] = {"timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
-        yield events.ScoreEvent(score=score, target=plain(record.item.gold), scorer=CORRECTNESS, **common)
+        yield events.ScoreEvent(
+            score=score, target=_answer(record.item, record.item.gold), scorer=CORRECTNESS, **common
+        )
 
     def _span(self, title: str, said: Sequence[Said], before: list[str], after: list[str]) -> Iterator[events.Event]:
         span = self._id()
@@ -183,7 +185,7 @@ class _Sample:
         for one in said:
             yield events.ModelEvent(
                 model=self._model(one),
-                role=plain(one.call.role) or None,
+                role=plain(_place(one)) or None,
                 input=self._prompt(one),
                 tools=[],
                 tool_choice="none",
@@ -232,6 +234,16 @@ def _text(said: Said) -> str:
     return _UNKNOWN if said.reply is None else plain(said.reply)
 
 
+def _place(said: Said) -> str:
+    """The role of a call, or what it is for, and its place among those of its step."""
+    return f"{said.call.role or said.call.purpose} {said.call.slot or ''}".strip()
+
+
+def _answer(item: Item, text: str) -> str:
+    """An answer as the viewer, which reads Markdown, shows it unchanged: a program stands in a fence."""
+    return plain(text if item.code is None else f"```python\n{text}\n```")
+
+
 def _usage(said: Said) -> models.ModelUsage:
     prompt, completion = said.call.prompt_tokens, said.call.completion_tokens
     return models.ModelUsage(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
@@ -249,7 +261,7 @@ def _scores(record: Record) -> dict[str, Score]:
     return {
         CORRECTNESS: Score(
             value=CORRECT if verdict.correct else INCORRECT,
-            answer=None if verdict.answer is None else plain(verdict.answer),
+            answer=None if verdict.answer is None else _answer(record.item, verdict.answer),
             explanation=plain(": ".join(part for part in (verdict.status.value, verdict.detail) if part)),
             metadata=dict(verdict.also) or None,
         ),
@@ -264,7 +276,7 @@ def _listed(lines: Iterable[str]) -> str:
 def _chosen(step: Step) -> Iterator[str]:
     """What was decided before the first call of a step, in Markdown: who acts, and what of the memory is shown."""
     for one in filter(None, (step.role, step.backbone, *step.choices)):
-        drawn = "" if one.probability is None else f", {one.probability:.1%}, one of {one.options}"
+        drawn = "" if one.probability is None else f", {_percent(one.probability)}, one of {one.options}"
         yield f"**{escape(one.name.replace('_', ' '))}** {escape(one.choice)}{drawn}"
     if step.written is not None:
         shown = (
@@ -283,8 +295,15 @@ def _gates(step: Step) -> Iterator[str]:
 
 def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
     """The outcome, and the probability of the gate being open."""
-    drawn = "nothing was drawn" if gate.probability is None else f"probability of {opening} {gate.probability:.1%}"
+    drawn = (
+        "nothing was drawn" if gate.probability is None else f"probability of {opening} {_percent(gate.probability)}"
+    )
     return f"{is_open if gate.is_open else closed} ({drawn})"
+
+
+def _percent(probability: float) -> str:
+    """In percent, with more digits next to 0 and 1, where one would hide that the other outcome was possible."""
+    return f"{probability:.1%}" if 0.0005 <= probability <= 0.9995 or probability in (0, 1) else f"{probability:.7%}"
 
 
 def _spent(said: Sequence[Said]) -> str:
