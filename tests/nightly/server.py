@@ -73,7 +73,7 @@ def seconds_of(completion_tokens: int, model: Model) -> float:
 class Endpoint:
     """Stands where a simulated endpoint does; all models share the places of one engine."""
 
-    world = SimpleNamespace(backbones=[ALL])
+    calibration = SimpleNamespace(backbones=[ALL])
 
     def __init__(self, spread: float) -> None:
         self._spread = spread
