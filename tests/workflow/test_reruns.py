@@ -107,8 +107,10 @@ def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> Non
     assert len(progress) == len(jobs) == 11
     assert {f"{number} of 7 cells" for number in range(7)} < set(progress)
     assert progress[-1] == "11 of 11 jobs"
-    # Once a cell that learns has ended.
-    assert any(" left]" in job for job in jobs)
+    # Once a cell of each kind that is to come has ended: one that learns, and the one that does not.
+    cells = [job for job in jobs if "] cell " in job]
+    (alone,) = (number for number, job in enumerate(cells) if "single" in job)
+    assert [" left]" in job for job in cells[:-1]] == [number >= max(alone, 1) for number in range(len(cells) - 1)]
     assert re.fullmatch(r"done in \d+ s", done)
     assert files == f"made: {', '.join(sorted(TARGETS))}"
     assert following.startswith("next: gmr report page --preset smoke, gmr show gmr")
