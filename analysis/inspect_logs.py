@@ -241,7 +241,8 @@ def _place(said: Said) -> str:
 
 def _answer(item: Item, text: str) -> str:
     """An answer as the viewer, which reads Markdown, shows it unchanged: a program stands in a fence."""
-    return plain(text if item.code is None else f"```python\n{text}\n```")
+    fence = "````" if "```" in text else "```"
+    return plain(text if item.code is None else f"{fence}python\n{text}\n{fence}")
 
 
 def _usage(said: Said) -> models.ModelUsage:
@@ -290,7 +291,7 @@ def _gates(step: Step) -> Iterator[str]:
     if step.written is not None:
         yield f"**contribution** {_gate(step.written, 'stored', 'refused', 'being stored')}"
     if step.halted is not None:
-        yield f"**halting** {_gate(step.halted, 'halted', 'going on', 'halting')}"
+        yield f"**halting** {_gate(step.halted, 'halted', 'continues', 'halting')}"
 
 
 def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
@@ -302,8 +303,10 @@ def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
 
 
 def _percent(probability: float) -> str:
-    """In percent, with more digits next to 0 and 1, where one would hide that the other outcome was possible."""
-    return f"{probability:.1%}" if 0.0005 <= probability <= 0.9995 or probability in (0, 1) else f"{probability:.7%}"
+    """In percent; next to 0 and 1 it does not hide that the other outcome was possible."""
+    if 0 < probability < 0.0005:
+        return "<0.1%"
+    return ">99.9%" if 0.9995 < probability < 1 else f"{probability:.1%}"
 
 
 def _spent(said: Sequence[Said]) -> str:

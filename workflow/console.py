@@ -30,7 +30,7 @@ _SILENT = {LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.PROGRESS
 
 
 class Console(logging.Handler):
-    """Stands where Snakemake's terminal handler does, unless ``--verbose`` or ``--quiet all`` was given."""
+    """Replaces Snakemake's terminal handler, unless ``--verbose`` or ``--quiet all`` was given."""
 
     def __init__(self, workflow: Any) -> None:
         super().__init__()
@@ -39,6 +39,7 @@ class Console(logging.Handler):
         self._jobs: dict[int, Any] = {}
         self._begun: dict[int, float] = {}
         self._took: dict[Any, list[float]] = defaultdict(list)
+        self._cells = 0
         self._finished: set[int] = set()
         self._failed: dict[int, str] = {}
         self._stopping = False
@@ -54,6 +55,7 @@ class Console(logging.Handler):
         """Say what is to be done; called when the jobs are known, before the first."""
         self._start = time.monotonic()
         self._jobs = {self._workflow.dag.jobid(job): job for job in self._workflow.dag.needrun_jobs()}
+        self._cells = sum(job.rule.name in CELLS for job in self._workflow.dag.jobs)
         cells = [job for job in self._jobs.values() if job.rule.name in CELLS]
         learned = sum(job.rule.name == "learned_cell" for job in cells)
         if self._jobs:
@@ -126,17 +128,15 @@ class Console(logging.Handler):
         took = time.monotonic() - self._begun.get(number, self._start)
         for kind in _kinds(job):
             self._took[kind].append(took)
-        cells = [one for one in self._workflow.dag.jobs if one.rule.name in CELLS]
-        to_do = [one for id_, one in self._jobs.items() if id_ not in self._finished]
-        left = sum(one.rule.name in CELLS for one in to_do)
+        left = sum(one.rule.name in CELLS for id_, one in self._jobs.items() if id_ not in self._finished)
         done, of, what = len(self._finished), len(self._jobs), "jobs"
         if left:
-            done, of, what = len(cells) - left, len(cells), "cells"
+            done, of, what = self._cells - left, self._cells, "cells"
         name = _named(job.rule.name, job.wildcards_dict)
         self._say(f"[{done} of {of} {what}{self._time_left()}] {name}, {_duration(took)}")
 
     def _time_left(self) -> str:
-        """How long the rest takes, by what jobs of its kind took; no word before a cell that learns has ended."""
+        """How long the rest takes, by what jobs of its kind took; empty until a cell of each kind to come has ended."""
         now, work = time.monotonic(), 0.0
         for number, job in self._jobs.items():
             if number not in self._finished and number not in self._failed:
@@ -145,7 +145,7 @@ class Console(logging.Handler):
                     return ""
                 work += max(fmean(known or [0.0]) - (now - self._begun.get(number, now)), 0.0)
         running = self._begun.keys() - self._finished
-        busy = sum(sum(self._took[job]) for job in map(_rule, {job.rule.name for job in self._jobs.values()}))
+        busy = sum(sum(self._took[rule]) for rule in {job.rule.name for job in self._jobs.values()})
         at_once = (busy + sum(now - self._begun[number] for number in running)) / max(now - self._start, 1e-9)
         return f", about {_duration(work / max(at_once, 0.1))} left" if work else ""
 
@@ -164,12 +164,8 @@ class Console(logging.Handler):
 
 
 def _kinds(job: Any) -> tuple[Any, ...]:
-    """What a job is alike to, the likest first."""
-    return (job.rule.name, job.wildcards_dict.get("method")), _rule(job.rule.name)
-
-
-def _rule(name: str) -> tuple[str]:
-    return (name,)
+    """The groups of jobs that take about as long: those of the same method, then those of the same rule."""
+    return (job.rule.name, job.wildcards_dict.get("method")), job.rule.name
 
 
 def _named(rule: str, wildcards: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 """Trajectories of cells made by hand: printed by ``gmr show``, and as logs that Inspect itself reads."""
 
+import dataclasses
 import importlib.util
 import json
 import math
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from harness.agents.trajectory import Decision
-from harness.benchmarks.items import Item, Status, Verdict
+from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.errors import UserError
 from harness.runner import layout
 from harness.runner.config import Cell
@@ -244,6 +245,7 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
     spoken = [event for event in sample.events if event.event == "model"]
     assert [event.input[-1].text for event in spoken] == ["Turn 1: 'Three'?", "Turn 2: 'Four'?", "Together?"]
     assert [event.output.completion for event in spoken] == ["Three", "Four", "The answer is 7"]
+    assert [event.role for event in spoken] == ["Math/R1", "Math/R2", "aggregate"]
     assert [message.text for message in sample.messages] == ["Together?", "The answer is 7"]
     spans = [event.name for event in sample.events if event.event == "span_begin"]
     assert spans == ["step 1: Math/R1 on small", "step 2: Math/R2 on small", "aggregation"]
@@ -252,7 +254,7 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
         "- **role** Math/R1, 25.0%, one of 4\n- **backbone** small, 50.0%, one of 2\n- **memory** empty\n",
         (
             "- **contribution** stored (probability of being stored 25.0%)\n"
-            "- **halting** going on (probability of halting 75.0%)\n- **took** 100 + 10 tokens, cost 4e-07\n"
+            "- **halting** continues (probability of halting 75.0%)\n- **took** 100 + 10 tokens, cost 4e-07\n"
         ),
         (
             "- **role** Math/R2, 25.0%, one of 4\n- **backbone** small, 50.0%, one of 2\n"
@@ -265,6 +267,23 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
         "- **memory** holds what was said in step 1\n",
         "- **took** 100 + 10 tokens, cost 4e-07\n",
     ]
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"),
+    [(0.0, "0.0%"), (1e-6, "<0.1%"), (0.25, "25.0%"), (1 - 1e-6, ">99.9%"), (1.0, "100.0%")],
+)
+def test_a_probability_next_to_an_end_is_not_shown_as_the_end(probability: float, shown: str) -> None:
+    inspect_logs = pytest.importorskip("analysis.inspect_logs", reason="the extra inspect is not installed")
+    assert inspect_logs._percent(probability) == shown
+
+
+def test_a_program_keeps_its_lines_in_a_viewer_of_markdown() -> None:
+    inspect_logs = pytest.importorskip("analysis.inspect_logs", reason="the extra inspect is not installed")
+    program = 'def f():\n    """```"""\n    return 1'
+    task = dataclasses.replace(ITEMS[0], code=CodeTask("f", "", "", ()))
+    assert inspect_logs._answer(task, program) == f"````python\n{program}\n````"
+    assert inspect_logs._answer(ITEMS[0], "9") == "9"
 
 
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:
