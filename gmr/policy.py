@@ -15,8 +15,8 @@ from torch import Tensor
 from gmr.router import Acting, Choose, Kept, Router, State
 from harness.concurrency import Batcher
 
-# Trajectories decided together: more would save little and keep the event loop from its calls.
-TOGETHER = 16
+# Most trajectories decided in one batch: more would save little and keep the event loop from its calls.
+BATCH = 16
 
 Vector = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
@@ -68,8 +68,8 @@ class Snapshot:
     def __init__(self, router: Router) -> None:
         self._router = router
         self._latents = router.latents()
-        self._acting = Batcher(self._act, TOGETHER)
-        self._keeping = Batcher(self._keep, TOGETHER)
+        self._acting = Batcher(self._act, BATCH)
+        self._keeping = Batcher(self._keep, BATCH)
 
     @torch.inference_mode()
     def begin(self, question: Vector) -> State:
@@ -89,7 +89,7 @@ class Snapshot:
         """Probabilities at the first step: of the roles, and of the backbones given the most probable role."""
         found = []
 
-        def most_probable(name: str, log_probs: Tensor | None, there: Tensor) -> Tensor:
+        def most_probable(name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
             if log_probs is None:
                 options = len(self._latents.roles if name == "role" else self._latents.backbones)
                 log_probs = torch.full((1, options), -math.log(options))
@@ -102,39 +102,39 @@ class Snapshot:
     @torch.inference_mode()
     def _act(self, asked: Sequence[tuple[State, Draw]]) -> list[tuple[State, Acting]]:
         states, draws = zip(*asked, strict=True)
-        state, acting = self._router.act(_together(states), self._latents, _drawing(draws))
-        return list(zip(_apart(state), _apart(acting), strict=True))
+        state, acting = self._router.act(_concatenated(states), self._latents, _drawing(draws))
+        return list(zip(_split(state), _split(acting), strict=True))
 
     @torch.inference_mode()
     def _keep(self, asked: Sequence[tuple[State, Acting, Vector, Draw]]) -> list[tuple[State, Kept]]:
         states, acting, responses, draws = zip(*asked, strict=True)
         state, kept = self._router.keep(
-            _together(states), self._latents, _together(acting), _rows(responses), _drawing(draws)
+            _concatenated(states), self._latents, _concatenated(acting), _rows(responses), _drawing(draws)
         )
-        return list(zip(_apart(state), _apart(kept), strict=True))
+        return list(zip(_split(state), _split(kept), strict=True))
 
 
 def _rows(vectors: Sequence[Vector]) -> Tensor:
     return torch.from_numpy(np.stack(vectors).astype(np.float64))
 
 
-def _together(parts: Sequence[Rows]) -> Rows:
+def _concatenated(parts: Sequence[Rows]) -> Rows:
     return parts[0] if len(parts) == 1 else type(parts[0])(*map(torch.cat, zip(*parts, strict=True)))
 
 
-def _apart(whole: Rows) -> list[Rows]:
+def _split(whole: Rows) -> list[Rows]:
     if len(whole[0]) == 1:
         return [whole]
     return [type(whole)(*row) for row in zip(*(part.split(1) for part in whole), strict=True)]
 
 
 def _drawing(draws: Sequence[Draw]) -> Choose:
-    """Lets each trajectory draw for its row."""
+    """A chooser in which each trajectory draws for its own row."""
 
-    def choose(name: str, log_probs: Tensor | None, there: Tensor) -> Tensor:
+    def choose(name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
         rows = [None] * len(draws) if log_probs is None else log_probs.numpy()
-        made = zip(draws, rows, there.numpy(), strict=True)
-        return torch.tensor([draw(name, row, place) for draw, row, place in made])
+        each = zip(draws, rows, mask.numpy(), strict=True)
+        return torch.tensor([draw(name, row, drawn) for draw, row, drawn in each])
 
     return choose
 
@@ -172,7 +172,7 @@ def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
         ValueError: A step has another number of retrieval draws than records before it.
     """
     latents, replay = router.latents(), _Replay()
-    # The longest first, so that those that go on are always the first so many.
+    # The longest first, so that the trajectories with a further step are always the first ones.
     order = sorted(range(len(traces)), key=lambda index: -len(traces[index].steps))
     state = router.begin(_rows([traces[index].question for index in order]))
     log_prob = state.log_prob
@@ -207,28 +207,28 @@ class _Replay:
         self.entropies: dict[str, Entropy] = {}
         self.top: dict[str, float] = {}
 
-    def __call__(self, name: str, log_probs: Tensor | None, there: Tensor) -> Tensor:
+    def __call__(self, name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
         """The outcomes of the present step of each trajectory."""
         if log_probs is not None:
             probs = log_probs.exp()
-            entropy = torch.where(there, -(probs * log_probs).sum(dim=-1), 0.0).sum()
+            entropy = torch.where(mask, -(probs * log_probs).sum(dim=-1), 0.0).sum()
             total, draws = self.entropies.get(_NAMES.get(name, name), Entropy(entropy.new_zeros(()), 0))
-            self.entropies[_NAMES.get(name, name)] = Entropy(total + entropy, draws + int(there.sum()))
+            self.entropies[_NAMES.get(name, name)] = Entropy(total + entropy, draws + int(mask.sum()))
             if name in ("role", "backbone"):
                 self.top[name] = self.top.get(name, 0.0) + probs.detach().amax(dim=-1).sum().item()
-        return self._outcomes(name, there)
+        return self._outcomes(name, mask)
 
-    def _outcomes(self, name: str, there: Tensor) -> Tensor:
+    def _outcomes(self, name: str, mask: Tensor) -> Tensor:
         if name == "retrieve":
-            return self._retrieved(there)
+            return self._retrieved(mask)
         attribute = {"role": "role", "backbone": "backbone", "write": "written", "halt": "halted"}[name]
         return torch.tensor([int(getattr(step, attribute) or 0) for step in self.steps])
 
-    def _retrieved(self, there: Tensor) -> Tensor:
-        outcomes = torch.zeros(there.shape, dtype=torch.int64)
+    def _retrieved(self, mask: Tensor) -> Tensor:
+        outcomes = torch.zeros(mask.shape, dtype=torch.int64)
         draws = [len(step.retrieved) for step in self.steps]
-        records = there.sum(dim=1).tolist()
+        records = mask.sum(dim=1).tolist()
         if draws != records:
             raise ValueError(f"there are {draws} retrieval draws at a step with {records} records")
-        outcomes[there] = torch.tensor([int(seen) for step in self.steps for seen in step.retrieved], dtype=torch.int64)
+        outcomes[mask] = torch.tensor([int(seen) for step in self.steps for seen in step.retrieved], dtype=torch.int64)
         return outcomes

@@ -95,13 +95,13 @@ class Rollout:
             context.decide(Decision(step, name, slot, keys[index], len(keys), float(log_probs[index])))
             return index
 
-        def draw(name: str, log_probs: Array | None, there: NDArray[np.bool_]) -> int | list[int]:
+        def draw(name: str, log_probs: Array | None, mask: NDArray[np.bool_]) -> int | list[int]:
             if log_probs is None:
                 options = len(members[name])
                 return choice(name, np.full(options, -math.log(options)), 0, learned=False)
-            if there.ndim == 0:
-                return choice(name, log_probs, 0, learned=True) if there else 0
-            pairs = enumerate(zip(log_probs, there, strict=True))
+            if mask.ndim == 0:
+                return choice(name, log_probs, 0, learned=True) if mask else 0
+            pairs = enumerate(zip(log_probs, mask, strict=True))
             return [choice(name, row, slot, learned=True) if its else 0 for slot, (row, its) in pairs]
 
         return draw

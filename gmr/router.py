@@ -38,6 +38,73 @@ class Latents(NamedTuple):
     backbones: Tensor
 
 
+# Outcomes for the rows of a decision, by its name, the log-probabilities of its options in the last dimension, and in
+# which rows it is made; log-probabilities are ``None`` where no module decides and the choice is uniform.
+Choose = Callable[[str, Tensor | None, Tensor], Tensor]
+
+
+class State(NamedTuple):
+    """Trajectories between two steps, a row each; what is said of records is padded to φ of them.
+
+    Attributes:
+        question: Embeddings of the questions, shape (rows, 384).
+        q_hat: Their projections, shape (rows, 128).
+        tokens: Tokens of the records, shape (rows, φ, 128).
+        records: Their directions for the retrieval gate, shape (rows, φ, 128).
+        responses: Directions of their responses for the write gate, shape (rows, φ, 128).
+        stored: Number of records, shape (rows,).
+        changed: Whether the last step stored one, so that the context is out of date.
+        context: Context c_t, shape (rows, 256).
+        halting: Halting state, shape (rows, 128).
+        steps: Number of steps done, shape (rows,).
+        log_prob: Sum of the log-probabilities of the draws that a module made so far, shape (rows,).
+    """
+
+    question: Tensor
+    q_hat: Tensor
+    tokens: Tensor
+    records: Tensor
+    responses: Tensor
+    stored: Tensor
+    changed: Tensor
+    context: Tensor
+    halting: Tensor
+    steps: Tensor
+    log_prob: Tensor
+
+    @property
+    def holds(self) -> Tensor:
+        """Which of the φ places hold a record, boolean, shape (rows, φ)."""
+        return torch.arange(self.tokens.shape[1]) < self.stored[:, None]
+
+    def first(self, count: int) -> State:
+        """The first ``count`` trajectories."""
+        return State(*(part[:count] for part in self))
+
+    def draw(self, choose: Choose, name: str, log_probs: Tensor | None, mask: Tensor) -> tuple[State, Tensor]:
+        """The outcomes of one decision, and the states with their log-probabilities added."""
+        chosen = choose(name, log_probs, mask)
+        if log_probs is None:
+            return self, chosen
+        taken = torch.where(mask, log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1), 0.0)
+        return self._replace(log_prob=self.log_prob + taken.reshape(len(taken), -1).sum(dim=1)), chosen
+
+
+class Acting(NamedTuple):
+    """Indices of role and backbone, shape (rows,) each, and which records are seen, shape (rows, φ)."""
+
+    role: Tensor
+    backbone: Tensor
+    seen: Tensor
+
+
+class Kept(NamedTuple):
+    """Whether the response is stored, and whether the trajectory halts, shape (rows,) each."""
+
+    written: Tensor
+    halted: Tensor
+
+
 class Router(nn.Module):
     """All that is learned, in float64, with the profile embeddings of both pools as buffers.
 
@@ -134,9 +201,9 @@ class Router(nn.Module):
         halted = torch.zeros_like(written)
         if self.halting is not None:
             hidden = self.halting.advance(pool(state.tokens, state.holds), state.halting)
-            there = state.steps < self.config.max_depth
-            state, drawn = state._replace(halting=hidden).draw(choose, "halt", self.halting(hidden), there)
-            halted = drawn.bool() & there
+            mask = state.steps < self.config.max_depth
+            state, drawn = state._replace(halting=hidden).draw(choose, "halt", self.halting(hidden), mask)
+            halted = drawn.bool() & mask
         return state, Kept(written, halted)
 
     def _context(self, state: State) -> Tensor:
@@ -167,73 +234,6 @@ class Router(nn.Module):
             responses = responses.index_put(place, direction[rows])
         stored = state.stored + written
         return state._replace(tokens=tokens, records=records, responses=responses, stored=stored, changed=written)
-
-
-# Outcomes for the rows of a decision, by its name, the log-probabilities of its options in the last dimension, and in
-# which rows it is made; log-probabilities are ``None`` where no module decides and the choice is uniform.
-Choose = Callable[[str, Tensor | None, Tensor], Tensor]
-
-
-class State(NamedTuple):
-    """Trajectories between two steps, a row each; what is said of records is padded to φ of them.
-
-    Attributes:
-        question: Embeddings of the questions, shape (rows, 384).
-        q_hat: Their projections, shape (rows, 128).
-        tokens: Tokens of the records, shape (rows, φ, 128).
-        records: Their directions for the retrieval gate, shape (rows, φ, 128).
-        responses: Directions of their responses for the write gate, shape (rows, φ, 128).
-        stored: How many records there are.
-        changed: Whether the last step stored one, so that the context is out of date.
-        context: Context c_t, shape (rows, 256).
-        halting: Halting state, shape (rows, 128).
-        steps: How many steps are done.
-        log_prob: Sum of the log-probabilities of all draws so far, of those that a module makes.
-    """
-
-    question: Tensor
-    q_hat: Tensor
-    tokens: Tensor
-    records: Tensor
-    responses: Tensor
-    stored: Tensor
-    changed: Tensor
-    context: Tensor
-    halting: Tensor
-    steps: Tensor
-    log_prob: Tensor
-
-    @property
-    def holds(self) -> Tensor:
-        """Which of the φ places hold a record, boolean, shape (rows, φ)."""
-        return torch.arange(self.tokens.shape[1]) < self.stored[:, None]
-
-    def first(self, count: int) -> State:
-        """The first so many of the trajectories."""
-        return State(*(part[:count] for part in self))
-
-    def draw(self, choose: Choose, name: str, log_probs: Tensor | None, there: Tensor) -> tuple[State, Tensor]:
-        """The outcomes of one decision, and the states with their log-probabilities added."""
-        chosen = choose(name, log_probs, there)
-        if log_probs is None:
-            return self, chosen
-        taken = torch.where(there, log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1), 0.0)
-        return self._replace(log_prob=self.log_prob + taken.reshape(len(taken), -1).sum(dim=1)), chosen
-
-
-class Acting(NamedTuple):
-    """Indices of role and backbone, shape (rows,) each, and which records are seen, shape (rows, φ)."""
-
-    role: Tensor
-    backbone: Tensor
-    seen: Tensor
-
-
-class Kept(NamedTuple):
-    """Whether the response is stored, and whether the trajectory halts, shape (rows,) each."""
-
-    written: Tensor
-    halted: Tensor
 
 
 def _kept(switch: bool, module: Module) -> Module | None:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gmr.policy import TOGETHER, Snapshot, Step, Trace, evaluate
+from gmr.policy import BATCH, Snapshot, Step, Trace, evaluate
 from gmr.router import Router
 from tests.gmr.world import MODULES, config, router, units
 
@@ -79,9 +79,9 @@ def content(trace: Trace) -> tuple[Any, ...]:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(0, TRAJECTORIES - 1), min_size=1, max_size=2 * TOGETHER + 3), st.sampled_from(DEPTHS))
+@given(st.lists(st.integers(0, TRAJECTORIES - 1), min_size=1, max_size=2 * BATCH + 3), st.sampled_from(DEPTHS))
 @example(list(range(TRAJECTORIES)), 6)
-@example([5] * TOGETHER, 6)
+@example([5] * BATCH, 6)
 def test_trajectories_have_the_same_bits_in_any_company_and_computed_again(numbers: Sequence[int], depth: int) -> None:
     async def at_once() -> list[Trace]:
         return await asyncio.gather(*(walk(depth, number) for number in numbers))
