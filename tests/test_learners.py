@@ -15,11 +15,11 @@ from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Request
 from harness.training.loop import CHECKPOINT, checkpoint
-from tests.baselines.aflow import world as aflow
-from tests.baselines.masrouter import world as masrouter
-from tests.baselines.puppeteer import world as puppeteer
-from tests.gmr import world as gmr
-from tests.world import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
+from tests.baselines.aflow import fixtures as aflow
+from tests.baselines.masrouter import fixtures as masrouter
+from tests.baselines.puppeteer import fixtures as puppeteer
+from tests.fixtures import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
+from tests.gmr import fixtures as gmr
 
 
 def by_key(backbone: str, request: Request) -> str:

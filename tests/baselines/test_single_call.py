@@ -8,8 +8,8 @@ from harness.errors import UserError
 from harness.llm.request import Message
 from harness.runner.method import build
 from tests import scripted
+from tests.fixtures import RULES
 from tests.scripted import ScriptedClient, setting
-from tests.world import RULES
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 

@@ -19,7 +19,7 @@ from gmr.router import Router
 from gmr.training import new_router
 from harness.training.learning import Learning, seeded
 from tests.benchmarks.conftest import FEW, Measure
-from tests.gmr.world import trace, units
+from tests.gmr.fixtures import trace, units
 
 STEPS = 6
 TRAJECTORIES = 256

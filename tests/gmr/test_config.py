@@ -11,7 +11,7 @@ from harness.agents.roles import by_domain, catalogue
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import settings_of
-from tests.gmr.world import MODULES
+from tests.gmr.fixtures import MODULES
 from tests.scripted import backbones, setting
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gmr"}

@@ -12,8 +12,8 @@ import gmr.method
 from gmr.config import Config
 from gmr.method import GMR
 from harness.training.loop import checkpoint
-from tests.gmr.world import LARGE, POOL, Plan, Scripted, method
-from tests.world import ITEMS, Client, answered_by, content, embedding, log, questions, right_if, runtime, trained
+from tests.fixtures import ITEMS, Client, answered_by, content, embedding, log, questions, right_if, runtime, trained
+from tests.gmr.fixtures import LARGE, POOL, Plan, Scripted, method
 
 ONCE = {"default": 1}
 

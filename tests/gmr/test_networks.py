@@ -15,8 +15,8 @@ from torch.nn import functional as F  # noqa: N812
 from gmr.networks import Halting, PoolSoftmax, RetrievalGate, StateEncoder, WriteGate
 from gmr.policy import Evaluation, Step, Trace, evaluate
 from gmr.router import Router
+from tests.gmr.fixtures import BACKBONES, MODULES, ROLES, router, trace, units
 from tests.gmr.reference import Reference, relu, total
-from tests.gmr.world import BACKBONES, MODULES, ROLES, router, trace, units
 
 
 def vectors(rows: int, seed: int = 0) -> Tensor:

@@ -18,8 +18,8 @@ from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode, Trajectory
 from harness.llm.request import GREEDY, Reply, Request
-from tests.gmr.reference import Reference
-from tests.gmr.world import (
+from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding
+from tests.gmr.fixtures import (
     CRITIC,
     HISTORIAN,
     INSPECTOR,
@@ -36,8 +36,8 @@ from tests.gmr.world import (
     snapshot,
     walk,
 )
+from tests.gmr.reference import Reference
 from tests.scripted import sampling
-from tests.world import FAILED, ITEMS, RULES, Answering, Client, embedding
 
 # Draws
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gmr.policy import BATCH, Snapshot, Step, Trace, evaluate
 from gmr.router import Router
-from tests.gmr.world import MODULES, config, router, units
+from tests.gmr.fixtures import MODULES, config, router, units
 
 
 def seeded(seed: int, **switches: bool) -> Router:

@@ -23,8 +23,8 @@ from harness.agents.trajectory import Episode
 from harness.errors import UserError
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning
-from tests.gmr.world import POOL, PROFILES, config, method, units, walk
-from tests.world import ITEMS, Client, attempt, embedding, graded
+from tests.fixtures import ITEMS, Client, attempt, embedding, graded
+from tests.gmr.fixtures import POOL, PROFILES, config, method, units, walk
 
 GROUPS = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.floats(-2, 2, allow_nan=False))

@@ -20,9 +20,9 @@ from harness.llm.request import Reply, Request
 from harness.runner.method import settings_of
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
-from tests.baselines.aflow.world import ITEM, Bench, is_proposal, text_of, told
+from tests.baselines.aflow.fixtures import ITEM, Bench, is_proposal, text_of, told
+from tests.fixtures import Client, graded, trained
 from tests.scripted import setting
-from tests.world import Client, graded, trained
 
 QUESTIONS = [Item(f"q{number}", "toy", f"Question {number}?", f"right {number}") for number in range(8)]
 TOLD = ("count", "guess", "add", "check", "list", "draw", "name")

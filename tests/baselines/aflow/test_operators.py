@@ -18,9 +18,9 @@ from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply
 from harness.sandbox import Limits, Sandbox
 from tests import scripted
-from tests.baselines.aflow.world import CODE, ITEM, Bench, fenced, flow, node, when
+from tests.baselines.aflow.fixtures import CODE, ITEM, Bench, fenced, flow, node, when
+from tests.fixtures import FAILED, RULES
 from tests.scripted import ScriptedClient
-from tests.world import FAILED, RULES
 
 WRONG = fenced("def double(x):\n    return x")
 GOOD = fenced("def double(x):\n    return 2 * x  # good")

@@ -16,8 +16,8 @@ from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item
 from harness.llm.request import Reply
-from tests.baselines.aflow.world import flow, node, proposal, text_of, told
-from tests.world import RULES, Client, questions, training
+from tests.baselines.aflow.fixtures import flow, node, proposal, text_of, told
+from tests.fixtures import RULES, Client, questions, training
 
 PARENT = Round(1, None, "scored", workflow=start("Math"), score=62.5)
 PROGRAM = proposal("Compute it.", kind="replace", id="node_1", node={

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.aflow.search import Failure, Round, best, candidates, converged, probabilities
-from tests.baselines.aflow.world import flow, node
+from tests.baselines.aflow.fixtures import flow, node
 
 
 def rounds(*scores: float | None) -> list[Round]:

@@ -12,7 +12,7 @@ import pytest
 from baselines.aflow.edits import Edit, apply, edit_of, schema
 from baselines.aflow.workflow import OFFERED, InvalidWorkflowError, Node, Workflow, check, node_of, start, workflow_of
 from harness.simulator.replies import schema_reply
-from tests.baselines.aflow.world import flow, node, when
+from tests.baselines.aflow.fixtures import flow, node, when
 
 ENSEMBLE = flow(node("a", "Custom", repeat=3, instruction="Be brief."), node("b", "ScEnsemble", "a"))
 REPAIR = flow(

@@ -15,9 +15,9 @@ from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import settings_of
 from harness.training.loop import CHECKPOINT, checkpoint
-from tests.baselines.masrouter.world import BACKBONES, code_tools, config, method, pool
+from tests.baselines.masrouter.fixtures import BACKBONES, code_tools, config, method, pool
+from tests.fixtures import Client, answered_by, attempt, log, questions, right_if, trained
 from tests.scripted import setting
-from tests.world import Client, answered_by, attempt, log, questions, right_if, trained
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "baselines.masrouter"}
 KEYS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")

@@ -31,9 +31,9 @@ from baselines.masrouter.team import MODES
 from harness.agents import rng
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode
+from tests.baselines.masrouter.fixtures import BACKBONES, pool, router, walk
 from tests.baselines.masrouter.reference import Reference
-from tests.baselines.masrouter.world import BACKBONES, pool, router, walk
-from tests.world import ITEMS, Client
+from tests.fixtures import ITEMS, Client
 
 
 def rows(seed: int, *shape: int) -> torch.Tensor:

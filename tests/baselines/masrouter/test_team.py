@@ -24,9 +24,9 @@ from harness.agents.trajectory import Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.loading import load_items
 from harness.llm.request import Reply, Request
-from tests.baselines.masrouter.world import MODE_NAMES, Passing, Planned, by_role, pool, role_of, walk
+from tests.baselines.masrouter.fixtures import MODE_NAMES, Passing, Planned, by_role, pool, role_of, walk
+from tests.fixtures import FAILED, ITEMS, RULES, Client
 from tests.scripted import backbones, sampling
-from tests.world import FAILED, ITEMS, RULES, Client
 
 # Two of them are called twice by themselves.
 ROLES = ("Critic", "Reflector", "Historian", "WikiSearcher", "Economist", "Scientist")

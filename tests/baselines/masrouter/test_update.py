@@ -18,9 +18,9 @@ from harness.agents.results import Answered
 from harness.agents.trajectory import Episode
 from harness.training.learning import Learning
 from harness.training.loop import TrainingStep
+from tests.baselines.masrouter.fixtures import MODE_NAMES, method, router, walk
 from tests.baselines.masrouter.reference import Reference
-from tests.baselines.masrouter.world import MODE_NAMES, method, router, walk
-from tests.world import ITEMS, Client, attempt, graded
+from tests.fixtures import ITEMS, Client, attempt, graded
 
 KAPPA = 200.0
 

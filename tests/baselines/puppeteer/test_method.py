@@ -17,9 +17,9 @@ from harness.runner.config import methods
 from harness.runner.method import settings_of
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import CHECKPOINT, checkpoint
-from tests.baselines.puppeteer.world import NoPrograms, method
+from tests.baselines.puppeteer.fixtures import NoPrograms, method
+from tests.fixtures import ITEMS, Client, embedding, log, questions, trained
 from tests.scripted import setting
-from tests.world import ITEMS, Client, embedding, log, questions, trained
 
 
 def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:

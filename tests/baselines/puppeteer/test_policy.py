@@ -20,9 +20,9 @@ from harness.agents.results import Answered
 from harness.agents.trajectory import Episode
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep
-from tests.baselines.puppeteer.world import Certain, Counting, config, walk
+from tests.baselines.puppeteer.fixtures import Certain, Counting, config, walk
+from tests.fixtures import ITEMS, graded
 from tests.scripted import setting
-from tests.world import ITEMS, graded
 
 RNG = np.random.default_rng(0)
 STATES = RNG.normal(size=(6, STATE))

@@ -13,8 +13,8 @@ from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Message
 from harness.sandbox import Limits, Sandbox
-from tests.baselines.puppeteer.world import CODE, MATHS, Counting, planned
-from tests.world import FAILED, RULES
+from tests.baselines.puppeteer.fixtures import CODE, MATHS, Counting, planned
+from tests.fixtures import FAILED, RULES
 
 PROGRAM = "```python\nanswer = 6 * 7\n```"
 RIGHT, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x\n"

@@ -22,9 +22,9 @@ from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
 from harness.llm.request import Message, Sampling
 from harness.training.learning import seeded
-from tests.baselines.puppeteer.world import MATHS, Certain, Counting, planned, walk
+from tests.baselines.puppeteer.fixtures import MATHS, Certain, Counting, planned, walk
+from tests.fixtures import FAILED, RULES, embedding, runtime
 from tests.scripted import sampling
-from tests.world import FAILED, RULES, embedding, runtime
 
 ACTION = {action.key: action for action in ACTIONS}
 QUESTION = "Question:\nWhat is 6 times 7?"

@@ -14,8 +14,8 @@ from baselines.puppeteer.policy import Config, Rollout, Trace
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply, Request
+from tests.fixtures import Client, walked
 from tests.scripted import setting
-from tests.world import Client, walked
 
 MATHS = Item("q0", "toy", "What is 6 times 7?", "right")
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'aa'")

@@ -17,8 +17,8 @@ from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Request
 from harness.sandbox import Execution, Outcome, Program, Sandbox
+from tests.fixtures import ITEMS, Client, embedding, walked
 from tests.scripted import backbones, setting
-from tests.world import ITEMS, Client, embedding, walked
 
 MODE_NAMES = [mode.name for mode in MODES]
 BACKBONES = tuple(backbones().values())

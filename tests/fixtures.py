@@ -1,4 +1,4 @@
-"""A small world for methods: questions, a client that answers by rule, a runtime, a training in a folder."""
+"""Fixtures for tests of methods: questions, a client that answers by rule, a runtime, a training in a folder."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from gmr.router import Acting, Kept, Router, State
 from harness.agents.roles import role
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
+from tests.fixtures import ITEMS, embedding, walked
 from tests.scripted import backbones, setting
-from tests.world import ITEMS, embedding, walked
 
 ROLES, BACKBONES = 7, 5
 SMALL, LARGE = 0, 1
