@@ -61,7 +61,7 @@ async def test_a_server_that_is_down_at_the_start_is_left_out(make: Make, caplog
         await (await make(DEAD)).served("m", MODEL)
 
 
-@pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}'])
 async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> None:
     async def page(http: web.Request) -> web.Response:
         return web.Response(text=text, content_type="text/html" if text[0] == "<" else "application/json")
