@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.agents.roles import role
 from harness.benchmarks import benchmark
-from harness.simulator.contributions import Answers, Contribution, weigh
+from harness.simulator.contributions import Answers, Contribution, Reading, stances, weigh
 from harness.simulator.parameters import load_settings
 from harness.simulator.response_model import Evidence, affinity, difficulty, fit, overload, pull, sigmoid
 
@@ -82,7 +82,8 @@ def test_sigmoid_is_safe_and_symmetric(logit: float) -> None:
 
 
 def weighed(*texts: str, own: bool = False, answers: Answers = ANSWERS) -> Evidence:
-    return weigh(answers, [Contribution(text, own) for text in texts], False, PARAMETERS)
+    reading = Reading(answers.item, contributions=[Contribution(text, own) for text in texts])
+    return weigh(answers, reading, stances(answers, reading.contributions), PARAMETERS)
 
 
 def says(number: str, words: str = "I multiplied.") -> str:
