@@ -164,9 +164,9 @@ async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> tu
 
 def _chosen(failing: Sequence[WrongProgram]) -> list[WrongProgram]:
     """The first few; a later one that passes the visible examples takes the last place if none of them does."""
-    first, later = list(failing[:POOL_SIZE]), failing[POOL_SIZE:]
-    deceptive = next((program for program in later if program.passes_visible), None)
-    if deceptive is not None and not any(program.passes_visible for program in first):
+    first = list(failing[:POOL_SIZE])
+    deceptive = next((program for program in failing if program.passes_visible), None)
+    if deceptive is not None and deceptive not in first:
         first[-1] = deceptive
     return first
 

@@ -174,33 +174,31 @@ def stances(answers: Answers, contributions: Sequence[Contribution]) -> list[Sta
     return [_stance(answers, contribution.text) for contribution in contributions]
 
 
-class _Voice(NamedTuple):
-    stance: Stance
-    words: frozenset[str]
-    weight: float
-
-
 def weigh(answers: Answers, reading: Reading, said: Sequence[Stance | None], parameters: Parameters) -> Evidence:
-    """Sum up what the contributions of a prompt say.
+    """Sum up what the contributions of a prompt say; wrong answers that the benchmark holds equal are one.
 
     A contribution that nearly repeats an earlier one, or that the backbone made itself, adds little, and so does one
     that mentions an answer without committing to it.
     """
-    voices: list[_Voice] = []
+    right, wrong, earlier = 0.0, dict[str, float](), list[tuple[str, frozenset[str]]]()
     for (text, own), stance in zip(reading.contributions, said, strict=True):
         if stance is None:
             continue
         words = _words(text)
         weight = 1.0 if stance.final else parameters.notes_weight
         if own or any(
-            voice.stance.answer == stance.answer and _overlap(voice.words, words) >= parameters.repeat_similarity
-            for voice in voices
+            answer == stance.answer and _overlap(its, words) >= parameters.repeat_similarity for answer, its in earlier
         ):
             weight *= parameters.repeat_weight
-        voices.append(_Voice(stance, words, weight))
+        earlier.append((stance.answer, words))
+        if stance.right:
+            right += weight
+        else:
+            known = next((answer for answer in wrong if answers.same(answer, stance.answer)), stance.answer)
+            wrong[known] = wrong.get(known, 0.0) + weight
     return Evidence(
-        right=sum(voice.weight for voice in voices if voice.stance.right),
-        wrong=_weights(answers, [voice for voice in voices if not voice.stance.right]),
+        right,
+        list(wrong.values()),
         feedback=any(EXAMPLES_RUN in contribution.text for contribution in reading.contributions),
         tokens=sum(tokens.count(contribution.text) for contribution in reading.contributions),
     )
@@ -214,13 +212,3 @@ def _words(text: str) -> frozenset[str]:
 def _overlap(a: frozenset[str], b: frozenset[str]) -> float:
     union = len(a | b)
     return len(a & b) / union if union else 1.0
-
-
-def _weights(answers: Answers, voices: Sequence[_Voice]) -> list[float]:
-    """Total weight behind each wrong answer; answers that the benchmark holds equal are one."""
-    weights: dict[str, float] = {}
-    for voice in voices:
-        its = voice.stance.answer
-        known = next((answer for answer in weights if answers.same(answer, its)), its)
-        weights[known] = weights.get(known, 0.0) + voice.weight
-    return list(weights.values())

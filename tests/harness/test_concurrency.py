@@ -135,17 +135,6 @@ def test_the_longest_begins_first_and_never_are_too_many_at_work(lengths: list[i
     assert work.most == min(at_once, len(lengths))
 
 
-async def test_who_gives_up_while_waiting_takes_no_turn() -> None:
-    work = Work(1)
-    first = asyncio.create_task(work.piece(0, 9, rounds=20))
-    await asyncio.sleep(0)
-    given_up, next_one = (asyncio.create_task(work.piece(name, 9 - name)) for name in (1, 2))
-    await asyncio.sleep(0)
-    given_up.cancel()
-    await asyncio.gather(first, next_one)
-    assert work.begun == [0, 2]
-
-
 async def test_who_gives_up_as_the_turn_comes_passes_it_on() -> None:
     work = Work(1)
     one = asyncio.create_task(work.piece(0, 9))

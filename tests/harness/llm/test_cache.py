@@ -87,9 +87,9 @@ def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_write_beside_a_read_is_not_refused_while_another_process_writes(tmp_path: Path) -> None:
-    def write(into: Cache, name: str) -> None:
+    def write(into: Cache) -> None:
         for number in range(500):
-            into.put("embeddings", f"{name} {number}".encode(), b"x")
+            into.put("embeddings", f"{id(into)} {number}".encode(), b"x")
 
     def read() -> None:
         for _ in range(5_000):
@@ -102,7 +102,7 @@ def test_a_write_beside_a_read_is_not_refused_while_another_process_writes(tmp_p
             for one in (cache, other):
                 assert one.get("embeddings", b"key") is None
             cache.put("embeddings", b"key", b"x" * 5000)
-            work = [threads.submit(write, cache, "own"), threads.submit(write, other, "its"), threads.submit(read)]
+            work = [threads.submit(write, cache), threads.submit(write, other), threads.submit(read)]
             for done in work:
                 done.result()
     finally:
