@@ -120,20 +120,17 @@ class SentenceEncoder:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not graph.exists():
-                self._verify(folder / _WEIGHTS)
                 self._export(folder, graph)
         return graph
 
-    def _verify(self, weights: Path) -> None:
-        with weights.open("rb") as file:
+    def _export(self, folder: Path, graph: Path) -> None:
+        with (folder / _WEIGHTS).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != self._entry.sha256:
             raise UserError(
-                f"{weights} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}...; these are other "
-                f"weights: restore those of {self._entry.name}, or correct `source` in {self._declaration}"
+                f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}...; these are "
+                f"other weights: restore those of {self._entry.name}, or correct `source` in {self._declaration}"
             )
-
-    def _export(self, folder: Path, graph: Path) -> None:
         command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve())]
         done = subprocess.run(command, cwd=ROOT, capture_output=True)  # noqa: S603  our own module
         if done.returncode:

@@ -17,7 +17,7 @@ from harness.llm.request import SIMULATED, Message, Reply, Request, Served
 from harness.simulator import tokens
 from harness.simulator.calibration import Calibration, SimulatedBackbone
 from harness.simulator.contributions import Turn, read
-from harness.simulator.replies import Writer, schema_reply
+from harness.simulator.replies import schema_reply, write
 
 _DEFAULT_MAX_TOKENS = 2048
 # Below harness/, all that can change a reply.
@@ -65,7 +65,6 @@ class SimulatedEndpoint:
         self.calibration = calibration
         self.length_scale = length_scale
         self._served = {name: backbone for backbone in calibration.backbones for name in (backbone.key, backbone.model)}
-        self._writer = Writer(calibration, length_scale)
         self.revision = revision_of(calibration.fingerprint, length_scale)
 
     def models(self) -> dict[str, Any]:
@@ -169,10 +168,10 @@ class SimulatedEndpoint:
             return schema_reply(wanted, topic, share, _digest(backbone, asked, wanted))
         reading = read(asked.messages, asked.metadata, self.calibration.index)
         if reading.item is None:
-            return self._writer.write(backbone, reading, _digest(backbone, asked, asked.messages))
-        # What a prompt says, and not its wording.
-        said = [reading.turn, [reading.item.question, *reading.contributions]]
-        return self._writer.write(backbone, reading, _digest(backbone, asked, said))
+            said: Any = asked.messages
+        else:  # what the prompt says, and not its wording
+            said = [reading.turn, [reading.item.question, *reading.contributions]]
+        return write(self.calibration, self.length_scale, backbone, reading, _digest(backbone, asked, said))
 
 
 def _checked(request: Mapping[str, Any]) -> Asked:

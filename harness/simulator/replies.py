@@ -19,9 +19,11 @@ from harness.llm.request import Kind, Style
 from harness.simulator import tokens
 from harness.simulator.calibration import Calibration
 from harness.simulator.contributions import Answers, Reading, Stance, Turn, stances, weigh
+from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import affinity, difficulty, fit, log_location, overload, pull, sigmoid
 
 T = TypeVar("T")
+Said = Sequence[Stance | None]
 # Turns that prepare or judge an answer without committing to one.
 _PREPARATORY: frozenset[Kind] = frozenset({"plan", "critique", "search"})
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
@@ -75,69 +77,62 @@ _WITHOUT_ANSWER = (
 )
 
 
-class Writer:
-    """Writes the replies of calibrated backbones, with a factor on every target length."""
+def write(calibration: Calibration, length_scale: float, backbone: str, reading: Reading, key: str) -> str:
+    """The reply of a backbone to a prompt, with a factor on its target length.
 
-    def __init__(self, calibration: Calibration, length_scale: float) -> None:
-        self._calibration = calibration
-        self._length_scale = length_scale
-        self._parameters = calibration.parameters
-
-    def write(self, backbone: str, reading: Reading, key: str) -> str:
-        """The reply of a backbone to a prompt; ``key`` is the identity of the request and fixes every draw."""
-        stream, (kind, style, *_) = Stream("prose", key), reading.turn
-        if reading.item is None:
-            mean = self._parameters.generic_tokens * self._length_scale
-            return _without_answer(self._length(mean, (0,), key), stream)
-        question = reading.item.question
-        if kind == "search":
-            return ", ".join(_keywords(question, stream))
-        answers, known = self._calibration.answers(reading.item), self._calibration.benchmarks[reading.item.benchmark]
-        mean = known.tokens[style][backbone] * (self._parameters.kind_length[kind] * self._length_scale)
-        length = self._length(mean, (0,) if kind in _PREPARATORY else known.floors, key)
-        if kind not in _PREPARATORY and rng.uniform("parsable", key) < self._parameters.unparsable_share:
-            return _without_answer(length, stream)
-        said = stances(answers, reading.contributions)
-        ending = _ending(answers, reading.turn, said, self._answer(backbone, answers, reading, said, key))
-        body = _reasoning(question, kind, style, length - tokens.count(ending), stream)
-        return f"{body}\n\n{ending}" if body else ending
-
-    def _answer(
-        self, backbone: str, answers: Answers, reading: Reading, said: Sequence[Stance | None], key: str
-    ) -> str:
-        """The right answer with the probability of the response model, else one of the context or of the pool."""
-        item, values, turn = answers.item, self._parameters, reading.turn
-        known = self._calibration.benchmarks[item.benchmark].fit
-        evidence = weigh(answers, reading, said, values)
-        right = sigmoid(
-            values.slope * (known.ability[backbone] - difficulty(item.question, item.difficulty, values))
-            + affinity(item.question, backbone, values)
-            + (known.style[turn.style][backbone] if turn.style != "direct" else 0.0)
-            + fit(reading.role, item.benchmark, item.question, values)
-            + pull(evidence, known.accuracy[backbone], turn.kind == "aggregate", values)
-            - overload(evidence, values)
-        )
-        if rng.uniform("correct", key) < right:
-            return answers.right
-        shown = list(dict.fromkeys(one.answer for one in said if one and one.final and not one.right))
-        if shown and rng.uniform("copy", key) < values.copy_wrong_share:
-            return shown[rng.index(len(shown), "copied", key)]
-        return self.wrong(answers, key)
-
-    def wrong(self, answers: Answers, key: str) -> str:
-        """A wrong answer; of programs, a stated share passes the visible examples where one of the pool does."""
-        deceive = rng.uniform("visible", key) < self._parameters.visible_pass_share
-        places = [place for place, passes in enumerate(answers.passes_visible) if passes == deceive]
-        places = places or list(range(len(answers.wrong)))
-        weights = [self._parameters.wrong_weights[place] for place in places]
-        return answers.wrong[places[rng.weighted(weights, "wrong", key)]]
-
-    def _length(self, mean: float, floors: tuple[int, ...], key: str) -> float:
-        sd = self._parameters.length_sd
-        return math.exp(log_location(mean, sd, floors) + sd * rng.normal("length", key))
+    ``key`` is the identity of the request and fixes every draw.
+    """
+    values, stream, (kind, style, *_) = calibration.parameters, Stream("prose", key), reading.turn
+    if reading.item is None:
+        return _without_answer(_length(values.generic_tokens * length_scale, (0,), values.length_sd, key), stream)
+    question = reading.item.question
+    if kind == "search":
+        return ", ".join(_keywords(question, stream))
+    answers, known = calibration.answers(reading.item), calibration.benchmarks[reading.item.benchmark]
+    mean = known.tokens[style][backbone] * (values.kind_length[kind] * length_scale)
+    length = _length(mean, (0,) if kind in _PREPARATORY else known.floors, values.length_sd, key)
+    if kind not in _PREPARATORY and rng.uniform("parsable", key) < values.unparsable_share:
+        return _without_answer(length, stream)
+    said = stances(answers, reading.contributions)
+    ending = _ending(answers, reading.turn, said, _answer(calibration, answers, reading, said, backbone, key))
+    body = _reasoning(question, kind, style, length - tokens.count(ending), stream)
+    return f"{body}\n\n{ending}" if body else ending
 
 
-def _ending(answers: Answers, turn: Turn, said: Sequence[Stance | None], answer: str) -> str:
+def _length(mean: float, floors: tuple[int, ...], sd: float, key: str) -> float:
+    return math.exp(log_location(mean, sd, floors) + sd * rng.normal("length", key))
+
+
+def _answer(calibration: Calibration, answers: Answers, reading: Reading, said: Said, backbone: str, key: str) -> str:
+    """The right answer with the probability of the response model, else one of the context or of the pool."""
+    item, turn, values = answers.item, reading.turn, calibration.parameters
+    fitted, evidence = calibration.benchmarks[item.benchmark].fit, weigh(answers, reading, said, values)
+    right = sigmoid(
+        values.slope * (fitted.ability[backbone] - difficulty(item.question, item.difficulty, values))
+        + affinity(item.question, backbone, values)
+        + (fitted.style[turn.style][backbone] if turn.style != "direct" else 0.0)
+        + fit(reading.role, item.benchmark, item.question, values)
+        + pull(evidence, fitted.accuracy[backbone], turn.kind == "aggregate", values)
+        - overload(evidence, values)
+    )
+    if rng.uniform("correct", key) < right:
+        return answers.right
+    shown = list(dict.fromkeys(one.answer for one in said if one and one.final and not one.right))
+    if shown and rng.uniform("copy", key) < values.copy_wrong_share:
+        return shown[rng.index(len(shown), "copied", key)]
+    return wrong_answer(answers, values, key)
+
+
+def wrong_answer(answers: Answers, values: Parameters, key: str) -> str:
+    """One of the pool; of programs, a stated share passes the visible examples where one of the pool does."""
+    deceive = rng.uniform("visible", key) < values.visible_pass_share
+    places = [place for place, passes in enumerate(answers.passes_visible) if passes == deceive]
+    places = places or list(range(len(answers.wrong)))
+    weights = [values.wrong_weights[place] for place in places]
+    return answers.wrong[places[rng.weighted(weights, "wrong", key)]]
+
+
+def _ending(answers: Answers, turn: Turn, said: Said, answer: str) -> str:
     """The last lines of a reply: what it says of its answer."""
     if turn.form == "letter" and said:
         agreeing = (at for at, one in enumerate(said) if one is not None and answers.same(one.answer, answer))

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -21,11 +17,10 @@ from harness.agents.prompts import Record, agent_prompt, team_prompt
 from harness.agents.roles import role
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
-from harness.files import ROOT
-from harness.llm.request import Message
+from harness.llm.request import Message, Request
 from harness.simulator import Calibration, SimulatedEndpoint, tokens
 from harness.simulator.parameters import STYLES, Settings
-from harness.simulator.replies import Writer
+from harness.simulator.replies import wrong_answer
 
 from .samples import Questions, request_for, word_problems
 
@@ -90,30 +85,27 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(
 
 
 def test_wrong_answers_follow_their_weights(calibration: Calibration, settings: Settings) -> None:
-    writer, answers = Writer(calibration, 1.0), calibration.answers(word_problems(1)[0])
-    counts = Counter(answers.wrong.index(writer.wrong(answers, f"key {n}")) for n in range(2000))
-    for place, weight in enumerate(settings.parameters.wrong_weights):
+    answers, values = calibration.answers(word_problems(1)[0]), settings.parameters
+    counts = Counter(answers.wrong.index(wrong_answer(answers, values, f"key {n}")) for n in range(2000))
+    for place, weight in enumerate(values.wrong_weights):
         assert abs(counts[place] / 2000 - weight) < 4 * (weight * (1 - weight) / 2000) ** 0.5
 
 
-def test_order_and_process_change_nothing(
-    endpoint: SimulatedEndpoint, calibration_path: Path, calibration: Calibration
+def test_order_changes_nothing_and_in_process_is_what_a_client_makes_of_a_body(
+    endpoint: SimulatedEndpoint, calibration: Calibration
 ) -> None:
-    requests = [request_for(item, name) for item in word_problems(12) for name in ("llama-3.1-8B", "qwen-2.5-32B")]
-    forwards = [endpoint.chat(request) for request in requests]
-    assert forwards == [SimulatedEndpoint(calibration).chat(request) for request in reversed(requests)][::-1]
-    code = (
-        "import json, sys, pathlib\n"
-        "from tests.harness.simulator.samples import Questions, word_problems\n"
-        "from harness.simulator import SimulatedEndpoint, Calibration\n"
-        "calibration = Calibration.load(pathlib.Path(sys.argv[1]), {'gsm_hard': Questions(word_problems(400))})\n"
-        "print(json.dumps([SimulatedEndpoint(calibration).chat(request) for request in json.load(sys.stdin)]))\n"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code, str(calibration_path)]
-    asked = json.dumps(requests)
-    done = subprocess.run(command, env=environment, input=asked, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == json.loads(json.dumps(forwards))
+    asked = [request_for(item, name) for item in word_problems(12) for name in ("llama-3.1-8B", "qwen-2.5-32B", "x")]
+    forwards = [endpoint.chat(request) for request in asked]
+    assert forwards == [SimulatedEndpoint(calibration).chat(request) for request in reversed(asked)][::-1]
+    for body, (status, answer) in zip(asked, forwards, strict=True):
+        messages = tuple(Message(**message) for message in body["messages"])
+        request = Request(body["model"], endpoint.revision, messages, max_tokens=4096, metadata=body["metadata"])
+        reply = endpoint.complete(request)
+        if status == 200:
+            assert (reply.text, reply.finish_reason) == (said(answer), answer["choices"][0]["finish_reason"])
+            assert reply.completion_tokens == answer["usage"]["completion_tokens"]
+        else:
+            assert reply.error == f"Error code: 404 - {answer['error']['message']}"
 
 
 def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint) -> None:
