@@ -64,11 +64,7 @@ class ServedBackbone:
         self._is_out = False
 
     async def served(self, model: str) -> Served:
-        """Return what the servers agree to serve; those that are down now are not asked again.
-
-        Raises:
-            UserError: None answers; one refuses the key or does not serve the model; or they are not alike.
-        """
+        """Return what the servers agree to serve; those that are down now are not asked again."""
         found, self._servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
         self._turns = itertools.cycle(self._servers)
         return found
@@ -125,11 +121,7 @@ class ServedBackbone:
         return reply
 
     async def _outlasted(self, request: Request, error: Exception, since: float) -> bool:
-        """Whether nobody has been answered for so long, though a server lives, that this call must be why.
-
-        Raises:
-            UserError: No server lives.
-        """
+        """Whether nobody has been answered for so long, though a server lives, that this call must be why."""
         silence = time.monotonic() - since
         if silence >= OUTAGE_S:
             if await self._lives(request):

@@ -54,9 +54,6 @@ class Spending:
         budget: Of all its cells together.
         logs: Finds the logs of the preset, this cell's own included.
         backbones: Those of the preset, for their prices.
-
-    Raises:
-        UserError: A log is damaged.
     """
 
     def __init__(

@@ -213,11 +213,7 @@ class CallLog(CallLogReader):
 
 
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
-    """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes.
-
-    Raises:
-        UserError: The log is damaged, or the disk is full.
-    """
+    """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes."""
     columns = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
     request = "request" if prompts else "json_set(request, '$.messages', json('[]'))"
     with writing(to):
@@ -253,9 +249,6 @@ class AttemptLog(Store):
 
     They may differ between two equal runs, so no result depends on them. A retry within the openai package is part of
     its attempt. ``failed`` counts attempts that failed.
-
-    Raises:
-        UserError: The file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:

@@ -63,9 +63,6 @@ class ChatClient:
         shared: Logs of other finished cells, declared inputs of this one, which answer too.
         in_process: What answers in this process, instead of servers.
         spending: The budget of the run; ``None`` where it has none.
-
-    Raises:
-        UserError: An API key is not set, or the system does not allow so many connections.
     """
 
     def __init__(
@@ -164,9 +161,6 @@ class Recorded:
     """Backbones that answer no call: for replay of a cell in a folder, whose log has all of them.
 
     ``encoder`` is the identity of the sentence encoder here, which names the type of the processor too.
-
-    Raises:
-        UserError: No run of the cell is recorded in the folder.
     """
 
     def __init__(self, folder: Path, encoder: str) -> None:

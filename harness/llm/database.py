@@ -24,11 +24,7 @@ _OUTER = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "
 
 @contextmanager
 def one_line(path: Path, cure: str) -> Iterator[None]:
-    """Turn what SQLite raises inside the block into one line, with what to do where the file is damaged.
-
-    Raises:
-        UserError: The disk is full, the folder cannot be used, or the file is damaged or another program's.
-    """
+    """Turn what SQLite raises inside the block into a UserError of one line, with what to do about it."""
     try:
         yield
     except sqlite3.DatabaseError as error:

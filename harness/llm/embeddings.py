@@ -33,11 +33,7 @@ class Embeddings:
         await self.close()
 
     async def embed(self, text: str) -> Encoded:
-        """The embedding of a text, read-only; callers that ask for one text at the same time share the work.
-
-        Raises:
-            UserError: The cache cannot be written, or the model is not there.
-        """
+        """The embedding of a text, read-only; callers that ask for one text at the same time share the work."""
         key = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()
         known = self._cache.get("embeddings", key)
         if known is None:

@@ -65,9 +65,6 @@ class SentenceEncoder:
     It is run by ONNX Runtime, from a graph that sentence-transformers makes once a machine (D-GEN-8). Graph and
     tokenizer are loaded for the first text that has to be encoded. A text is encoded by one thread; use several callers
     instead.
-
-    Raises:
-        UserError: The declaration is unreadable, or a field is missing, unknown or invalid.
     """
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
@@ -140,11 +137,7 @@ class SentenceEncoder:
 
 
 def load_tokenizer(declaration: Path = DECLARATION) -> Tokenizer:
-    """The declared encoder's tokenizer, which never truncates or pads; several threads may use it.
-
-    Raises:
-        UserError: The declaration is invalid, or files of the model are missing.
-    """
+    """The declared encoder's tokenizer, which never truncates or pads; several threads may use it."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_folder(read(declaration, Declared), declaration) / _TOKENIZER))

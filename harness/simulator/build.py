@@ -92,11 +92,7 @@ def calibration_of(
     backbones: Mapping[str, Backbone],
     programs: Mapping[str, Programs | BenchmarkCalibration],
 ) -> Calibration:
-    """The calibration of prepared questions, with known programs or those of another calibration to them.
-
-    Raises:
-        UserError: The settings lack a number for a benchmark or backbone.
-    """
+    """The calibration of prepared questions, with known programs or those of another calibration to them."""
     calibrations = {}
     for key in sorted(pools):
         pool, benchmark, found = pools[key], find_benchmark(key), programs[key]
@@ -138,11 +134,7 @@ async def _tried_programs(key: str, pool: Sequence[Item], sandbox: Sandbox) -> P
 
 
 async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> tuple[str, tuple[WrongProgram, ...]]:
-    """Try the reference program of a question and its mutants; returns the right one, and wrong ones.
-
-    Raises:
-        UserError: The sandbox cannot try programs now.
-    """
+    """Try the reference program of a question and its mutants; returns the right one, and wrong ones."""
     task = task_of(item)
     bare = canonical(item.gold)
     hollow = f"def {task.entry_point}(*args, **kwargs):\n    return None"

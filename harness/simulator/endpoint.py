@@ -134,11 +134,7 @@ class SimulatedEndpoint:
         return Served.listed(model, entries[model])
 
     def backbone(self, name: Any) -> SimulatedBackbone:
-        """The backbone of a key, or of a name at the server.
-
-        Raises:
-            RefusedError: There is none of that name.
-        """
+        """The backbone of a key, or of a name at the server."""
         if not isinstance(name, str) or name not in self._served:
             raise RefusedError(404, f"The model `{name}` does not exist.")
         return self._served[name]
@@ -175,11 +171,7 @@ class SimulatedEndpoint:
 
 
 def _checked(request: Mapping[str, Any]) -> Asked:
-    """The fields of a body over HTTP that count.
-
-    Raises:
-        RefusedError: With status 400, for what no server could answer, and what this one does not offer.
-    """
+    """The fields of a body over HTTP that count; status 400 for what no server could answer, or this one does not."""
     if request.get("stream") or request.get("n", 1) != 1:
         raise RefusedError(400, "only one completion, not streamed, is offered: leave out stream and n")
     try:

@@ -86,9 +86,6 @@ def mean_tokens(
     """Mean completion tokens of one solving turn, by backbone; ``question_tokens`` is the questions' mean length.
 
     Backbones without a cost for this style get what the style adds, on average, to those that have one.
-
-    Raises:
-        UserError: The settings say nothing about the lengths of this benchmark.
     """
     if loan := settings.borrowed_length.get(benchmark):
         lent = mean_tokens(settings, loan.lender, style, backbones, loan.question_tokens)

@@ -104,7 +104,7 @@ class Faults(Declaration):
         return None
 
 
-async def misbehave(kind: str, faults: Faults, request: web.Request, reply: dict[str, Any]) -> web.StreamResponse:
+async def misbehave(kind: Kind, faults: Faults, request: web.Request, reply: dict[str, Any]) -> web.StreamResponse:
     """Answer an attempt that is to fail; ``reply`` is what the answer would be."""
     match kind:
         case "server_error":
