@@ -87,11 +87,7 @@ def _program(source: str) -> ast.Module | None:
 
 
 def task_of(item: Item) -> CodeTask:
-    """The execution data of a programming question.
-
-    Raises:
-        ValueError: The item belongs to another kind of benchmark.
-    """
+    """The execution data of a programming question; raises ValueError for any other."""
     if item.code is None:
         raise ValueError(f"item {item.id} of {item.benchmark} has no tests to run")
     return item.code

@@ -68,8 +68,7 @@ def _unix(text: str) -> str:
 def _entry_point(example: str, gold: str) -> str:
     """The function an assert is about, however it is wrapped: ``set(f(x)) == ...``, ``not f(x)``, ``isclose(f(x), y)``.
 
-    Raises:
-        ValueError: The assert calls no function of the program.
+    Raises ValueError where the assert calls no function of the program.
     """
     tree, program = parse(example), parse(gold)
     if tree is None or program is None:
