@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import hashlib
 import json
 import logging
 import os
@@ -17,7 +15,8 @@ from typing import Self
 
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint
-from harness.sandbox.cache import Cache
+from harness.sandbox.cache import Cache, Reach, Verdicts
+from harness.sandbox.process import Child
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
 # Above that of the worker for one pair; the imports of its start take seconds on a cold disk.
@@ -40,14 +39,8 @@ class MathVerifier:
     Processor time decides inside a worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
     a verdict, and neither does the company: every pair is decided in a child of its own. The limit here is far above it
     and starts when the pair reaches the worker, not while it queues; no text of a model can make a worker pass it. One
-    that does, or dies, is replaced. A verdict is remembered, and all cells of a machine share it; that there is none is
-    remembered by this process alone, since another machine may decide the pair.
-
-    Args:
-        worker: Command line of the worker.
-        reply_limit_s: Seconds after which a worker that does not reply is killed.
-        workers: How many there are at most.
-        cache: Of this machine, closed by its opener; without one nothing is shared.
+    that does, or dies, is replaced. A verdict is remembered, and all cells that share a cache share it; that there is
+    none is remembered by this process alone, since another machine may decide the pair.
     """
 
     def __init__(
@@ -57,15 +50,13 @@ class MathVerifier:
         workers: int = MOST_WORKERS,
         cache: Cache | None = None,
     ) -> None:
-        self._cache = cache
         self._command = worker
         self._reply_limit_s = reply_limit_s
         self._most = workers
-        self._workers: list[_Worker] = []
-        # The last one to finish comes first, so that as few as keep up are busy.
-        self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()
-        self._waiting = 0
-        self._known: dict[tuple[str, str], bool | None] = {}
+        # The last one to finish comes first, so that as few as keep up are busy; None for one that is to be started.
+        self._idle: asyncio.LifoQueue[Child | None] = asyncio.LifoQueue()
+        self._workers = self._waiting = 0
+        self._verdicts = Verdicts(cache, _ground)
 
     async def equal(self, gold: str, answer: str) -> bool | None:
         """Whether the answer equals the gold one.
@@ -75,24 +66,8 @@ class MathVerifier:
         """
         if len(answer) > LONGEST_ANSWER:
             return None
-        pair = (gold, answer)
-        if pair not in self._known and (stored := self._stored(pair)) is not None:
-            self._known[pair] = stored
-        if pair not in self._known:
-            worker = await self._worker()
-            try:
-                # Somebody else may have asked meanwhile.
-                if pair not in self._known:
-                    self._known[pair] = await worker.ask(gold, answer)
-                    await self._store(pair)
-            finally:
-                self._idle.put_nowait(worker)
-        return self._known[pair]
-
-    async def close(self) -> None:
-        """End the workers; a later question starts new ones."""
-        for worker in self._workers:
-            await worker.close()
+        verdict: bool | None = await self._verdicts.of((gold, answer), lambda: self._decided(gold, answer))
+        return verdict
 
     async def __aenter__(self) -> Self:
         return self
@@ -100,106 +75,60 @@ class MathVerifier:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self._verdicts.close()
+        while not self._idle.empty():
+            if worker := self._idle.get_nowait():
+                worker.close()
+        self._workers = 0
 
-    def _stored(self, pair: tuple[str, str]) -> bool | None:
-        content = None if self._cache is None else self._cache.get("verdicts", self._key(pair))
-        return None if content is None else bool(json.loads(content))
+    async def _decided(self, gold: str, answer: str) -> tuple[bool | None, Reach]:
+        worker, reply = await self._next_worker(), b""
+        try:
+            worker = worker or await self._started()
+            with contextlib.suppress(OSError):
+                reply = await worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
+        finally:
+            # The reply to an abandoned question must never be read as the answer to the next one.
+            if worker and not reply:
+                worker.process.kill()
+                worker.close()
+            self._idle.put_nowait(worker if reply else None)
+        if not reply:
+            logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
+            return None, Reach.PROCESS
+        verdict: bool | None = json.loads(reply)
+        return verdict, Reach.PROCESS if verdict is None else Reach.MACHINE
 
-    async def _store(self, pair: tuple[str, str]) -> None:
-        verdict = self._known[pair]
-        if self._cache is not None and verdict is not None:
-            await asyncio.to_thread(self._cache.put, "verdicts", self._key(pair), json.dumps(verdict).encode())
-
-    def _key(self, pair: tuple[str, str]) -> bytes:
-        return hashlib.sha256(json.dumps([*self._ground, *pair]).encode()).digest()
-
-    @functools.cached_property
-    def _ground(self) -> tuple[str, ...]:
-        """All that decides besides the pair."""
-        code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
-        return "math-verify", code, sys.version, *map(version, _LIBRARIES)
-
-    async def _worker(self) -> _Worker:
-        """The next idle one, or a new one where many pairs wait."""
-        count = len(self._workers)
-        if not count or (count < self._most and self._waiting >= WORTH_ANOTHER * count):
-            self._workers.append(_Worker(self._command, self._reply_limit_s))
-            self._idle.put_nowait(self._workers[-1])
+    async def _next_worker(self) -> Child | None:
+        """The next idle one, or the place of a new one where many pairs wait."""
+        if not self._workers or (self._workers < self._most and self._waiting >= WORTH_ANOTHER * self._workers):
+            self._workers += 1
+            self._idle.put_nowait(None)
         self._waiting += 1
         try:
             return await self._idle.get()
         finally:
             self._waiting -= 1
 
-
-class _Worker:
-    """One worker process, asked about one pair after the other; it starts with the first."""
-
-    def __init__(self, command: Sequence[str], reply_limit_s: float) -> None:
-        self._command = command
-        self._reply_limit_s = reply_limit_s
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def ask(self, gold: str, answer: str) -> bool | None:
-        try:
-            process = await self._started()
-            reply = await _exchange(process, {"gold": gold, "answer": answer}, self._reply_limit_s)
-        except (TimeoutError, OSError):
-            reply = b""
-        except BaseException:
-            # The reply of an abandoned question must never be read as the answer to the next one.
-            await self.close()
-            raise
-        if not reply:
-            logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
-            await self.close()
-            return None
-        verdict: bool | None = json.loads(reply)["equal"]
-        return verdict
-
-    async def close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-
-    async def _started(self) -> asyncio.subprocess.Process:
-        process = self._process
-        if process is None or process.returncode is not None:
+    async def _started(self) -> Child:
+        with contextlib.ExitStack() as undo:
             try:
-                process = self._process = await asyncio.create_subprocess_exec(
-                    *self._command,
-                    cwd=ROOT,
-                    env=_environment(),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.DEVNULL,
-                )
-                ready = await _exchange(process, {"gold": "1", "answer": "1"}, REPLY_LIMIT_S)
-            except (TimeoutError, OSError) as error:
-                raise _silent(self._command) from error
-            if not ready:
-                raise _silent(self._command)
-        return process
+                worker = Child(self._command, _environment(), ROOT)
+                undo.callback(worker.close)
+                undo.callback(worker.process.kill)
+                if await worker.ask(b'["1", "1"]', REPLY_LIMIT_S):
+                    undo.pop_all()
+                    return worker
+                reason = worker.last_words()
+            except OSError as error:
+                reason = str(error) or "it kept silent"
+        raise UserError(f"the Math-Verify worker did not start ({reason}); is math-verify installed?")
 
 
-def _silent(command: Sequence[str]) -> UserError:
-    return UserError(
-        f"the Math-Verify worker did not reply at its start; run `{' '.join(command)}` in {ROOT} to see why (is "
-        "math-verify installed?)"
-    )
-
-
-async def _exchange(process: asyncio.subprocess.Process, request: dict[str, str], limit_s: float) -> bytes:
-    """Send one request and wait for its reply; nothing is returned where the worker ended before all of it."""
-    if process.stdin is None or process.stdout is None:
-        raise OSError("the worker has no pipes")
-    process.stdin.write(json.dumps(request).encode() + b"\n")
-    await process.stdin.drain()
-    line = await asyncio.wait_for(process.stdout.readline(), limit_s)
-    return line if line.endswith(b"\n") else b""
+def _ground() -> tuple[str, ...]:
+    """All that decides besides the pair."""
+    code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
+    return "math-verify", code, sys.version, *map(version, _LIBRARIES)
 
 
 def _environment() -> dict[str, str]:

@@ -115,7 +115,7 @@ async def test_a_worker_that_cannot_start_or_fails_says_why(monkeypatch: pytest.
 async def test_a_worker_killed_meanwhile_is_replaced(level: str) -> None:
     async with Sandbox(SMALL, workers=1, level=level) as sandbox:
         assert await sandbox.run(RIGHT) == PASSED
-        os.kill(sandbox._idle[0]._process.pid, signal.SIGKILL)
+        os.kill(sandbox._idle[0].child.process.pid, signal.SIGKILL)
         assert await sandbox.run(RIGHT) == PASSED
 
 
