@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
-import logging
 import os
 import zlib
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ from harness.errors import UserError
 
 DATA_DIR = "GMR_DATA_DIR"
 EMBEDDED = Path(__file__).with_name("data")
-
-logger = logging.getLogger(__name__)
 
 
 class Records(NamedTuple):
@@ -153,6 +150,4 @@ def _from_hub(declared: Entry) -> Records:
             f"{declared.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {cause[:160]}); "
             f"connect to the network, or set {DATA_DIR} to a folder that holds {declared.mirror}"
         ) from error
-    if not hub.verified:
-        logger.warning("%s: nobody has compared the copy at %s with the expected checksum yet", declared.title, address)
     return Records(concatenate_datasets(parts).to_list(), f"hub {address}", f"{address} on the hub")

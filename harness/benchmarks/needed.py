@@ -121,7 +121,8 @@ def _needed_places(statements: list[_Statement], names: set[str], entry_point: s
         return {*assigning[one], *applying[one], *changers(touching), *by_any_name}
 
     staying = {place for place, one in enumerate(statements) if one.stays and tried.isdisjoint(one.loads)}
-    reached = _closure({*names, *staying}, needs)
+    start: set[int | str | _Call] = {*names, *staying}
+    reached = _closure(start, needs)
     places = {one for one in reached if isinstance(one, int)}
     return {place for place in places if not isinstance(statements[place].node, ast.Assert)}
 

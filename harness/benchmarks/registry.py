@@ -24,7 +24,6 @@ class Hub(Declaration):
     revision: str | None  # commit, or ``None`` where none is known and the newest is taken
     configs: Annotated[Many[str], MinLen(1)]  # configurations to read, one after the other
     split: str  # splits to read, in the notation of the ``datasets`` library
-    verified: bool  # whether somebody has seen the checksum agree with this copy
 
 
 class Expected(Declaration):
