@@ -1,4 +1,4 @@
-"""Symbolic equality of mathematical answers, decided by Math-Verify in processes of their own."""
+"""Symbolic equality of mathematical answers, decided by Math-Verify in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,10 +22,6 @@ WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
 # Above that of the worker for one pair; the imports of its start take seconds on a cold disk.
 REPLY_LIMIT_S = 180.0
 LONGEST_ANSWER = 1000
-# On an idle core a pair takes 25 ms and a worker 1.7 s to start, so another one is worth it where so many pairs, five
-# seconds' work, wait for each.
-MOST_WORKERS = 4
-WORTH_ANOTHER = 200
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
 
 _LIBRARIES = ("math-verify", "latex2sympy2_extended", "sympy", "antlr4-python3-runtime")
@@ -34,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 
 class MathVerifier:
-    """Asks worker processes, started when they are first needed, each about one pair at a time.
+    """Asks a worker process, started when it is first needed, about one pair at a time.
 
-    Processor time decides inside a worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
+    Processor time decides inside the worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
     a verdict, and neither does the company: every pair is decided in a child of its own. The limit here is far above it
     and starts when the pair reaches the worker, not while it queues; no text of a model can make a worker pass it. One
     that does, or dies, is replaced. A verdict is remembered, and all cells that share a cache share it; that there is
@@ -47,15 +43,12 @@ class MathVerifier:
         self,
         worker: Sequence[str] = WORKER,
         reply_limit_s: float = REPLY_LIMIT_S,
-        workers: int = MOST_WORKERS,
         cache: Cache | None = None,
     ) -> None:
         self._command = worker
         self._reply_limit_s = reply_limit_s
-        self._most = workers
-        # The last one to finish comes first, so that as few as keep up are busy; None for one that is to be started.
-        self._idle: asyncio.LifoQueue[Child | None] = asyncio.LifoQueue()
-        self._workers = self._waiting = 0
+        self._turn = asyncio.Lock()
+        self._worker: Child | None = None
         self._verdicts = Verdicts(cache, _ground)
 
     async def equal(self, gold: str, answer: str) -> bool | None:
@@ -76,39 +69,30 @@ class MathVerifier:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._verdicts.close()
-        while not self._idle.empty():
-            if worker := self._idle.get_nowait():
-                worker.close()
-        self._workers = 0
+        self._end()
 
     async def _decided(self, gold: str, answer: str) -> tuple[bool | None, Reach]:
-        worker, reply = await self._next_worker(), b""
-        try:
-            worker = worker or await self._started()
-            with contextlib.suppress(OSError):
-                reply = await worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
-        finally:
-            # The reply to an abandoned question must never be read as the answer to the next one.
-            if worker and not reply:
-                worker.process.kill()
-                worker.close()
-            self._idle.put_nowait(worker if reply else None)
+        async with self._turn:
+            reply = b""
+            try:
+                self._worker = self._worker or await self._started()
+                with contextlib.suppress(OSError):
+                    reply = await self._worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
+            finally:
+                # The reply to an abandoned question must never be read as the answer to the next one.
+                if not reply:
+                    self._end()
         if not reply:
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
             return None, Reach.PROCESS
         verdict: bool | None = json.loads(reply)
         return verdict, Reach.PROCESS if verdict is None else Reach.MACHINE
 
-    async def _next_worker(self) -> Child | None:
-        """The next idle one, or the place of a new one where many pairs wait."""
-        if not self._workers or (self._workers < self._most and self._waiting >= WORTH_ANOTHER * self._workers):
-            self._workers += 1
-            self._idle.put_nowait(None)
-        self._waiting += 1
-        try:
-            return await self._idle.get()
-        finally:
-            self._waiting -= 1
+    def _end(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker:
+            worker.process.kill()
+            worker.close()
 
     async def _started(self) -> Child:
         with contextlib.ExitStack() as undo:
