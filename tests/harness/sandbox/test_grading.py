@@ -240,9 +240,7 @@ class Always:
 LYING = [
     ("f() == date(2024, 2, 29)", "class L(date, Always): pass\ndef f(): return L(2023, 1, 1)"),
     ("f() == Decimal('0.3')", "class L(Decimal):\n    __eq__ = Always.__eq__\ndef f(): return L(0)"),
-    ("f() == OrderedDict(a=1)", "class L(OrderedDict):\n    __eq__ = Always.__eq__\ndef f(): return L()"),
     ("f() == {2: 1}", "def f(): return defaultdict(Always, {0: 0})"),
-    ("f() == (1, 2)", "class L(Pair):\n    __eq__ = Always.__eq__\ndef f(): return L(0, 2)"),
     ("f() == Person('a', 3)", ("@dataclass\nclass Person:\n    x: str\n    y: int\n    __eq__ = Always.__eq__\n"
      "def f(): return Person('', 3)")),
     ("f() == Colour.RED", ("class Colour(enum.Enum):\n    RED = 1\n    BLUE = 2\n    __eq__ = Always.__eq__\n"

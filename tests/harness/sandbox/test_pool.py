@@ -137,9 +137,11 @@ async def test_a_cancelled_execution_leaves_nothing(level: str, descendants: Cal
         await asyncio.sleep(0.3)
         assert descendants()
         task.cancel()
+        cancelled = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert descendants() == set()
+        assert time.monotonic() - cancelled < SMALL.wall_s / 2, "it is not waited for"
 
 
 HARNESS = """
