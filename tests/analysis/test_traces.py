@@ -79,12 +79,6 @@ def test_a_gate_that_is_off_has_no_statistics(make: Any, gone: str, left: set[st
     assert set(values(make(made=made, depth=DEPTH))) == left
 
 
-def test_decisions_about_a_stranger_are_refused(make: Any) -> None:
-    folder = make(made=[*MADE, traced.gate(99, 1, "write", True)], depth=DEPTH)
-    with pytest.raises(UserError, match="'item-0099', which is no item of the cell; run"):
-        traces.read(read(folder))
-
-
 @pytest.mark.parametrize("name", ["decisions.parquet", "training.parquet", "training_decisions.parquet"])
 def test_a_damaged_table_is_refused_in_one_line(make: Any, name: str) -> None:
     folder = make(made=MADE, depth=DEPTH, updates=[{"depth": 1.0}])
