@@ -29,6 +29,7 @@ from analysis.trajectories import Gate, Record, Said, Step, records
 from harness.agents.activation import NO_ENTRY
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM
 from harness.agents.prompts import EXAMPLES_RUN
+from harness.agents.roles import catalogue
 from harness.benchmarks.items import Item
 from harness.files import whole_file
 from harness.runner import layout
@@ -49,14 +50,11 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 }
 # Decisions about one agent of a team, whose place in it is their slot.
 _OF_AN_AGENT = ("role", "backbone", "short_cut")
-# How the outcome of an agent's tool begins (harness/agents/activation.py).
+# Roles with a tool, Puppeteer's program among them, and how the outcome of one begins (harness/agents/activation.py).
+_WITH_TOOLS = {"python", *(role.key for role in catalogue() if role.tool != "none")}
 _OUTCOMES = (
-    EXAMPLES_RUN,
-    NO_PROGRAM,
-    NO_EXAMPLE,
-    NO_ENTRY,
-    "The program was executed; ",
-    "The program gave no value: ",
+    *(EXAMPLES_RUN, NO_PROGRAM, NO_EXAMPLE, NO_ENTRY),
+    *("The program was executed; ", "The program gave no value: "),
 )
 
 
@@ -261,8 +259,8 @@ def _outcome(said: Said, all_said: Sequence[Said]) -> str:
 
     A reply that is nothing but a program, or whose fence is open, got a fence there.
     """
-    reply = (said.reply or "").strip()
-    for later in all_said[1 + all_said.index(said) :] if reply else ():
+    reply, has_tool = (said.reply or "").strip(), said.call.role in _WITH_TOOLS and said.call.purpose != "second_call"
+    for later in all_said[1 + all_said.index(said) :] if reply and has_tool else ():
         prompt = "\n\n".join(message.content for message in later.messages or ())
         outcome = prompt.partition(reply)[2].lstrip("`~\n").partition("\n\n")[0]
         if outcome.startswith(_OUTCOMES):

@@ -262,7 +262,12 @@ def test_a_tool_and_a_choice_are_shown_at_their_agent(run: Path) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
     program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
     prompt = f"Agent A:\n{appended(program, outcome)}\n\nAgent B:\nNone."
-    asks = [act(1, program), act(1, "None."), Ask("1", [("user", prompt)], how={"step": 2})]
+    asks = [
+        Ask(program, how={"role": "Code/ProgrammingExpert"}),
+        # Without a tool of its own: whatever stands behind its program was found by others.
+        Ask(program, how={"role": "Code/PlanSolver", "slot": 1}),
+        Ask("1", [("user", prompt)], how={"step": 2}),
+    ]
     decisions = [Decision(0, "role", 1, "Code/A", 4, HALF), Decision(0, "role", 2, "Code/B", 4, HALF)]
     finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [Story(asks, decisions)])
     export("--method", "masrouter")
