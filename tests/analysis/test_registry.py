@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import pytest
 import yaml
 
 from analysis import registry
-from analysis.registry import Selection, artefact, artefacts
+from analysis.registry import Selection, artefact
 from harness.errors import UserError
-from harness.files import ROOT
 from harness.runner import config, layout
 from harness.runner.config import Cell
 
@@ -90,13 +88,6 @@ def test_a_slip_in_the_file_is_one_line(
     (tmp_path / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
     with pytest.raises(UserError, match=message):
         registry.artefacts.__wrapped__()
-
-
-def test_the_page_on_artefacts_names_them_all() -> None:
-    page = (ROOT / "docs" / "report.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
-    named = {name for row in rows for name in re.findall(r"`([a-z_0-9/]+)`", row.split("|")[1])}
-    assert named == {*artefacts(), "claims", "search_history"}
 
 
 def test_code_and_files_that_are_read_decide_whether_a_report_is_made_again() -> None:
