@@ -118,7 +118,7 @@ def _there(folder: Path, names: Iterable[str]) -> list[str]:
 
 def _body(path: Path) -> str:
     """What an HTML file shows; its renderer escaped whatever was put in."""
-    found = re.search(r"<body>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.search(r"<body[^>]*>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
     if found is None:
         raise UserError(f"{path} is not a report as this version of the suite writes it; make it again")
     return found[1]
