@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.table import md_escape
+from analysis.trajectories import Choice, Gate, Step, records
 from harness.agents.activation import appended
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.errors import UserError
+from harness.llm.request import Reply
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.analysis.trajectories.made import Ask, Story, finish, prepare
+from tests.workflow.stories import Ask, Story, finish, prepare
 from workflow.cli import app
 from workflow.trajectory_text import Page, visible
 
@@ -49,7 +51,7 @@ def act(number: int, reply: str) -> Ask:
     return Ask(reply, [("system", "You count."), ("user", f"Turn {number}: {reply!r}?")], how=how)
 
 
-def asked(reply: str, verdict: Verdict, answer: str = "The answer is 9") -> Story:
+def asked(reply: str | Reply, verdict: Verdict, answer: str = "The answer is 9") -> Story:
     return Story([Ask(reply, [("user", f"{reply}?")])], answer=answer, verdict=verdict)
 
 
@@ -64,7 +66,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     prepare(ITEMS)
     walk = Story([act(1, "Three"), act(2, "Four"), AGGREGATE], [*step(1, "yes", "no"), *step(2, "no", "yes", "no")])
     finish(GMR, ITEMS, [walk, Story([act(1, "x")]), Story([act(1, "\x1b[2Jy")], answer="9", verdict=WRONG)])
-    finish(COT, ITEMS, [asked("n", WRONG), asked("o", BROKEN, ""), asked("p", RIGHT)])
+    finish(COT, ITEMS, [asked("n", WRONG), asked(Reply.failed("org/model", "too long"), BROKEN, ""), asked("p", RIGHT)])
     return tmp_path
 
 
@@ -120,9 +122,9 @@ def test_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     whole = gmr("gmr", "gsm_hard", "q0", "--full")
     assert "  system     You count.\n  user       Turn 1: 'Three'?\n  reply      Three\n" in whole
     failed = gmr("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")
-    assert "Answer\n  (empty)\n" in failed
+    assert "Answer\n  (the call failed: too long)\n" in failed
     assert "extracted  none\n  verdict    wrong (call_failed, no room left)\n" in failed
-    assert "Step 1\n  asked      small (solve)\n  reply      o\n  spent      100 + 10 tokens" in failed
+    assert "Step 1\n  asked      small (solve)\n  reply      (the call failed: too long)\n  spent" in failed
     assert "memory" not in failed
 
 
@@ -157,8 +159,53 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     row = ("cot", "gsm_hard", "--backbone", "qwen-2.5-14B")
     assert [one["id"] for one in document(*row, "--errors", "--wrong")["items"]] == ["q0", "q1"]
     (failed,) = document(*row, "--errors")["items"]
-    asked = {"calls": 1, "tokens": 110, "cost": pytest.approx(4e-7), "detail": "no room left", "status": "call_failed"}
+    asked = {"calls": 1, "tokens": 0, "cost": 0.0, "detail": "no room left", "status": "call_failed"}
     assert failed == {"id": "q1", "correct": False, **asked}
+
+
+def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
+    """What a trajectory is made into."""
+    cell = Cell(method, "gsm_hard", backbone, 0)
+    finish(cell, ITEMS[:1], [story])
+    (record,) = records("embedded", cell, {ITEMS[0].id: ITEMS[0]})
+    return record.steps
+
+
+def test_gates_that_draw_nothing_are_told_from_methods_without_gates(run: Path) -> None:
+    asks = [Ask("so", how={"step": number}) for number in (1, 2)]
+    story = Story(asks, [Decision(number, name, 0, "x", 2, HALF) for number in (1, 2) for name in ("role", "backbone")])
+    first, second = steps_of("random_2", "pool", story)
+    assert (first.written, first.halted) == (Gate(True, None), Gate(False, None))
+    # The last step of a trajectory that may go no further ends it without a draw.
+    assert (second.retrieved, second.halted) == ({1: Gate(True, None)}, Gate(True, None))
+    first, second = steps_of("puppeteer", "small", story)
+    assert (first.role, first.written, first.halted, second.retrieved) == (None, None, None, {})
+    assert [choice.name for choice in first.choices] == ["backbone", "role"]
+
+
+def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
+    decisions = [
+        Decision(0, "agents", 0, "2", 6, 0.0),
+        Decision(0, "role", 1, "Math/Teacher", 12, QUARTER),
+        Decision(1, "short_cut", 2, "Agent A", 1, 0.0),
+        Decision(2, "action", 0, "terminate", 2, HALF),
+    ]
+    planned, first, second = steps_of("masrouter", "pool", Story([Ask("so")], decisions))
+    # A choice without a call is a step of its own.
+    assert ((planned.number, planned.calls), (second.number, second.calls)) == ((0, ()), (2, ()))
+    assert planned.choices == (
+        Choice("agents", 0, "2", 6, None),
+        Choice("role", 1, "Math/Teacher", 12, pytest.approx(0.25)),
+    )
+    assert first.choices == (Choice("short_cut", 2, "Agent A", 1, None),)
+
+
+def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
+    with pytest.raises(UserError, match="its question 'q0' is none of the prepared ones"):
+        list(records("embedded", GMR, {}))
+    layout.call_log("embedded", GMR).write_bytes(b"no database" * 1000)
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged"):
+        gmr("gmr", "gsm_hard", "q0")
 
 
 def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
