@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import PositiveInt
 
@@ -30,15 +30,10 @@ Topology = Literal["chain", "tree", "complete"]
 
 @dataclass(frozen=True)
 class Graph:
-    """A directed acyclic graph with one agent on each node.
+    """A directed acyclic graph with one agent on each node."""
 
-    Attributes:
-        predecessors: For each node those with an edge to it, ascending; all of them come before it.
-        root_depth: Depth of a node without predecessors.
-    """
-
-    predecessors: tuple[tuple[int, ...], ...]
-    root_depth: int = 0
+    predecessors: tuple[tuple[int, ...], ...]  # for each node those with an edge to it, ascending; all come before it
+    root_depth: int = 0  # depth of a node without predecessors
 
     @property
     def nodes(self) -> range:
@@ -142,29 +137,6 @@ CANDIDATES_HEADER = "The candidates:"
 _EMPHASIS = " \t*_`#>\"'.!"
 
 
-def solve_prompt(rules: str, item: Item) -> tuple[Message, ...]:
-    """For an agent that has no solution to start from."""
-    return team_prompt((PROFILE, SOLVE, rules), item, (), NOTHING_TO_REVISE)
-
-
-def critique_prompt(checks: str, rules: str, item: Item, solution: str) -> tuple[Message, ...]:
-    """For the critic of an edge."""
-    system = (PROFILE, CRITICISE, checks, _APPROVAL, f"{_FORM} {rules}" if rules else "")
-    return team_prompt(system, item, [Record("Solution", solution)], header=SOLUTION_HEADER)
-
-
-def revise_prompt(rules: str, item: Item, solution: str, advice: str) -> tuple[Message, ...]:
-    """For the actor of an edge; the advice is empty for none."""
-    records = [Record("Solution", solution), Record("Advice", advice or NO_ADVICE)]
-    return team_prompt((PROFILE, REVISE, rules), item, records, header=ADVICE_HEADER)
-
-
-def merge_prompt(rules: str, item: Item, candidates: Sequence[str]) -> tuple[Message, ...]:
-    """For a node with several edges to it."""
-    records = [Record("Candidate", candidate) for candidate in candidates]
-    return team_prompt((PROFILE, MERGE, rules), item, records, header=CANDIDATES_HEADER)
-
-
 def advice_in(critique: str) -> str:
     """The advice a critique holds: empty where nothing was said, or where a line of its own approves the solution.
 
@@ -178,14 +150,7 @@ def advice_in(critique: str) -> str:
 _KINDS: Mapping[str, Kind] = {"critique": "critique", "revise": "revise", "merge": "aggregate"}
 
 
-class Turn(NamedTuple):
-    """Where a call stands: its step and slot, and the temperature of its node."""
-
-    step: int
-    slot: int
-    temperature: float
-
-
+@dataclass(frozen=True)
 class Exchange:
     """Agents of one backbone on a graph, at work on one question.
 
@@ -194,16 +159,16 @@ class Exchange:
     different nodes are sampled independently; at temperature 0 equal prompts are one call (D-MAC-6).
     """
 
-    def __init__(self, graph: Graph, backbone: str, checks: str, item: Item, context: Context) -> None:
-        self.graph = graph
-        self._backbone = backbone
-        self._checks = checks
-        self._item = item
-        self._context = context
+    graph: Graph
+    backbone: str
+    checks: str
+    item: Item
+    context: Context
 
-    async def solve(self, node: int) -> str:
+    async def solve(self, node: int, place: int = 0) -> str:
         """The solution of a node that nothing is handed to."""
-        return await self._ask(self._turn(node, 0), "solve", solve_prompt(self._context.rules, self._item))
+        system = (PROFILE, SOLVE, self.context.rules)
+        return await self._ask(node, place, "solve", team_prompt(system, self.item, (), NOTHING_TO_REVISE))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
         """One edge to a node: a critic reads the solution handed on, then the actor writes a better one.
@@ -211,49 +176,44 @@ class Exchange:
         The actor is asked even if the critic approves or its call failed. An empty solution has nothing to criticise:
         the actor then answers as if it were the first.
         """
-        rules, item = self._context.rules, self._item
-        critic, actor = self._turn(node, 2 * edge), self._turn(node, 2 * edge + 1)
+        critic, actor, rules = 2 * edge, 2 * edge + 1, self.context.rules
         if not solution.strip():
-            return await self._ask(actor, "solve", solve_prompt(rules, item))
-        prompt = critique_prompt(self._checks, rules, item, solution)
-        advice = advice_in(await self._ask(critic, "critique", prompt))
-        return await self._ask(actor, "revise", revise_prompt(rules, item, solution, advice))
+            return await self.solve(node, actor)
+        shown = Record("Solution", solution)
+        system = (PROFILE, CRITICISE, self.checks, _APPROVAL, f"{_FORM} {rules}" if rules else "")
+        prompt = team_prompt(system, self.item, [shown], header=SOLUTION_HEADER)
+        advice = advice_in(await self._ask(node, critic, "critique", prompt))
+        records = [shown, Record("Advice", advice or NO_ADVICE)]
+        prompt = team_prompt((PROFILE, REVISE, rules), self.item, records, header=ADVICE_HEADER)
+        return await self._ask(node, actor, "revise", prompt)
 
     async def merge(self, candidates: Sequence[str], node: int, number: int = 0) -> str:
         """One solution made from the candidates of a node, in one call, the ``number``-th of its merges.
 
         A single candidate that is left of several is put to this call as well. So the call that gives a node its
-        solution is the node's last one, whatever failed before it. Without any candidate there is no call.
+        solution is the node's last one, whatever failed before it. Without any candidate there is no call. A node
+        behind all others makes the answer from the solutions of several leaves, at temperature 0.
         """
-        place = 2 * len(self.graph.predecessors[node]) + number
-        return await self._merged(candidates, self._turn(node, place))
-
-    async def conclude(self, candidates: Sequence[str]) -> str:
-        """The answer made from the solutions of several leaves: a merge behind all nodes, at temperature 0."""
-        end = len(self.graph.nodes)
-        return await self._merged(candidates, Turn(end + 1, self.graph.slots[end], 0.0), is_step=False)
-
-    async def _merged(self, candidates: Sequence[str], turn: Turn, *, is_step: bool = True) -> str:
-        shown = present(candidates)
-        if not shown:
+        records = [Record("Candidate", candidate) for candidate in present(candidates)]
+        if not records:
             return ""
-        prompt = merge_prompt(self._context.rules, self._item, shown)
-        return await self._ask(turn, "merge", prompt, is_step=is_step)
+        place = 2 * len(self.graph.predecessors[node]) + number if node in self.graph.nodes else 0
+        prompt = team_prompt((PROFILE, MERGE, self.context.rules), self.item, records, header=CANDIDATES_HEADER)
+        return await self._ask(node, place, "merge", prompt)
 
-    def _turn(self, node: int, place: int) -> Turn:
-        return Turn(node + 1, self.graph.slots[node] + place, self.graph.temperatures[node])
-
-    async def _ask(self, turn: Turn, purpose: str, prompt: tuple[Message, ...], *, is_step: bool = True) -> str:
-        reply = await self._context.ask(
-            self._backbone,
+    async def _ask(self, node: int, place: int, purpose: str, prompt: tuple[Message, ...]) -> str:
+        is_step = node in self.graph.nodes
+        temperature, slot = self.graph.temperatures[node] if is_step else 0.0, self.graph.slots[node] + place
+        reply = await self.context.ask(
+            self.backbone,
             prompt,
-            step=turn.step,
-            slot=turn.slot,
+            step=node + 1,
+            slot=slot,
             purpose=purpose,
             kind=_KINDS.get(purpose, "solve"),
             is_step=is_step,
-            temperature=turn.temperature,
-            draw=turn.slot if turn.temperature else 0,
+            temperature=temperature,
+            draw=slot if temperature else 0,
         )
         return reply.text
 
@@ -281,7 +241,7 @@ async def textbook(exchange: Exchange) -> str:
 
     await gather(run(node) for node in graph.nodes)
     final = [solutions[leaf] for leaf in graph.leaves]
-    return final[0] if len(final) == 1 else await exchange.conclude(final)
+    return final[0] if len(final) == 1 else await exchange.merge(final, len(graph.nodes))
 
 
 async def _solution(exchange: Exchange, node: int, handed: list[str]) -> str:
@@ -359,21 +319,13 @@ async def _pooled(exchange: Exchange, node: int, candidates: Sequence[str]) -> s
 
 Schedule = Literal["textbook", "official"]
 
-_SCHEDULES: Mapping[Schedule, Callable[[Exchange], Awaitable[str]]] = {"textbook": textbook, "official": official}
-
 
 class Config(Declaration):
-    """What distinguishes the rows.
-
-    Attributes:
-        agents: How many nodes the graph has.
-        schedule: ``textbook`` for a scheduler that does what the idea says, ``official`` for that of the released
-            code with its defects (D-MAC-1).
-    """
+    """What distinguishes the rows."""
 
     topology: Topology
-    agents: PositiveInt = 6
-    schedule: Schedule = "textbook"
+    agents: PositiveInt = 6  # nodes of the graph
+    schedule: Schedule = "textbook"  # ``official``: that of the released code with its defects (D-MAC-1)
 
 
 @dataclass(frozen=True)
@@ -387,8 +339,8 @@ class MacNet:
 
     async def solve(self, item: Item, context: Context) -> str:
         """The solution of the last node, or the one made from all leaves."""
-        exchange = Exchange(self.graph, self.backbone, self.checks, item, context)
-        return await _SCHEDULES[self.schedule](exchange)
+        run = textbook if self.schedule == "textbook" else official
+        return await run(Exchange(self.graph, self.backbone, self.checks, item, context))
 
 
 def build(setting: Setting, config: Config) -> MacNet:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from harness.llm.request import Reply, Request
 from harness.runner.method import build
 from harness.simulator.contributions import records
 from tests import scripted
+from tests.fixtures import Client
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 RULES = "End with a line that says: The answer is <number>."
@@ -51,35 +51,24 @@ def reply_to(asked: Asked) -> str:
     return f"{asked.kind} {hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
 
 
-class Digesting:
-    """A client that answers with digests, in a random order of arrival.
+class Digesting(Client):
+    """Answers with digests, or with what ``instead`` gives; with a seed of latencies, in a random order of arrival."""
 
-    Args:
-        latency: Seed of the latencies; ``None`` answers at once.
-        instead: Gives another reply than the digest where it returns one.
-    """
-
-    def __init__(self, latency: int | None = None, instead: Callable[[Request], Reply | str | None] | None = None):
-        self.requests: list[Request] = []
-        self._random = None if latency is None else np.random.default_rng(latency)
-        self._instead = instead or (lambda request: None)
+    def __init__(self, latency: int | None = None, instead: Callable[[Request], Reply | str | None] = lambda _: None):
+        random = np.random.default_rng(latency)
+        super().__init__(self._answer, late=lambda _: 0 if latency is None else int(random.integers(9)))
+        self._instead = instead
         self.replies: dict[str, str] = {}
 
     @property
-    def asked(self) -> list[Asked]:
+    def prompts(self) -> list[Asked]:
         return [take_apart(request) for request in self.requests]
 
-    async def complete(self, backbone: str, request: Request) -> Reply:
-        assert backbone == "small"
-        self.requests.append(request)
-        for _ in range(self._random.integers(9) if self._random else 0):
-            await asyncio.sleep(0)
+    def _answer(self, backbone: str, request: Request) -> str | Reply:
         reply = self._instead(request)
         if reply is None:
             reply = reply_to(take_apart(request))
-        if isinstance(reply, str):
-            reply = Reply(reply, 100, 10, "stop", request.model)
-        self.replies[request.key] = reply.text
+        self.replies[request.key] = reply if isinstance(reply, str) else reply.text
         return reply
 
 
