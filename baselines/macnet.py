@@ -1,13 +1,12 @@
 """MacNet (Qian et al.): agents on a fixed directed acyclic graph hand their solutions along its edges.
 
-In this order: the graph, what agents are told, the calls of one node and of one edge, the two orders in which nodes
-run, and what the suite sees.
+In this order: the graph, what agents are told, the calls of one node and of one edge, the order in which nodes run, and
+what the suite sees.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +32,6 @@ class Graph:
     """A directed acyclic graph with one agent on each node."""
 
     predecessors: tuple[tuple[int, ...], ...]  # for each node those with an edge to it, ascending; all come before it
-    root_depth: int = 0  # depth of a node without predecessors
 
     @property
     def nodes(self) -> range:
@@ -48,10 +46,10 @@ class Graph:
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """Edges on the longest path to each node, counted from the depth of a root."""
+        """Edges on the longest path to each node."""
         depths: list[int] = []
         for these in self.predecessors:
-            depths.append(max((depths[before] + 1 for before in these), default=self.root_depth))
+            depths.append(max((depths[before] + 1 for before in these), default=0))
         return tuple(depths)
 
     @cached_property
@@ -64,7 +62,7 @@ class Graph:
     def slots(self) -> tuple[int, ...]:
         """Where the calls of each node begin in a numbering of all calls; one entry more says where it ends.
 
-        A node with k edges to it makes at most k critiques, k solutions and k merges, and one call without any edge.
+        A node with k edges to it has places for k critiques, k solutions and k merges, and one without any edge.
         """
         return tuple(accumulate((3 * len(these) + 1 for these in self.predecessors), initial=0))
 
@@ -79,15 +77,6 @@ def graph_of(topology: Topology, agents: int) -> Graph:
         case "complete":
             return Graph(tuple(tuple(range(node)) for node in range(agents)))
     return Graph(((), *later))
-
-
-def between_terminals(graph: Graph) -> Graph:
-    """The graph as released code runs it, between a virtual source and a virtual sink (D-MAC-3).
-
-    The sink is one agent more, behind all leaves. The source never asks a model and hands on nothing, so all it does
-    is to push every node one layer down.
-    """
-    return Graph((*graph.predecessors, graph.leaves), root_depth=graph.root_depth + 1)
 
 
 # One line for every node of every benchmark (D-MAC-4).
@@ -187,17 +176,17 @@ class Exchange:
         prompt = team_prompt((PROFILE, REVISE, rules), self.item, records, header=ADVICE_HEADER)
         return await self._ask(node, actor, "revise", prompt)
 
-    async def merge(self, candidates: Sequence[str], node: int, number: int = 0) -> str:
-        """One solution made from the candidates of a node, in one call, the ``number``-th of its merges.
+    async def merge(self, candidates: Sequence[str], node: int) -> str:
+        """One solution made from the candidates of a node, in one call.
 
         A single candidate that is left of several is put to this call as well. So the call that gives a node its
         solution is the node's last one, whatever failed before it. Without any candidate there is no call. A node
         behind all others makes the answer from the solutions of several leaves, at temperature 0.
         """
-        records = [Record("Candidate", candidate) for candidate in present(candidates)]
+        records = [Record("Candidate", candidate) for candidate in candidates if candidate.strip()]
         if not records:
             return ""
-        place = 2 * len(self.graph.predecessors[node]) + number if node in self.graph.nodes else 0
+        place = 2 * len(self.graph.predecessors[node]) if node in self.graph.nodes else 0
         prompt = team_prompt((PROFILE, MERGE, self.context.rules), self.item, records, header=CANDIDATES_HEADER)
         return await self._ask(node, place, "merge", prompt)
 
@@ -218,12 +207,7 @@ class Exchange:
         return reply.text
 
 
-def present(candidates: Sequence[str]) -> list[str]:
-    """The candidates that hold anything: an empty one has nothing to give to a merge."""
-    return [candidate for candidate in candidates if candidate.strip()]
-
-
-async def textbook(exchange: Exchange) -> str:
+async def run(exchange: Exchange) -> str:
     """Run the graph and return the solution of its leaf, or one made from those of several leaves.
 
     A node starts as soon as all its predecessors have delivered, whatever goes on elsewhere, and the edges to it run
@@ -233,13 +217,13 @@ async def textbook(exchange: Exchange) -> str:
     solutions = [""] * len(graph.nodes)
     delivered = [asyncio.Event() for _ in graph.nodes]
 
-    async def run(node: int) -> None:
+    async def deliver(node: int) -> None:
         for before in graph.predecessors[node]:
             await delivered[before].wait()
         solutions[node] = await _solution(exchange, node, [solutions[before] for before in graph.predecessors[node]])
         delivered[node].set()
 
-    await gather(run(node) for node in graph.nodes)
+    await gather(deliver(node) for node in graph.nodes)
     final = [solutions[leaf] for leaf in graph.leaves]
     return final[0] if len(final) == 1 else await exchange.merge(final, len(graph.nodes))
 
@@ -251,95 +235,23 @@ async def _solution(exchange: Exchange, node: int, handed: list[str]) -> str:
     return candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)
 
 
-MOST_POOLED = 4
-
-
-async def official(exchange: Exchange) -> str:
-    """Run the graph layer by layer and return the solution of its last node, the sink (D-MAC-1).
-
-    A layer are the nodes to which no edge is left. When the edges from a layer have delivered, and before they are
-    removed, each node they lead to settles on a solution; one with edges left does so again after a later layer.
-    """
-    graph = exchange.graph
-    left = {node: set(before) for node, before in enumerate(graph.predecessors)}
-    candidates: defaultdict[int, list[str]] = defaultdict(list)
-    solutions: dict[int, str] = {}
-    layer = [node for node in graph.nodes if not left[node]]
-    solutions.update(zip(layer, await gather(map(exchange.solve, layer)), strict=True))
-    while layer:
-        edges = [(before, node) for before in layer for node in graph.nodes if before in left[node]]
-        refined = await gather(_refined(exchange, solutions[before], before, node) for before, node in edges)
-        for (_, node), candidate in zip(edges, refined, strict=True):
-            candidates[node].append(candidate)
-        reached = sorted({node for _, node in edges})
-        settled = await gather(_settled(exchange, node, candidates[node], len(left[node])) for node in reached)
-        solutions.update(zip(reached, settled, strict=True))
-        for before, node in edges:
-            left[node].remove(before)
-        layer = [node for node in reached if not left[node]]
-    return solutions[graph.nodes[-1]]
-
-
-async def _refined(exchange: Exchange, solution: str, before: int, node: int) -> str:
-    predecessors = exchange.graph.predecessors[node]
-    # The first candidate is what a node keeps unless it merges, so its calls are numbered last: the answer then comes
-    # from the last call.
-    edge = len(predecessors) - 1 - predecessors.index(before)
-    return await exchange.refine(solution, node, edge)
-
-
-async def _settled(exchange: Exchange, node: int, candidates: Sequence[str], left: int) -> str:
-    """What a node takes for its solution after a layer.
-
-    The scheduler means to ask whether all predecessors have delivered, but compares with those whose edges are left.
-    So a node merges when it has half of its candidates, or all of them from one layer, and otherwise takes the first.
-    """
-    if len(candidates) == 1 or len(candidates) != left:
-        return candidates[0]
-    return await _pooled(exchange, node, candidates)
-
-
-async def _pooled(exchange: Exchange, node: int, candidates: Sequence[str]) -> str:
-    """Merge candidates in pairs and the results again, until one call has made the last one or two into one.
-
-    More than four are halved first. Released code keeps those whose programs run best; without such a score the first
-    ones stay. It also draws the pairs, which are neighbours here (D-MAC-7).
-    """
-    pool = present(candidates)
-    if len(pool) > MOST_POOLED:
-        pool = pool[: len(pool) // 2]
-    merges = 0
-    while len(pool) > 2:
-        pairs = [pool[start : start + 2] for start in range(0, len(pool) - 1, 2)]
-        made = await gather(exchange.merge(pair, node, merges + number) for number, pair in enumerate(pairs))
-        merges += len(made)
-        pool = [*made, *pool[2 * len(pairs) :]]
-    return await exchange.merge(pool, node, merges)
-
-
-Schedule = Literal["textbook", "official"]
-
-
 class Config(Declaration):
     """What distinguishes the rows."""
 
     topology: Topology
     agents: PositiveInt = 6  # nodes of the graph
-    schedule: Schedule = "textbook"  # ``official``: that of the released code with its defects (D-MAC-1)
 
 
 @dataclass(frozen=True)
 class MacNet:
-    """Agents of one backbone on a graph, the virtual sink included where the schedule has one."""
+    """Agents of one backbone on a graph."""
 
     backbone: str
     graph: Graph
-    schedule: Schedule
     checks: str
 
     async def solve(self, item: Item, context: Context) -> str:
         """The solution of the last node, or the one made from all leaves."""
-        run = textbook if self.schedule == "textbook" else official
         return await run(Exchange(self.graph, self.backbone, self.checks, item, context))
 
 
@@ -347,7 +259,4 @@ def build(setting: Setting, config: Config) -> MacNet:
     """The method for one backbone and a benchmark of a domain that critics have rules for."""
     if setting.domain not in CHECKS:
         raise unknown("domain of critics", setting.domain, CHECKS, "baselines/macnet.py")
-    graph = graph_of(config.topology, config.agents)
-    if config.schedule == "official":
-        graph = between_terminals(graph)
-    return MacNet(setting.one_backbone, graph, config.schedule, CHECKS[setting.domain])
+    return MacNet(setting.one_backbone, graph_of(config.topology, config.agents), CHECKS[setting.domain])

@@ -126,7 +126,7 @@ class Workflow(RootModel[Many[Node]], frozen=True):
 
     def to_json(self) -> list[dict[str, Any]]:
         """The form that the optimizer sees."""
-        return self.model_dump(mode="json", by_alias=True)  # type: ignore[return-value]
+        return self.model_dump(mode="json", by_alias=True)
 
     def canonical(self) -> list[list[Any]]:
         """Equal for workflows that differ in nothing but the names of nodes and white space in instructions."""

@@ -1,4 +1,4 @@
-"""A model whose reply is a digest of what it was shown, and the two schedules written down a second time."""
+"""A model whose reply is a digest of what it was shown, and the schedule written down a second time."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Digesting(Client):
         return reply
 
 
-async def solve(client: Any, topology: str, agents: int = 6, schedule: str = "textbook", **changes: Any) -> Trajectory:
-    config = {"topology": topology, "agents": agents, "schedule": schedule}
+async def solve(client: Any, topology: str, agents: int = 6, **changes: Any) -> Trajectory:
+    config = {"topology": topology, "agents": agents}
     context = scripted.context(ITEM, client, RULES)
     return context.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, context))
 
@@ -136,42 +136,3 @@ def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
 
 def leaves_of(agents: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     return [node for node in range(agents) if all(before != node for before, _ in edges)]
-
-
-def official(topology: str, agents: int) -> tuple[str, list[Asked]]:
-    """The same for the released schedule: the graph with both terminals, edges struck off as they are used."""
-    inner = edges_of(topology, agents)
-    edges = [*inner, *((leaf, agents) for leaf in leaves_of(agents, inner))]
-    into = {node: [before for before, after in edges if after == node] for node in range(agents + 1)}
-    book = Book(edges, agents + 1)
-    edges = [(-1, 0), *edges]
-    depth = {node: longest_path(node, edges) for node in range(-1, agents + 1)}
-    heat = {node: 1 - depth[node] / depth[agents] for node in depth}
-    solutions, delivered = {-1: ""}, {node: list[str]() for node in range(agents + 1)}
-    waiting = list(range(-1, agents + 1))
-    while waiting:
-        layer = [node for node in waiting if all(after != node for _, after in edges)]
-        used = [edge for edge in edges if edge[0] in layer]
-        for before, after in used:
-            if before == -1:
-                one = book.ask(after, 0, "solve", [], heat[after])
-            else:
-                last_first = into[after][::-1].index(before)
-                one = book.edge(after, last_first, solutions[before], heat[after])
-            delivered[after].append(one)
-        for node in {after for _, after in used}:
-            is_full = len(delivered[node]) == sum(after == node for _, after in edges)
-            pool = list(delivered[node]) if is_full else delivered[node][:1]
-            if len(pool) > 4:
-                pool = pool[: len(pool) // 2]
-            number = 0
-            while len(pool) > 1:
-                nexts = []
-                for start in range(0, len(pool) - 1, 2):
-                    nexts.append(book.merge(node, number, pool[start : start + 2], heat[node]))
-                    number += 1
-                pool = nexts + ([pool[-1]] if len(pool) % 2 else [])
-            solutions[node] = pool[0]
-        edges = [edge for edge in edges if edge not in used]
-        waiting = [node for node in waiting if node not in layer]
-    return solutions[agents], book.asked
