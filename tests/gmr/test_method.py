@@ -19,7 +19,7 @@ from harness.runner.config import methods
 from harness.runner.method import settings_of
 from harness.training.loop import checkpoint
 from tests.fixtures import ITEMS, Client, answered_by, content, embedding, log, questions, right_if, runtime, trained
-from tests.gmr.fixtures import LARGE, MODULES, POOL, Plan, Scripted, method
+from tests.gmr.fixtures import LARGE, MODULES, POOL, method
 from tests.scripted import backbones, setting
 
 ONCE = {"default": 1}
@@ -45,7 +45,6 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
 
     monkeypatch.setattr(gmr.method, "learn", no_learning)
     monkeypatch.setattr("gmr.rollout.act", act)
-    monkeypatch.setattr("gmr.method.Snapshot", lambda router: Scripted(*[Plan(0, 0, None, None, None)] * 6))
     client = Client()
     await fitted(tmp_path, client, 32, method(halting=False))
     assert updates == [(96, 576, (0, 1)), (96, 576, (0, 2))]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from gmr.policy import Snapshot
-from gmr.rollout import NOTHING_STORED
+from gmr.policy import Snapshot, Trace
+from gmr.rollout import NOTHING_STORED, Rollout
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode, Trajectory
 from harness.llm.request import GREEDY, Reply, Request
-from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding
+from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding, runtime
 from tests.gmr.fixtures import (
     CRITIC,
     HISTORIAN,
@@ -26,8 +25,6 @@ from tests.gmr.fixtures import (
     PROFILES,
     REFLECTOR,
     SMALL,
-    Plan,
-    Scripted,
     config,
     router,
     snapshot,
@@ -85,37 +82,41 @@ async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() ->
     assert {trace.steps[0].backbone for _, trace in walks} == {SMALL, LARGE}
 
 
-async def test_neither_company_nor_latency_nor_order_shows() -> None:
-    policy, settings = snapshot(), config()
-    alone = [await walk(policy, settings, Client(), item) for item in ITEMS]
-    client = Client(late=lambda number: 7 * number % 11)
-    together = await asyncio.gather(*(walk(policy, settings, client, item) for item in ITEMS[::-1]))
-    for (trajectory, trace), (other, other_trace) in zip(alone, together[::-1], strict=True):
-        assert trajectory == other
-        assert trace.log_prob == other_trace.log_prob
-
-
 # Who is asked, in which order, and what each one sees
 
 
-async def scripted(
-    *plans: Plan, answering: Answering | None = None, **changes: Any
-) -> tuple[Trajectory, Client, Scripted]:
+class Plan(NamedTuple):
+    """The draws of one step as they are to come out."""
+
+    role: int
+    backbone: int
+    retrieve: tuple[bool, ...] = ()
+    write: bool = True
+    halt: bool = False
+
+
+async def planned(*plans: Plan, answering: Answering | None = None) -> tuple[Trajectory, Client, Trace]:
     """A trajectory that goes as planned; unless told otherwise, the n-th reply is ``text n``."""
     client = Client()
     client.answering = answering or (lambda backbone, request: f"text {len(client.asked)}")
-    policy = Scripted(*plans)
-    trajectory, _ = await walk(policy, config(**changes), client)
-    return trajectory, client, policy
+    context: Any = runtime(client).context(ITEMS[0])
+
+    def gate(step: int, name: str, probability: float, slot: int, *, greedy: bool) -> bool:
+        return plans[step - 1].retrieve[slot] if name == "retrieve" else getattr(plans[step - 1], name)
+
+    context.draw = lambda step, name, *given, greedy: getattr(plans[step - 1], name)
+    context.bernoulli = gate
+    rollout = Rollout(snapshot(), POOL, config())
+    return context.close(await rollout.solve(ITEMS[0], context)), client, rollout.trace
 
 
 async def test_agents_act_in_order_and_see_retrieved_records_only() -> None:
-    trajectory, client, policy = await scripted(
+    trajectory, client, trace = await planned(
         Plan(CRITIC, LARGE),
-        Plan(HISTORIAN, SMALL, (False,), writes=False),
+        Plan(HISTORIAN, SMALL, (False,), write=False),
         Plan(INSPECTOR, SMALL, (True,)),
         Plan(CRITIC, LARGE, (False, True)),
-        Plan(HISTORIAN, LARGE, (True, False, True), halts=True),
+        Plan(HISTORIAN, LARGE, (True, False, True), halt=True),
     )
     assert [backbone for backbone, _ in client.asked] == ["large", "small", "small", "large", "large", "large"]
     records = [
@@ -134,11 +135,11 @@ async def test_agents_act_in_order_and_see_retrieved_records_only() -> None:
     # Same decisions, same calls: temperature 0 and one draw, whatever the rollout.
     assert {(sampling(request), request.draw) for request in client.requests} == {(GREEDY, 0)}
     assert trajectory.answer == "text 6"
-    assert tuple(policy.question) == tuple(embedding(ITEMS[0].question))
+    assert trace.question.tolist() == embedding(ITEMS[0].question).tolist()
 
 
 async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_reply_is_what_is_stored() -> None:
-    trajectory, client, policy = await scripted(Plan(REFLECTOR, LARGE), Plan(CRITIC, SMALL, (True,), halts=True))
+    trajectory, client, trace = await planned(Plan(REFLECTOR, LARGE), Plan(CRITIC, SMALL, (True,), halt=True))
     assert [(call.step, call.purpose, call.backbone, call.role, call.is_step) for call in trajectory.calls] == [
         (1, "act", "large", "Commonsense/Reflector", True),
         (1, "second_call", "large", "Commonsense/Reflector", True),
@@ -149,7 +150,7 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
     assert trajectory.cost_steps == sum(call.cost for call in trajectory.calls[:3])
     assert trajectory.cost_total == pytest.approx(trajectory.cost_steps + trajectory.calls[3].cost)
     assert [message.content for message in client.requests[1].messages[2:]] == ["text 1", POOL.roles[2].second_call]
-    assert [tuple(vector) for vector in policy.responses] == [tuple(embedding(f"text {n}")) for n in (2, 3)]
+    assert [step.response.tolist() for step in trace.steps] == [embedding(f"text {n}").tolist() for n in (2, 3)]
     assert client.users[-1].endswith("[1] Reflector:\ntext 2\n\n[2] Critic:\ntext 3")
 
 
@@ -157,8 +158,8 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
 
 
 async def test_where_nothing_is_stored_the_aggregator_is_told_so() -> None:
-    plans = Plan(CRITIC, SMALL, writes=False), Plan(HISTORIAN, SMALL, writes=False, halts=True)
-    _, client, _ = await scripted(*plans)
+    plans = Plan(CRITIC, SMALL, write=False), Plan(HISTORIAN, SMALL, write=False, halt=True)
+    _, client, _ = await planned(*plans)
     assert client.users[2].endswith(NOTHING_STORED)
     assert RECORDS_HEADER not in client.users[2]
     assert "text" not in client.users[2]
@@ -168,9 +169,9 @@ async def test_a_failed_call_is_the_empty_text_and_the_trajectory_goes_on() -> N
     def answering(backbone: str, request: Request) -> str | Reply:
         return FAILED if request.messages[0].content.startswith(POOL.roles[CRITIC].description) else "ok"
 
-    plans = Plan(CRITIC, SMALL), Plan(HISTORIAN, SMALL, (True,), halts=True)
-    trajectory, client, policy = await scripted(*plans, answering=answering)
-    assert [tuple(vector) for vector in policy.responses] == [tuple(embedding("")), tuple(embedding("ok"))]
+    plans = Plan(CRITIC, SMALL), Plan(HISTORIAN, SMALL, (True,), halt=True)
+    trajectory, client, trace = await planned(*plans, answering=answering)
+    assert [step.response.tolist() for step in trace.steps] == [embedding(text).tolist() for text in ("", "ok")]
     [critic, historian] = client.users[-1].split("[1] ")[1].split("[2] ")
     assert (critic.strip(), historian.strip()) == ("Critic:", "Historian:\nok")
     assert [call.error for call in trajectory.calls] == ["gone", None, None]
@@ -183,8 +184,8 @@ async def test_a_failed_call_is_the_empty_text_and_the_trajectory_goes_on() -> N
 )
 async def test_every_step_has_a_voice_in_who_aggregates(chosen: list[int], closing: str) -> None:
     """Only the last step is stored: discarded steps count all the same."""
-    plans = [Plan(CRITIC, backbone, writes=False) for backbone in chosen[:-1]]
-    trajectory, _, _ = await scripted(*plans, Plan(CRITIC, chosen[-1], halts=True))
+    plans = [Plan(CRITIC, backbone, write=False) for backbone in chosen[:-1]]
+    trajectory, _, _ = await planned(*plans, Plan(CRITIC, chosen[-1], halt=True))
     assert (trajectory.calls[-1].purpose, trajectory.calls[-1].backbone) == ("aggregate", closing)
 
 

@@ -16,7 +16,6 @@ from baselines.macnet import Config, build, graph_of
 from harness.agents.trajectory import Trajectory
 from harness.errors import UserError
 from harness.llm.request import Message, Reply, Request
-from harness.runner import method as harness_method
 from tests.baselines.macnet import model
 from tests.baselines.macnet.model import ITEM, RULES, TOPOLOGIES, Digesting, edges_of, longest_path, solve, take_apart
 from tests.scripted import ScriptedClient, setting
@@ -182,13 +181,7 @@ async def test_a_single_candidate_left_of_several_is_merged_too() -> None:
     assert (trajectory.final_call.error, trajectory.answer) == (None, "Merged.")
 
 
-def test_a_wrong_configuration_is_one_line() -> None:
-    for wrong, message in (
-        ({"topology": "net"}, "topology: 'net' should be 'chain', 'tree' or 'complete'"),
-        ({"topology": "tree", "agents": 0}, "agents: 0 should be greater than 0"),
-    ):
-        with pytest.raises(UserError, match=message):
-            harness_method.build("baselines.macnet", setting(), wrong)
+def test_a_domain_without_rules_for_critics_is_one_line() -> None:
     with pytest.raises(UserError, match="unknown domain of critics 'Musik'; known: Code, Commonsense, Math"):
         build(setting(domain="Musik"), Config(topology="chain"))
 

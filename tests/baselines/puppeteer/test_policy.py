@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.puppeteer.agents import KEYS, TERMINATE
-from baselines.puppeteer.method import Puppeteer, returns, step_reward, step_weight, utility
+from baselines.puppeteer.method import Puppeteer, returns, step_weight, utility
 from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace, state_of
 from harness.agents.code_tools import Value
 from harness.agents.results import Answered
@@ -22,9 +22,8 @@ from harness.errors import UserError
 from harness.llm.request import Request
 from harness.runner.config import methods
 from harness.runner.method import settings_of
-from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, seeded
-from harness.training.loop import CHECKPOINT, TrainingStep, checkpoint
+from harness.training.loop import TrainingStep, checkpoint
 from tests.baselines.puppeteer.fixtures import Certain, Counting, NoPrograms, config, method, walk
 from tests.fixtures import ITEMS, Client, embedding, graded, log, questions, trained
 from tests.scripted import setting
@@ -98,14 +97,6 @@ def test_the_step_weight_grows_from_the_released_figure_to_a_tenth() -> None:
     assert step_weight(0, 2) == pytest.approx(0.0415, abs=5e-5)
     assert step_weight(0, 6) == pytest.approx(0.1 * math.log2(8 / 7))
     assert step_weight(6, 6) == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize(("parameters_b", "factor"), [(14, 0.125), (32, 0.285), (200, 1.78)])
-def test_the_scale_of_a_step_of_445_tokens_and_kappa(parameters_b: float, factor: float) -> None:
-    """The scale that D-PUP-6 states."""
-    plain, doubled = (step_reward(0, 445, parameters_b, config(max_steps=2, step_weight=kappa)) for kappa in (1, 2))
-    assert plain == pytest.approx(-0.0415 * factor, abs=2e-4)
-    assert doubled == pytest.approx(2 * plain)
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50), st.booleans())
@@ -236,15 +227,6 @@ async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -
     order = list(dict.fromkeys(asked))
     assert len(order) == 4
     assert asked == [text for text in order for _ in range(asked.count(text))]
-
-
-async def test_a_policy_over_other_actions_is_refused(tmp_path: Path) -> None:
-    await fitted(tmp_path, Client(), epochs={"default": 0})
-    found = checkpoint.load(tmp_path / CHECKPOINT)
-    reworded = [[key, f"{profile}!"] for key, profile in found.facts["actions"]]
-    for actions, message in ((found.facts["actions"][1:], "'reasoning' where"), (reworded, "profile of 'planning'")):
-        with pytest.raises(UserError, match=message):
-            method().load(Checkpoint(found.tensors, {**found.facts, "actions": actions}))
 
 
 async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) -> None:

@@ -168,14 +168,6 @@ async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: P
         await its.consult("optimizer", Episode(2, 2), asking_thrice)
 
 
-async def test_without_an_epoch_there_are_empty_tables_and_a_checkpoint(tmp_path: Path) -> None:
-    await trained(tmp_path, epochs=0)
-    assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == 0
-    for name, schema in TABLES.items():
-        table = pq.read_table(tmp_path / f"{name}.parquet")
-        assert (table.num_rows, table.schema) == (0, schema)
-
-
 @pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
 async def test_a_crash_between_the_files_of_an_epoch_does_no_harm(tmp_path: Path, last: str) -> None:
     """The files written before and after ``last`` are those of a process that died just behind it."""
