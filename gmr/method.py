@@ -109,9 +109,7 @@ class Outlook:
 
 def outlook(router: GMR, question: Vector) -> Outlook:
     """What a router would do first, for the embedding of a question, shape (384,)."""
-    pairs = zip(router.pool, router.policy.first(question), strict=True)
-    roles, backbones = (
-        tuple(Option(one.key, float(p)) for one, p in zip(members, probabilities, strict=True))
-        for members, probabilities in pairs
-    )
-    return Outlook(tuple(sorted(roles, key=lambda one: -one.probability)), backbones)
+    pool, (of_roles, of_backbones) = router.pool, router.policy.first(question)
+    roles = (Option(one.key, float(p)) for one, p in zip(pool.roles, of_roles, strict=True))
+    backbones = (Option(one.key, float(p)) for one, p in zip(pool.backbones, of_backbones, strict=True))
+    return Outlook(tuple(sorted(roles, key=lambda one: -one.probability)), tuple(backbones))

@@ -230,6 +230,7 @@ class _Round(NamedTuple):
 
     def _visible(self, slot: int) -> dict[int, Record]:
         """What an agent sees, by the slot that said it."""
+        texts: Sequence[str]
         if self.number == 1:
             texts, shown = self.said, set(self.team.mode.before(slot))
         else:

@@ -103,7 +103,7 @@ class Policy(nn.Module):
     @torch.no_grad()
     def log_probs(self, state: Array, barred: Sequence[int] = ()) -> Array:
         """Log-probabilities of the actions, shape (10,), in a state (1152,); minus infinity for barred ones."""
-        return self(torch.from_numpy(state)[None], _barred(barred)[None])[0].numpy()  # type: ignore[no-any-return]
+        return self(torch.from_numpy(state)[None], _barred(barred)[None])[0].numpy()
 
 
 def _barred(actions: Sequence[int]) -> Tensor:
