@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Independent, Normal, kl_divergence
 from torch.nn import functional as F  # noqa: N812
 
 from gmr.networks import Halting, PoolSoftmax, RetrievalGate, StateEncoder, WriteGate
-from gmr.policy import BATCH, Snapshot, Step, Trace, evaluate
+from gmr.policy import BATCH, Snapshot, Trace, evaluate
 from gmr.router import Router
-from tests.gmr.fixtures import BACKBONES, MODULES, ROLES, config, router, trace, units
+from harness.agents.trajectory import Episode, Trajectory
+from tests.fixtures import ITEMS, Client
+from tests.gmr.fixtures import BACKBONES, MODULES, PROFILES, ROLES, config, router, trace, units, walk
 from tests.gmr.reference import Reference, relu, total
 
 
@@ -180,62 +177,22 @@ def test_weights_follow_the_seed_and_ablations_share_them() -> None:
         assert all(torch.equal(value, full[name]) for name, value in ablated.items())
 
 
-# Company
+@pytest.mark.parametrize(("depth", "score"), [(1, "dot"), (5, "cosine"), (6, "dot")])
+def test_trajectories_have_the_same_bits_in_any_company_and_computed_again(depth: int, score: str) -> None:
+    made = router(profiles=PROFILES, max_depth=depth, score=score, halting_bias=-3.0)
 
-TRAJECTORIES = 24
-DEPTHS = (1, 5, 6)
+    async def together(*numbers: int) -> list[tuple[Trajectory, Trace]]:
+        policy, its = Snapshot(made), config(max_depth=depth, score=score)
+        walks = (walk(policy, its, Client(), ITEMS[n % 8], episode=Episode(1, n)) for n in numbers)
+        return await asyncio.gather(*walks)
 
-
-@cache
-def policy(depth: int) -> tuple[Router, Snapshot]:
-    made = router(max_depth=depth, score="cosine" if depth == 5 else "dot", halting_bias=-3.0)
-    return made, Snapshot(made)
-
-
-async def walk(depth: int, number: int) -> Trace:
-    """A trajectory that is a function of its number alone, with draws of its own."""
-    rng = np.random.default_rng(number)
-
-    def draw(name: str, log_probs: Any, there: Any) -> Any:
-        if there.ndim == 0:
-            return int(rng.choice(len(log_probs), p=np.exp(log_probs))) if there else 0
-        return [int(rng.random() < np.exp(row[1])) if its else 0 for row, its in zip(log_probs, there, strict=True)]
-
-    question, *responses = units(rng, 1 + depth)
-    state, steps, stored = policy(depth)[1].begin(question), list[Step](), 0
-    for place, response in enumerate(responses, 1):
-        state, acting = await policy(depth)[1].act(state, draw)
-        state, (written, halted) = await policy(depth)[1].keep(state, acting, response, draw)
-        retrieved = tuple(acting.seen[0, :stored].tolist())
-        outcome = None if place == depth else bool(halted)
-        steps.append(Step(acting.role.item(), acting.backbone.item(), retrieved, response, bool(written), outcome))
-        stored += bool(written)
-        if halted:
-            break
-    assert not state.context.requires_grad
-    return Trace(question, tuple(steps), state.log_prob.item())
-
-
-@cache
-def alone(depth: int) -> list[Trace]:
-    return [asyncio.run(walk(depth, number)) for number in range(TRAJECTORIES)]
-
-
-def content(trace: Trace) -> tuple[Any, ...]:
-    return trace.log_prob, [(step.role, step.backbone, step.retrieved, step.written) for step in trace.steps]
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(0, TRAJECTORIES - 1), min_size=1, max_size=2 * BATCH + 3), st.sampled_from(DEPTHS))
-@example(list(range(TRAJECTORIES)), 6)
-@example([5] * BATCH, 6)
-def test_trajectories_have_the_same_bits_in_any_company_and_computed_again(numbers: Sequence[int], depth: int) -> None:
-    async def at_once() -> list[Trace]:
-        return await asyncio.gather(*(walk(depth, number) for number in numbers))
-
-    expected = [alone(depth)[number] for number in numbers]
-    assert list(map(content, asyncio.run(at_once()))) == list(map(content, expected))
-    again = evaluate(policy(depth)[0], expected)
-    assert again.log_prob.tolist() == [trace.log_prob for trace in expected]
+    alone = [asyncio.run(together(number))[0] for number in range(24)]
+    rng = np.random.default_rng(depth)
+    for numbers in (range(24), [5] * BATCH, rng.integers(0, 24, 2 * BATCH + 3).tolist(), rng.permutation(24).tolist()):
+        for number, (found, walked) in zip(numbers, asyncio.run(together(*numbers)), strict=True):
+            assert (found, walked.log_prob) == (alone[number][0], alone[number][1].log_prob)
+    traces = [walked for _, walked in alone]
+    again = evaluate(made, traces)
+    assert again.log_prob.tolist() == [one.log_prob for one in traces]
     assert again.log_prob.requires_grad
-    assert len({trace.log_prob for trace in alone(depth)}) == TRAJECTORIES
+    assert len({one.log_prob for one in traces}) == 24
