@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from analysis.claims.declared import claim
-from analysis.claims.judge import judge
-from analysis.claims.measured import Measured, Run, Seeds
+from analysis.claims.declaration import claim
 from analysis.claims.numbers import Numbers, Value
-from analysis.claims.report import Report, line
-from analysis.frames import UNIT, Results
+from analysis.claims.report import build as build_claims
+from analysis.frames import UNIT
 from analysis.published import load
-from analysis.results import read, read_all
+from analysis.results import read
 from analysis.source import Source
+from harness.runner import config
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import benchmark_cost, costs, paired
 from tests.analysis.spending import cell_of, record_of, row_of, title
@@ -75,12 +74,8 @@ def test_claims_are_judged_on_the_paper_s_cost_and_say_the_other(cells: list[Pat
     def cheaper(n: Numbers) -> Value:
         return n.saving("gmr", "masrouter", "gsm_hard")
 
-    found = Results(read_all(cells))
-    run = Run(found.trainings, seeds=Seeds(own=dict.fromkeys(ROWS, (0,))))
-    judged = judge(cheaper, load(), run)
-    [part] = judged.parts
-    assert (part.value, part.all_calls) == (50.0, 0.0)
-    report = Report((judged,), load(), found.cells, run)
-    assert report.records[0]["measured_all_calls"] == "0"
-    assert "all calls: 0.00" in line(judged, report)["fields"][2][0]
-    assert not Measured(load(), run).charged
+    report = build_claims(Source(tuple(cells), preset=config.preset("embedded", {"seeds": [0]})), [cheaper])
+    [record] = report.frame.to_dict("records")
+    assert (record["measured"], record["measured_all_calls"]) == (50.0, 0.0)
+    [[line]] = report.sections.values()
+    assert "all calls: 0.00" in line["fields"][2][0]
