@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,13 @@ AVERAGE, OVERALL = "average", "overall"
 LARGE = "qwen-2.5-32B"
 GMR, MASROUTER, PUPPETEER = ("gmr", POOL), ("masrouter", POOL), ("puppeteer", LARGE)
 PAPER = load()
-#: The main table from top to bottom; of it the baselines that ask several times, and what answers with a single call.
+#: The main table from top to bottom, and what of it answers with a single call.
 ROWS = tuple((row.method, row.backbone) for row in PAPER.rows)
-MULTI_AGENT = tuple(row for row in ROWS if PAPER.methods[row[0]].multi_agent and row != GMR)
 SINGLE_CALLS = tuple(row for row in ROWS if not PAPER.methods[row[0]].multi_agent)
 #: The benchmarks of the ablations and of the cost tables.
 TWO = ("gsm_hard", "humaneval")
 _TABLES = ("ablation", "paradigm", "roles13")
+_SHOWN = "share of the records shown at this step, counted from 0"
 #: What can be asked of a row on a benchmark, in words; where the paper prints it: the tables in the order in which they
 #: are asked, its name there, and half a unit of its last digit.
 MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
@@ -45,19 +45,9 @@ MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
     "six_steps": ("share of the trajectories of six steps", (), "", 0),
     "depth_by_difficulty": ("rank correlation of the steps of a question with its difficulty", (), "", 0),
     "write_rate": ("share of the steps that entered memory", ("gate_behaviour",), "write_rate", 0.05),
-    **{
-        f"retrieved_{step}": (
-            f"share of the records shown at step {step}",
-            ("gate_behaviour",),
-            f"retrieved_{step}",
-            0.5,
-        )
-        for step in range(1, 6)
-    },
-    **{
-        f"entropy_{gate}": (f"lowest entropy of the {gate} gate in training", (), "", 0)
-        for gate in ("write", "retrieval")
-    },
+    **{name: (_SHOWN, ("gate_behaviour",), name, 0.5) for name in (f"retrieved_{step}" for step in range(1, 6))},
+    "entropy_write": ("lowest entropy of the write gate in training", (), "", 0),
+    "entropy_retrieval": ("lowest entropy of the retrieval gate in training", (), "", 0),
     "training_steps": ("steps of a whole training", ("halting_training",), "steps", 50),
     "training_depth": ("mean number of steps of a training trajectory", ("halting_training",), "depth", 0.05),
     "seed_mean": ("accuracy over several training seeds", ("seed_variance",), "mean", 0.005),
@@ -97,22 +87,18 @@ class Numbers(ABC):
 
     @abstractmethod
     def _plain(self) -> Numbers:
-        """The same side, whatever rounding or chance might have made of it."""
+        """The same side, neither rounded otherwise nor drawn anew."""
 
     @abstractmethod
     def seed_lead(self, row: Row, other: Row) -> Value:
         """The smallest lead of one row over another under the same seed, in the average over the benchmarks."""
 
     def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Value:
-        """One of :data:`MEASURES`; in the paper, ``table`` tells which of several tables is meant.
-
-        Raises:
-            AbsentError: The paper does not print it.
-        """
+        """One of :data:`MEASURES`; of several tables of the paper from the one that is named."""
         return self._value(measure, (row, POOL) if isinstance(row, str) else row, benchmark, table)
 
     def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Value:
-        """In percent, in the paper from one of several tables."""
+        """In percent."""
         return self.of("accuracy", row, benchmark, table)
 
     def cost(self, row: Row | str, benchmark: str, table: str = "") -> Value:
@@ -139,11 +125,16 @@ class Numbers(ABC):
         """Points of accuracy by which a row is ahead of its :meth:`rival`."""
         return self.accuracy(row, benchmark) - self.rival(row, benchmark)
 
+    def strongest(self, benchmark: str) -> Row:
+        """The most accurate of the baselines that ask several times."""
+        rows = [row for row in ROWS if PAPER.methods[row[0]].multi_agent and row != GMR]
+        return self._by_accuracy(rows, benchmark)[0]
+
     def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
         """The accuracy in a place among some rows, from 1."""
-        return self.accuracy(self.by_accuracy(rows, benchmark)[place - 1], benchmark)
+        return self.accuracy(self._by_accuracy(rows, benchmark)[place - 1], benchmark)
 
-    def by_accuracy(self, rows: Sequence[Row], benchmark: str) -> list[Row]:
+    def _by_accuracy(self, rows: Sequence[Row], benchmark: str) -> list[Row]:
         """Rows, the best first: the same order in every replicate of a bootstrap.
 
         The best row of each replicate would be another one, and better than any row is: the interval of a lead over it
@@ -188,29 +179,20 @@ class Printed(Numbers):
     def _in(self, table: str, row: Row, benchmark: str, name: str) -> float | None:
         """A number of one table, if it is there."""
         if table == "main":
-            rows = (one for one in PAPER.rows if (one.method, one.backbone) == row)
-            return next(
-                (one.average if benchmark == AVERAGE else one.accuracies[benchmark].percent for one in rows), None
-            )
+            found = [one for one in PAPER.rows if (one.method, one.backbone) == row]
+            values = [one.average if benchmark == AVERAGE else one.accuracies[benchmark].percent for one in found]
+            return next(iter(values), None)
         if table == "costs":
-            costs = (one for one in PAPER.costs.get(benchmark, ()) if (one.method, one.backbone) == row)
-            return next((float(getattr(one, name)) for one in costs), None)
+            costs = [one for one in PAPER.costs.get(benchmark, ()) if (one.method, one.backbone) == row]
+            return float(getattr(costs[0], name)) if costs else None
         return PAPER.at(table, row[0], benchmark, name)
 
 
-class Computed(NamedTuple):
-    """A quantity over the numbers as printed, and what those before rounding allow, itself if they are too many."""
+def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
+    """A quantity over the paper's numbers, and the ends of what these may have been before rounding.
 
-    value: float
-    low: float
-    high: float
-
-
-def compute(quantity: Callable[[Numbers], Value]) -> Computed:
-    """A quantity over the paper's numbers.
-
-    It takes its extremes in the corners of the box of its rounded inputs as long as it is monotone in each of them,
-    which differences, ratios, means and the least of them are.
+    It has its extremes in the corners of the box of its rounded inputs as long as it is monotone in each of them, which
+    differences, ratios, means and the least of them are; with too many inputs the ends are the quantity itself.
 
     Raises:
         AbsentError: The paper does not print a number that is needed.
@@ -218,8 +200,8 @@ def compute(quantity: Callable[[Numbers], Value]) -> Computed:
     plain = Printed()
     value = float(quantity(plain))
     if not 0 < len(plain.read) <= _MOST_INPUTS:
-        return Computed(value, value, value)
+        return value, value, value
     corners = np.array(list(product((-1, 1), repeat=len(plain.read)))).T
     shifted = {key: one + half * signs for (key, (one, half)), signs in zip(plain.read.items(), corners, strict=True)}
     values = np.asarray(quantity(Printed(shifted)))
-    return Computed(value, float(values.min()), float(values.max()))
+    return value, float(values.min()), float(values.max())

@@ -55,7 +55,7 @@ _FITTED = (
 
 @dataclass(frozen=True)
 class Report:
-    """Every claim, judged; of no preset where the paper alone was."""
+    """Every claim, judged."""
 
     judged: Sequence[Sequence[Part]]  # the parts of each claim, in the order of the declaration
     preset: str
@@ -71,19 +71,18 @@ class Report:
     @property
     def caption(self) -> str:
         """The title of the report."""
-        run = f" and the run {self.preset!r}" if self.preset else ""
-        return f"The statements of the paper, compared with its own numbers{run}"
+        return f"The statements of the paper, compared with its own numbers and the run {self.preset!r}"
 
     @property
     def summary(self) -> tuple[str, str]:
         """The number of claims by verdict, a sentence a side."""
-        wholes = pd.DataFrame([parts[0] for parts in self.judged])
-        in_paper = f"In the paper: {_counted(wholes['claim_paper_verdict'])}."
-        if not self.preset:
-            return in_paper, "No finished cell: no run was judged."
-        shown = _counted(wholes["claim_outcome"][wholes["verdict"] == "simulated"]) or "none"
-        simulated = f" The simulated ones: {shown}." if self.simulated else ""
-        return in_paper, f"In this run: {_counted(wholes['verdict'])}.{simulated}"
+        wholes = [parts[0] for parts in self.judged]
+        shown = _counted(one["claim_outcome"] for one in wholes if one["verdict"] == "simulated") or "none"
+        return (
+            f"In the paper: {_counted(one['claim_paper_verdict'] for one in wholes)}.",
+            f"In this run: {_counted(one['verdict'] for one in wholes)}."
+            + (f" The simulated ones: {shown}." if self.simulated else ""),
+        )
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -98,9 +97,8 @@ class Report:
     @property
     def heads(self) -> list[str]:
         """The titles of the columns."""
-        simulated = ["Simulation shows"] if self.simulated else []
-        run = ["Measured", *simulated, "In this run"] if self.preset else []
-        return ["The paper says", "Its own numbers", "In print", *run]
+        shown = ["Simulation shows"] if self.simulated else []
+        return ["The paper says", "Its own numbers", "In print", "Measured", *shown, "In this run"]
 
     @property
     def sections(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
@@ -108,10 +106,9 @@ class Report:
         found: dict[str, list[Mapping[str, Any]]] = {}
         for parts in self.judged:
             whole = parts[0]
-            fields = [list(_in_paper(parts)), whole["claim_paper_verdict"]]
-            if self.preset:
-                shown = [whole["claim_outcome"] if whole["verdict"] == "simulated" else ""] if self.simulated else []
-                fields += [list(_in_run(parts)), *shown, whole["verdict"]]
+            shown = [whole["claim_outcome"] if whole["verdict"] == "simulated" else ""] if self.simulated else []
+            in_paper = [list(_in_paper(parts)), whole["claim_paper_verdict"]]
+            fields = [*in_paper, list(_in_run(parts)), *shown, whole["verdict"]]
             line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
             found.setdefault(whole["section"], []).append(line)
         return found
@@ -119,35 +116,27 @@ class Report:
     def contents(self) -> Mapping[str, str]:
         """HTML, Markdown and CSV."""
         template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
-        return {
-            "html": template.render(report=self),
-            "md": _markdown(self),
-            "csv": csv(self.frame, self.warning),
-        }
+        page = template.render(report=self)
+        return {"html": page, "md": _markdown(self), "csv": csv(self.frame, self.warning)}
 
 
-def build(source: Source | None = None, claims: Iterable[Claim] = CLAIMS) -> Report:
+def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
     """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone.
 
     Raises:
-        UserError: A cell or timing cannot be read, two of them do not go together, or the cells
-            are of no preset that would tell their seeds.
+        UserError: A cell or timing cannot be read, two of them do not go together, or the cells are of no preset that
+            would tell their seeds.
     """
-    if source is None or not source.cells:
-        return Report([judge(claim, Run()) for claim in claims], "", False, [_PAPER_NOTE], {})
-    results, seeds = source.results(), seeds_of(source.run)
-    timings = read_timings(source.timings, results.cells)
-    run = Run(results.trainings, timings, *seeds)
+    seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
+    if source.cells:
+        results = source.results()
+        run = Run(results.trainings, read_timings(source.timings, results.cells), *seeds)
+        changed = settings(results).strip()
+        origin = {**provenance(results.cells), "timings": str(len(run.timings))}
     judged = [judge(claim, run) for claim in claims]
-    notes = [
-        _PAPER_NOTE,
-        _RUN_NOTE,
-        _VALUE_NOTE,
-        f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run.",
-        _FITTED if any(part.get("calibrated") for parts in judged for part in parts) else "",
-        settings(results).strip(),
-    ]
-    origin = {**provenance(results.cells), "timings": str(len(timings))}
+    is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
+    asked = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
+    notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, _FITTED if is_fitted else "", changed]
     return Report(judged, source.run.name, run.simulated, [note for note in notes if note], origin)
 
 

@@ -44,13 +44,13 @@ def made(some: Some, *more: Path, **overrides: Any) -> Report:
 
 
 def test_the_paper_alone() -> None:
-    report = build()
+    report = build(Source(preset=config.preset("smoke")))
     keys = [one.key for one in CLAIMS]
     page, text = report.contents()["html"], report.contents()["md"]
     assert [page.index(f'<tr id="{key}">') for key in keys] == sorted(page.index(f'<tr id="{key}">') for key in keys)
     assert all(key.replace("_", "\\_") in text for key in keys)
     assert SIMULATED not in page + text
-    assert "No finished cell" in text
+    assert "In this run: 65 not run, 10 about the paper only." in text
     assert list(dict.fromkeys(report.frame["claim"])) == keys
     assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)
 
@@ -131,7 +131,7 @@ def test_text_of_a_claim_is_no_markup() -> None:
         """
         return 1 + 1
 
-    texts = build(claims=[one]).contents()
+    texts = build(Source(preset=config.preset("smoke")), [one]).contents()
     assert "<script>" not in texts["html"]
     assert texts["html"].count("</table>") == 1
     assert r"a \| b" in texts["md"]

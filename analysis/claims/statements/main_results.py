@@ -5,22 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from analysis.claims.declaration import Region, claim
-from analysis.claims.numbers import (
-    GMR,
-    MASROUTER,
-    MULTI_AGENT,
-    PUPPETEER,
-    ROWS,
-    TWO,
-    Numbers,
-    Row,
-    Value,
-    least,
-    mean,
-    most,
-)
+from analysis.claims.numbers import GMR, LARGE, MASROUTER, PUPPETEER, ROWS, TWO, Numbers, Row, Value, least, mean, most
 
-_CHAIN_14B, _COMPLETE = ("macnet_chain", "qwen-2.5-14B"), ("macnet_complete", "qwen-2.5-32B")
+_CHAIN_14B, _COMPLETE = ("macnet_chain", "qwen-2.5-14B"), ("macnet_complete", LARGE)
 _BENCHMARKS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 _BUT_MBPP, _BUT_TWO = ("math", "gsm_hard", "humaneval", "mmlu_pro"), ("math", "mbpp", "mmlu_pro")
 _HARDWARE = ("humaneval", "mbpp")
@@ -217,8 +204,7 @@ def on_the_frontier(n: Numbers, benchmark: str) -> Value:
 
 def _saving_over_both(n: Numbers, benchmark: str) -> Value:
     own = n.cost(GMR, benchmark)
-    strongest = n.by_accuracy(MULTI_AGENT, benchmark)[0]
-    return 100 * (1 - own / least(n.cost(strongest, benchmark), n.cost(MASROUTER, benchmark)))
+    return 100 * (1 - own / least(n.cost(n.strongest(benchmark), benchmark), n.cost(MASROUTER, benchmark)))
 
 
 @_cost(place="caption of the HumanEval Pareto figure")
