@@ -20,14 +20,15 @@ from harness.runner import config
 
 #: Whether the paper's own numbers support a statement.
 CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
-#: What a run shows of a part; of a claim, the first of these that any of its parts has.
-OUTCOMES = NOT_RUN, FAILS, UNDECIDED, NO_RESULT, HOLDS = (
-    "not run",
-    "does not hold",
-    "undecided",
-    "no result of a run",
-    "holds",
-)
+NOT_RUN, FAILS, UNDECIDED, NO_RESULT, HOLDS = "not run", "does not hold", "undecided", "no result of a run", "holds"
+#: What a run shows of a part, and what that says of the paper; of a claim, the first that any of its parts has.
+VERDICTS = {
+    NOT_RUN: "not run",
+    FAILS: "contradicted",
+    UNDECIDED: "undecided",
+    NO_RESULT: "about the paper only",
+    HOLDS: "reproduced",
+}
 #: The columns of ``claims.csv``; ``paper_verdict`` and ``outcome`` are of a part, ``claim_paper_verdict`` and
 #: ``verdict`` of the whole claim.
 COLUMNS = (
@@ -62,28 +63,16 @@ def judge(claim: Claim, run: Run) -> list[Part]:
         if "low" in part and printed is not None and not part["calibrated"]:
             part["contains_published"] = part["low"] <= printed <= part["high"]
         parts.append(part)
-    outcome = min((part["outcome"] for part in parts), key=OUTCOMES.index)
+    in_paper = {part["paper_verdict"] for part in parts}
+    outcome = next(one for one in VERDICTS if one in {part["outcome"] for part in parts})
+    # Simulated backbones say nothing of the paper.
+    is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
     whole = {
-        "claim_paper_verdict": _of_all({part["paper_verdict"] for part in parts}),
-        "verdict": _verdict(outcome, run.simulated),
+        "claim_paper_verdict": in_paper.pop() if len(in_paper) == 1 else PARTLY,
+        "verdict": "simulated" if is_simulated else VERDICTS[outcome],
         "claim_outcome": outcome,
     }
     return [part | whole for part in parts]
-
-
-def _of_all(verdicts: set[str]) -> str:
-    if verdicts == {INCONSISTENT, NOT_CHECKABLE}:
-        return INCONSISTENT
-    return verdicts.pop() if len(verdicts) == 1 else PARTLY
-
-
-def _verdict(outcome: str, simulated: bool) -> str:
-    """What the run says of the paper; simulated backbones say nothing of it."""
-    if outcome in (NOT_RUN, NO_RESULT):
-        return "about the paper only" if outcome == NO_RESULT else "not run"
-    if simulated:
-        return "simulated"
-    return {HOLDS: "reproduced", FAILS: "contradicted", UNDECIDED: "undecided"}[outcome]
 
 
 def _label(arguments: tuple[Any, ...]) -> str:

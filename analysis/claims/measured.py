@@ -125,17 +125,16 @@ class Measured(Numbers):
             return mean(*[self._value(measure, row, one, table) for one in PAPER.benchmarks])
         if measure == "seconds":
             return self._seconds(row, benchmark)
-        cells = self._several(row, benchmark) if measure == "seed_mean" else self._own(row, benchmark)
+        cells = self._take(row, benchmark, self._run.several if measure == "seed_mean" else self._run.seeds)
         is_correlation = measure == "depth_by_difficulty"
-        singles = [self._own(one, benchmark) for one in SINGLE_CALLS] if is_correlation else []
+        singles = [self._take(one, benchmark, self._run.seeds) for one in SINGLE_CALLS if is_correlation]
         if not cells or not all(singles):
             return np.nan
+        value: Value
         if measure.startswith(_OF_TRAININGS):
-            value: Value = _of_training(cells, measure)
+            value = _of_training(cells, measure)
         else:
-            value = self._mean(
-                cells, self._correlation(cells, singles) if is_correlation else self._by_seed(cells, measure)
-            )
+            value = self._mean(cells, self._correlation(cells, singles) if singles else self._by_seed(cells, measure))
         if np.isnan(value).all():
             of = "in the training of" if measure.startswith(_OF_TRAININGS) else "of"
             self.unknown[f"{measure} {of} {row[0]} on {benchmark}"] = None
@@ -177,7 +176,7 @@ class Measured(Numbers):
 
         Drawing seeds again would leave some of them out, and the worst seed of each replicate would be worse than any.
         """
-        columns = [[self._several(row, benchmark) for benchmark in PAPER.benchmarks] for row in rows]
+        columns = [[self._take(row, one, self._run.several) for one in PAPER.benchmarks] for row in rows]
         if not all(map(all, columns)):
             return np.nan
         if len({self._run.several[row] for row in rows}) > 1:
@@ -195,23 +194,14 @@ class Measured(Numbers):
         timing = self._run.timings.get((*row, benchmark))
         if timing is None:
             return self._lacks(f"a timing job of {' '.join(row)} on {benchmark}")
-        self._take(row, benchmark, (timing.seed,))
+        self._take(row, benchmark, {row: (timing.seed,)})
         return timing.per_query
 
-    def _own(self, row: Row, benchmark: str) -> Cells:
-        return self._take(row, benchmark, self._run.seeds.get(row, ()))
-
-    def _several(self, row: Row, benchmark: str) -> Cells:
-        seeds = self._run.several.get(row, ())
-        if len(seeds) < 2:
-            self._lacks(f"several seeds of {' '.join(row)}")
-            return ()
-        return self._take(row, benchmark, seeds)
-
-    def _take(self, row: Row, benchmark: str, seeds: tuple[int, ...]) -> Cells:
+    def _take(self, row: Row, benchmark: str, seeds: Seeds) -> Cells:
         """Exactly these seeds, or none of them."""
-        found = tuple(cell for cell in self._run.cells.get((*row, benchmark), ()) if cell.run.seed in seeds)
-        absent = sorted(set(seeds) - {cell.run.seed for cell in found})
+        wanted = seeds.get(row, ())
+        found = tuple(cell for cell in self._run.cells.get((*row, benchmark), ()) if cell.run.seed in wanted)
+        absent = sorted(set(wanted) - {cell.run.seed for cell in found})
         if absent or not found:
             lost = f"seed {'/'.join(map(str, absent))}" if absent else "which the preset does not have"
             self._lacks(f"{' '.join(row)} on {benchmark}, {lost}")

@@ -51,7 +51,6 @@ def test_the_paper_alone() -> None:
     assert all(key.replace("_", "\\_") in text for key in keys)
     assert SIMULATED not in page + text
     assert "In this run: 65 not run, 10 about the paper only." in text
-    assert list(dict.fromkeys(report.frame["claim"])) == keys
     assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)
 
 
@@ -61,14 +60,6 @@ def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
     assert page.index(SIMULATED) < page.index("<html")
     assert "<title>SIMULATED" in page
     assert SIMULATED in report.contents()["md"]
-    assert dict(zip(report.frame["claim"], report.frame["verdict"], strict=True)) == {
-        "row_averages": "about the paper only",
-        "best_on_four": "simulated",
-        "gsm_same_pattern": "simulated",
-        "without_llm_router": "not run",
-        "gate_entropy": "not run",
-        "seed_overall": "about the paper only",
-    }
     assert report.summary == (
         "In the paper: 3 consistent, 2 partly, 1 not checkable.",
         "In this run: 2 about the paper only, 2 not run, 2 simulated. The simulated ones: 2 does not hold.",
