@@ -30,7 +30,7 @@ class Region:
         return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Claim:
     """One statement of the paper; ``stated`` and ``holds`` may be mappings by its only argument."""
 
@@ -58,8 +58,7 @@ def claim(section: str, place: str, unit: str, **more: Any) -> Callable[[Callabl
     """Makes a function the quantity of a claim, and its docstring the statement and, below that, the note."""
 
     def declare(quantity: Callable[..., Any]) -> Claim:
-        says, _, note = (inspect.getdoc(quantity) or "").partition("\n\n")
-        texts = {"says": " ".join(says.split()), "note": " ".join(note.split())}
-        return Claim(key=quantity.__name__, section=section, place=place, unit=unit, quantity=quantity, **texts, **more)
+        says, _, note = (" ".join(text.split()) for text in (inspect.getdoc(quantity) or "").partition("\n\n"))
+        return Claim(quantity.__name__, section, place, says, note, unit, quantity, **more)
 
     return declare

@@ -77,7 +77,7 @@ def judge(claim: Claim, run: Run) -> list[Part]:
 
 def _label(arguments: tuple[Any, ...]) -> str:
     """What tells a part from the others; empty for the only one."""
-    titles = {key: entry.title for key, entry in config.methods().items()} | PAPER.benchmarks | PAPER.backbones
+    titles = {key: one.title for key, one in config.methods().items()} | {**PAPER.benchmarks, **PAPER.backbones}
     names = (_label(one) if isinstance(one, tuple) else titles.get(one, one) for one in arguments)
     return ", ".join(name for name in names if isinstance(name, str))
 

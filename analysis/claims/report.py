@@ -224,8 +224,9 @@ def _measured(part: Part) -> str:
     text = _amount(part, part["measured"], ends, digits, DAGGER if part.get("calibrated") else "")
     if "contains_published" in part and "stated" in part:
         text += f", {part['stated']:.6g} {'inside' if part['contains_published'] else 'outside'}"
-    whole = number(part.get("measured_all_calls", part["measured"]), digits)
-    return text if whole == number(part["measured"], digits) else f"{text}; all calls: {whole}"
+    own = number(part["measured"], digits)
+    whole = number(part["measured_all_calls"], digits) if "measured_all_calls" in part else own
+    return text if whole == own else f"{text}; all calls: {whole}"
 
 
 def _label(part: Part, parts: Sequence[Part]) -> str:
