@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,14 +15,12 @@ from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.statements import CLAIMS
 from analysis.markdown import grid
 from analysis.notes import settings
-from analysis.provenance import provenance, warning
+from analysis.provenance import provenance
 from analysis.source import Source
-from analysis.table import DAGGER, NOT_RUN, csv, environment
+from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, environment
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
-from harness.files import write_atomically
 
-_TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
 # More parts than these are summed up, and only those are shown that are not as the rest.
 _SHOWN_PARTS = 6
@@ -53,70 +50,45 @@ _FITTED = (
 )
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Report(Exhibit):
     """Every claim, judged."""
 
     judged: Sequence[Sequence[Part]]  # the parts of each claim, in the order of the declaration
-    preset: str
-    simulated: bool
     notes: Sequence[str]
-    provenance: Mapping[str, str]
-
-    @property
-    def warning(self) -> str:
-        """The sentence about simulated backbones, or nothing."""
-        return warning(self.simulated)
-
-    @property
-    def caption(self) -> str:
-        """The title of the report."""
-        return f"The statements of the paper, compared with its own numbers and the run {self.preset!r}"
 
     @property
     def summary(self) -> tuple[str, str]:
         """The number of claims by verdict, a sentence a side."""
         wholes = [parts[0] for parts in self.judged]
         shown = _counted(one["claim_outcome"] for one in wholes if one["verdict"] == "simulated") or "none"
+        simulated = f" The simulated ones: {shown}." if self.simulated else ""
         return (
             f"In the paper: {_counted(one['claim_paper_verdict'] for one in wholes)}.",
-            f"In this run: {_counted(one['verdict'] for one in wholes)}."
-            + (f" The simulated ones: {shown}." if self.simulated else ""),
+            f"In this run: {_counted(one['verdict'] for one in wholes)}.{simulated}",
         )
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """A row a part of a claim, with the columns :data:`COLUMNS`."""
-        parts = pd.DataFrame([part for parts in self.judged for part in parts])
-        why = parts.reindex(columns=["not_printed", "reason"]).apply(lambda row: "; ".join(row.dropna()), axis=1)
-        missing = parts.reindex(columns=["missing"])["missing"].map("; ".join, na_action="ignore")
-        frame = parts.reindex(columns=COLUMNS).assign(reason=why, missing=missing)
-        # Differences of decimals carry dust in their last digits.
-        return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
-
-    @property
-    def heads(self) -> list[str]:
-        """The titles of the columns."""
-        shown = ["Simulation shows"] if self.simulated else []
-        return ["The paper says", "Its own numbers", "In print", "Measured", *shown, "In this run"]
-
-    @property
     def sections(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """By section a line a claim; its ``fields`` are of the columns after the first, a list where parts differ."""
+        """By section a line a claim; its ``fields`` are by the title of their column, a list where parts differ."""
         found: dict[str, list[Mapping[str, Any]]] = {}
         for parts in self.judged:
             whole = parts[0]
-            shown = [whole["claim_outcome"] if whole["verdict"] == "simulated" else ""] if self.simulated else []
-            in_paper = [list(_in_paper(parts)), whole["claim_paper_verdict"]]
-            fields = [*in_paper, list(_in_run(parts)), *shown, whole["verdict"]]
+            outcome = whole["claim_outcome"] if whole["verdict"] == "simulated" else ""
+            fields = {
+                "Its own numbers": list(_in_paper(parts)),
+                "In print": whole["claim_paper_verdict"],
+                "Measured": list(_in_run(parts)),
+                **({"Simulation shows": outcome} if self.simulated else {}),
+                "In this run": whole["verdict"],
+            }
             line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
             found.setdefault(whole["section"], []).append(line)
         return found
 
     def contents(self) -> Mapping[str, str]:
         """HTML, Markdown and CSV."""
-        template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
-        page = template.render(report=self)
+        page = environment().get_template("claims/report.html.j2").render(report=self)
         return {"html": page, "md": _markdown(self), "csv": csv(self.frame, self.warning)}
 
 
@@ -137,7 +109,25 @@ def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
     is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
     asked = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
     notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, _FITTED if is_fitted else "", changed]
-    return Report(judged, source.run.name, run.simulated, [note for note in notes if note], origin)
+    return Report(
+        label="claims",
+        caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
+        simulated=run.simulated,
+        provenance=origin,
+        frame=_frame([part for parts in judged for part in parts]),
+        judged=judged,
+        notes=[note for note in notes if note],
+    )
+
+
+def _frame(records: Sequence[Part]) -> pd.DataFrame:
+    """A row a part of a claim, with the columns of the CSV."""
+    parts = pd.DataFrame(records)
+    why = parts.reindex(columns=["not_printed", "reason"]).apply(lambda row: "; ".join(row.dropna()), axis=1)
+    missing = parts.reindex(columns=["missing"])["missing"].map("; ".join, na_action="ignore")
+    frame = parts.reindex(columns=COLUMNS).assign(reason=why, missing=missing)
+    # Differences of decimals carry dust in their last digits.
+    return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
 
 
 def _seeds(own: Seeds, several: Seeds) -> str:
@@ -152,26 +142,18 @@ def _seeds(own: Seeds, several: Seeds) -> str:
     return f"{listed(usual)}{unlearned}; {trained or 'none'} in statements about training seeds"
 
 
-def write(report: Report, folder: Path) -> list[Path]:
-    """Write ``claims.html``, ``claims.md`` and ``claims.csv``, each whole or not at all, and return them."""
-    paths = {folder / f"claims.{ending}": text for ending, text in report.contents().items()}
-    for path, text in paths.items():
-        write_atomically(path, text)
-    return list(paths)
-
-
 def _markdown(report: Report) -> str:
     """Warning, summary, a table a section, notes, provenance."""
-    heads = report.heads
     found = [f"> **{escape(report.warning)}**", ""] if report.warning else []
     found += [f"# {escape(report.caption)}", ""]
     for sentence in report.summary:
         found += [escape(sentence), ""]
     for section, lines in report.sections.items():
-        rows = []
+        heads, rows = ["The paper says", *lines[0]["fields"]], []
         for one in lines:
             says = f"{escape(one['says'])} ({escape(one['place'])}; {escape(one['claim'])})"
-            rest = [field if isinstance(field, str) else "<br>".join(map(escape, field)) for field in one["fields"]]
+            fields = one["fields"].values()
+            rest = [field if isinstance(field, str) else "<br>".join(map(escape, field)) for field in fields]
             rows.append(["<br>".join([says, *map(escape, one["remarks"])]), *rest])
         found += [f"## {escape(section)}", "", *grid(heads, rows, left=len(heads))]
     found += [f"- {escape(note)}" for note in report.notes]

@@ -13,10 +13,11 @@ import pytest
 
 from analysis.claims.declaration import Claim, claim
 from analysis.claims.numbers import ROWS
-from analysis.claims.report import Report, build, write
+from analysis.claims.report import Report, build
 from analysis.claims.statements import CLAIMS
 from analysis.provenance import SIMULATED
 from analysis.source import Source
+from analysis.table import write
 from harness.errors import UserError
 from harness.runner import config
 from tests.analysis.spending import spend
@@ -67,7 +68,7 @@ def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
 
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:
-    written = write(made(some), tmp_path / "out")
+    written = write(made(some), tmp_path / "out", "claims")
     assert sorted(path.name for path in written) == ["claims.csv", "claims.html", "claims.md"]
     comment, text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8").split("\n", 1)
     assert comment == f"# {SIMULATED}"
@@ -94,17 +95,18 @@ def test_lines_and_notes(some: Some, write_cell: Any) -> None:
     """What a reader sees of a number: digits, interval, dagger, and which parts are like what."""
     report = made(some, write_cell("gmr", "pool", "mbpp", notes=["length_scale 0.2"]))
     lines = {line["claim"]: line for of in report.sections.values() for line in of}
-    assert [head for head in report.heads if "run" in head] == ["In this run"]
-    assert lines["row_averages"]["fields"][0] == ["21 of 21 parts consistent"]
-    assert lines["seed_overall"]["fields"][0][2] == "GMR: −0.012 [−0.022, −0.002], stated 0 (inconsistent)"
+    assert lines["row_averages"]["fields"]["Its own numbers"] == ["21 of 21 parts consistent"]
+    assert (
+        lines["seed_overall"]["fields"]["Its own numbers"][2] == "GMR: −0.012 [−0.022, −0.002], stated 0 (inconsistent)"
+    )
     pattern = lines["gsm_same_pattern"]
     assert pattern["remarks"] == ["Holds where > 0 %."]
-    assert pattern["fields"][0] == [
+    assert pattern["fields"]["Its own numbers"] == [
         "Puppeteer, qwen-2.5-32B: −31.91 % [−32.17, −31.65] (inconsistent)",
         "MASRouter, LLM Pool: 42.00 % [41.92, 42.07] (consistent)",
     ]
-    assert all("†" in text for text in lines["best_on_four"]["fields"][2])
-    assert not any("†" in text for text in pattern["fields"][2])
+    assert all("†" in text for text in lines["best_on_four"]["fields"]["Measured"])
+    assert not any("†" in text for text in pattern["fields"]["Measured"])
     assert any(note.startswith("†") for note in report.notes)
     assert "Settings of this run: length_scale 0.2 (only GMR (LLM Pool) on MBPP)." in report.notes
     for seeds, said in ([0], "0; 0/1/2 in"), ([3, 4], "3/4, 3 of methods that learn nothing; 0/1/2 in"):
