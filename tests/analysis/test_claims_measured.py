@@ -49,16 +49,8 @@ def part(quantity: Quantity, cells: Sequence[Path], seeds: Any = ONE, timings: A
     return found
 
 
-def ends(part: Part) -> tuple[float, float]:
-    return part["low"], part["high"]
-
-
 def asked(measure: str) -> Quantity:
     return lambda n: n.of(measure, "gmr", "mbpp")
-
-
-def lead(n: Numbers) -> Value:
-    return n.lead(GMR, MASROUTER, "mbpp")
 
 
 def first(right: int, n: int) -> list[bool]:
@@ -68,11 +60,13 @@ def first(right: int, n: int) -> list[bool]:
 def test_a_difference_and_its_interval(write_cell: Any, rng: np.random.Generator) -> None:
     ours, theirs = rng.random((2, 200)) < [[0.8], [0.6]]
     cells = [write_cell(key, "pool", "mbpp", correct=of.tolist()) for key, of in (("gmr", ours), ("masrouter", theirs))]
-    found = part(lead, cells)
+    found = part(lambda n: n.lead(GMR, MASROUTER, "mbpp"), cells)
     paired = 100 * (ours.astype(float) - theirs)
     assert found["measured"] == pytest.approx(paired.mean())
     chosen = rng.integers(200, size=(20000, 200))
-    assert ends(found) == pytest.approx(np.percentile(paired[chosen].mean(axis=1), [2.5, 97.5]), abs=1.0)
+    assert (found["low"], found["high"]) == pytest.approx(
+        np.percentile(paired[chosen].mean(axis=1), [2.5, 97.5]), abs=1.0
+    )
 
 
 def test_methods_share_the_items_that_are_drawn(write_cell: Any, rng: np.random.Generator) -> None:
@@ -186,7 +180,7 @@ def test_a_seed_without_a_case_has_no_part_in_the_mean(write_cell: Any) -> None:
     assert ["retrieved_1" in one for one in by_seed] == [True, True, False]
     found, expected = part(asked("retrieved_1"), folders, THREE), estimates(by_seed)["retrieved_1"]
     assert found["measured"] == pytest.approx(100 * expected.mean)
-    assert ends(found) == pytest.approx((100 * expected.low, 100 * expected.high), abs=1)
+    assert (found["low"], found["high"]) == pytest.approx((100 * expected.low, 100 * expected.high), abs=1)
 
 
 def test_rows_by_place_against_brute_force(write_cell: Any) -> None:
@@ -238,7 +232,7 @@ def test_depth_by_difficulty_against_scipy(write_cell: Any, rng: np.random.Gener
     assert found["measured"] == pytest.approx(np.mean([spearmanr(wrong, depth).statistic for depth in depths]))
     chosen = rng.integers(80, size=(300, 80))
     by_hand = [np.mean([spearmanr(wrong[one], depth[one]).statistic for depth in depths]) for one in chosen]
-    assert ends(found) == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=0.05)
+    assert (found["low"], found["high"]) == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=0.05)
     # Nothing that is missing hides another.
     alone = part(asked("depth_by_difficulty"), cells[1:9])
     assert alone["missing"] == ("gmr pool on mbpp, seed 0", "single llama-3.2-3B on mbpp, seed 0")
@@ -298,16 +292,15 @@ def test_verdicts(write_cell: Any, rng: np.random.Generator, simulated: bool) ->
         assert {(part["verdict"], part["claim_outcome"]) for part in parts} == {(told, outcome)}
 
 
-def test_roles_are_those_of_the_catalogue(write_cell: Any) -> None:
-    (found,) = judge(BY_KEY["role_count"], run_of([write_cell("gmr", "pool", "mbpp")]))
-    assert (found["outcome"], found["measured"]) == (HOLDS, len(catalogue()))
-
-
 def test_without_any_spread_nothing_is_decided(write_cell: Any) -> None:
     """Every answer right, or a single question: a bootstrap would pretend to certainty."""
     for right in ([True] * 20, [True]):
-        found = part(asked("accuracy"), [write_cell("gmr", "pool", "mbpp", correct=right, **{f"n{len(right)}": 0})])
+        run = run_of([write_cell("gmr", "pool", "mbpp", correct=right, **{f"n{len(right)}": 0})])
+        (found,) = judge(claim("a", "b", "points")(asked("accuracy")), run)
         assert (found["outcome"], found["reason"]) == (UNDECIDED, "no interval: no replicate differs from another")
+        # What is not sampled needs no spread.
+        (roles,) = judge(BY_KEY["role_count"], run)
+        assert (roles["outcome"], roles["measured"]) == (HOLDS, len(catalogue()))
 
 
 def test_regions() -> None:
