@@ -295,11 +295,11 @@ def test_verdicts(write_cell: Any, rng: np.random.Generator, simulated: bool) ->
 def test_without_any_spread_nothing_is_decided(write_cell: Any) -> None:
     """Every answer right, or a single question: a bootstrap would pretend to certainty."""
     for right in ([True] * 20, [True]):
-        run = run_of([write_cell("gmr", "pool", "mbpp", correct=right, **{f"n{len(right)}": 0})])
-        (found,) = judge(claim("a", "b", "points")(asked("accuracy")), run)
+        cells = [write_cell("gmr", "pool", "mbpp", correct=right, **{f"n{len(right)}": 0})]
+        found = part(asked("accuracy"), cells)
         assert (found["outcome"], found["reason"]) == (UNDECIDED, "no interval: no replicate differs from another")
         # What is not sampled needs no spread.
-        (roles,) = judge(BY_KEY["role_count"], run)
+        (roles,) = judge(BY_KEY["role_count"], run_of(cells))
         assert (roles["outcome"], roles["measured"]) == (HOLDS, len(catalogue()))
 
 
