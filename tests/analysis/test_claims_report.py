@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from analysis.claims.declaration import Claim, claim
-from analysis.claims.numbers import ROWS
+from analysis.claims.numbers import ROWS, Numbers, Value
 from analysis.claims.report import Report, build
 from analysis.claims.statements import CLAIMS
 from analysis.provenance import SIMULATED
@@ -113,6 +113,18 @@ def test_lines_and_notes(some: Some, write_cell: Any) -> None:
         assert any(note.startswith(f"Seeds: {said}") for note in made(some, seeds=seeds).notes)
     with pytest.raises(UserError, match="made of a preset"):
         build(Source.of(some[0]), some[1])
+
+
+def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) -> None:
+    """Half of every cost is the final call, which the paper counts of MASRouter alone."""
+
+    @claim("Cost", "somewhere", "%")
+    def cheaper(n: Numbers) -> Value:
+        return n.saving("gmr", "masrouter", "gsm_hard")
+
+    report = made(([write_cell("gmr", "pool"), write_cell("masrouter", "pool")], [cheaper]))
+    assert report.frame[["measured", "measured_all_calls"]].to_numpy().tolist() == [[50.0, 0.0]]
+    assert "all calls: 0.00" in report.contents()["md"]
 
 
 def test_text_of_a_claim_is_no_markup() -> None:

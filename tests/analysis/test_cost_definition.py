@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from analysis.claims.declaration import claim
-from analysis.claims.numbers import Numbers, Value
-from analysis.claims.report import build as build_claims
 from analysis.frames import UNIT
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
-from harness.runner import config
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import benchmark_cost, costs, paired
 from tests.analysis.spending import cell_of, record_of, row_of, title
@@ -67,15 +63,3 @@ def test_paired_ratios_by_either_definition(cells: list[Path]) -> None:
     row = row_of(table, title("masrouter"))
     group = table.groups[0].title
     assert [cell_of(table, row, group, one).text for one in ("Cost ×", "All calls ×")] == ["0.50", "1.00"]
-
-
-def test_claims_are_judged_on_the_paper_s_cost_and_say_the_other(cells: list[Path]) -> None:
-    @claim("Cost", "somewhere", "%")
-    def cheaper(n: Numbers) -> Value:
-        return n.saving("gmr", "masrouter", "gsm_hard")
-
-    report = build_claims(Source(tuple(cells), preset=config.preset("embedded", {"seeds": [0]})), [cheaper])
-    [record] = report.frame.to_dict("records")
-    assert (record["measured"], record["measured_all_calls"]) == (50.0, 0.0)
-    [[line]] = report.sections.values()
-    assert "all calls: 0.00" in line["fields"]["Measured"][0]
