@@ -141,16 +141,3 @@ def test_text_of_a_claim_is_no_markup() -> None:
     assert texts["html"].count("</table>") == 1
     assert r"a \| b" in texts["md"]
     assert r"\*y\*" in texts["md"]
-
-
-def test_it_is_made_of_whatever_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> None:
-    from workflow import reports
-
-    cell = write_cell("single", "qwen-2.5-14B", "gsm_hard", preset="smoke")
-    place = tmp_path / "results" / "smoke" / "cells" / "single" / "gsm_hard" / "qwen-2.5-14B" / "seed0"
-    place.parent.mkdir(parents=True)
-    cell.rename(place)
-    monkeypatch.chdir(tmp_path)
-    written = reports.write("claims", config.preset("smoke"))
-    assert all(path.is_file() for path in written)
-    assert {path.name for path in written} == {"claims.html", "claims.md", "claims.csv"}
