@@ -1,4 +1,1 @@
-"""The ground every method stands on: items, backbones, call log, prompts, graders, sandbox, evaluation, results.
-
-Nothing here knows the name of a method, a table or a figure.
-"""
+"""What all methods run on: benchmarks, backbones, agents, training, the sandbox, the simulator and the runner."""

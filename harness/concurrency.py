@@ -27,11 +27,7 @@ def use_one_thread() -> None:
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines concurrently and return their results in the order given.
-
-    When one fails, or this one is cancelled, the others are cancelled and waited for, so that nothing is left at work
-    behind the caller's back; the first failure is raised as it is.
-    """
+    """Results of coroutines run together, in order; with the first failure the others are cancelled and waited for."""
     tasks = [asyncio.create_task(one) for one in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -55,10 +51,7 @@ class InFlight(Generic[T]):
         return key in self._tasks
 
     async def share(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work under this key, which is begun unless it is under way.
-
-        A failure reaches everyone who waits and is not kept: who asks later starts again.
-        """
+        """The result of the work under this key, begun unless under way; a failure reaches all and is not kept."""
         # A caller that gives up must not take the work from the others.
         return await asyncio.shield(self._tasks.get(key) or self._begin(key, work))
 
@@ -82,12 +75,7 @@ class InFlight(Generic[T]):
 
 
 class Batcher(Generic[Asked, Given]):
-    """Collects what coroutines ask for in one turn of the event loop and computes it at once.
-
-    Nobody waits for company: one who asks alone is a batch of one. How questions fall into batches depends on timing,
-    so a result of ``compute``, which runs on the event loop, may depend on its own question only. What goes beyond the
-    ``most`` of a batch is computed in the following turns, between which the loop serves others.
-    """
+    """Computes at once what coroutines ask in one turn of the loop; a result may depend on its question only."""
 
     def __init__(self, compute: Callable[[Sequence[Asked]], Sequence[Given]], most: int) -> None:
         self._compute = compute
@@ -121,11 +109,7 @@ class Batcher(Generic[Asked, Given]):
 
 
 class Turns:
-    """Lets so many blocks run at the same time, the longest first.
-
-    Those that ask within one round of the event loop are compared before the first of them begins, so that of many
-    begun together the longest work goes first even where nobody has to wait.
-    """
+    """Lets so many blocks run at once, the longest first, also of those that ask in one round of the event loop."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once

@@ -7,11 +7,7 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Something the user can put right.
-
-    The command line prints the message alone, without a traceback, and exits with status 2. The message therefore
-    names what was found, what was expected and what to do next.
-    """
+    """Something the user can put right: the message, all that is printed, says what was found and what to do."""
 
 
 class StoppedError(Exception):
@@ -19,14 +15,7 @@ class StoppedError(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """The error for a name that no configuration has, with the nearest known name.
-
-    Args:
-        kind: What the name should have been, such as ``"backbone"``.
-        name: The name as given.
-        known: Every valid name.
-        where: The file in which valid names are declared.
-    """
+    """The error for a name that no configuration has, with the nearest known name."""
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices)}."

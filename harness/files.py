@@ -65,11 +65,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that appears when the block ends: a reader, or a crash, sees the old content or the new, no part.
-
-    Raises:
-        UserError: The disk is full, or the folder cannot be written.
-    """
+    """Write a file that appears when the block ends, whole or not at all; UserError where it cannot be written."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -111,11 +107,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file.
-
-    Raises:
-        UserError: The file is missing, is not YAML, or repeats a key; names file and line.
-    """
+    """The content of a YAML file; UserError with file and line where it is missing, no YAML, or repeats a key."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
@@ -187,11 +179,7 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def read(path: Path, form: Any) -> Any:
-    """The content of a YAML file as a model, or as a mapping of models such as ``dict[str, Backbone]``.
-
-    Raises:
-        UserError: As :func:`read_yaml` and :func:`check`.
-    """
+    """The content of a YAML file as a model or as ``dict[str, Model]``; UserError as :func:`check`."""
     return check(read_yaml(path), form, path)
 
 
@@ -214,11 +202,7 @@ def check_entries(document: Any, form: type[Model], where: object) -> dict[str, 
 
 
 def check(document: Any, form: Any, where: object) -> Any:
-    """A parsed document as a model, or as another type that pydantic knows.
-
-    Raises:
-        UserError: One line that names ``where`` it came from, the key, what is there and what should be.
-    """
+    """A parsed document as a type that pydantic knows; UserError of one line with ``where``, key and mistake."""
     try:
         return _adapter(form).validate_python(document)
     except ValidationError as error:
@@ -267,10 +251,7 @@ def _short(text: str, limit: int = 120) -> str:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """SHA-256 over source files and every ``.py``, ``.yaml``, ``.j2`` and ``.jsonl`` file below folders, in any order.
-
-    Of Python the syntax tree without docstrings counts, so that comments and formatting do not; else every byte does.
-    """
+    """SHA-256 over source files, and those below folders; of Python the syntax tree without docstrings counts."""
     files = {file for path in paths for file in (_sources(path) if path.is_dir() else [path])}
     digest = hashlib.sha256()
     for file in sorted(files):

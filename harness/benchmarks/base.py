@@ -25,10 +25,7 @@ class Tools:
 
 
 class Benchmark(abc.ABC):
-    """One benchmark: how its questions are read, divided, asked, answered and graded.
-
-    A subclass is stateless. All methods share its one extractor and its one grader.
-    """
+    """How the questions of one benchmark are read, divided, asked, answered and graded, alike for all methods."""
 
     rule_version: ClassVar[str]  # changes whenever extraction or grading can give another verdict on the same text
     output_rules: ClassVar[str]  # the answer format as it is told to a model
@@ -40,10 +37,7 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Turn records in the upstream schema into items, in upstream order.
-
-        Raises KeyError where a record lacks a field, ValueError where one has a value no record can have.
-        """
+        """Items of upstream's records, in their order; KeyError for a missing field, ValueError for a bad value."""
 
     @abc.abstractmethod
     def present(self, item: Item, answer: str) -> str:
@@ -55,10 +49,7 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Plausible wrong answers: distinct, always the same ones, the most plausible first.
-
-        Programs are mutants that nobody has executed: one in a few may be equivalent to the gold program.
-        """
+        """Distinct plausible wrong answers, likeliest first; a few mutants may equal the gold program."""
 
     @abc.abstractmethod
     def same(self, item: Item, a: str, b: str) -> bool:

@@ -34,11 +34,7 @@ class CodeBenchmark(Benchmark):
         return f"{fence}python\n{answer.rstrip()}\n{fence}"
 
     def extract(self, item: Item, text: str) -> str | None:
-        """The first fenced Python block that defines the function; else the last that parses; else the whole text.
-
-        Before a block or a text that defines no such function is taken, the complete statements of those that do
-        not parse are: of a block that is cut off, of a program amid prose without fences.
-        """
+        """The first block, whole or salvaged, that defines the function, else the last that parses."""
         text = text.removeprefix("\ufeff")
         blocks = [textwrap.dedent(block.source) for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         name = task_of(item).entry_point
@@ -75,7 +71,6 @@ class CodeBenchmark(Benchmark):
 
 
 def _program(source: str) -> ast.Module | None:
-    """The syntax tree of a text that holds at least one statement."""
     tree = parse(source)
     return tree if tree is not None and tree.body else None
 

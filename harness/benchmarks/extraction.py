@@ -1,7 +1,4 @@
-"""Finding an answer in free text: boxes, answer lines, fenced blocks.
-
-Every function takes any string at all, is not slowed down by hostile ones and evaluates nothing.
-"""
+"""Finding an answer in any text in linear time, evaluating nothing: boxes, answer lines, fenced blocks."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
 def boxes_from_last(text: str) -> Iterator[str]:
-    r"""Contents of the balanced ``\boxed{...}`` and ``\fbox{...}`` that hold no other, the last first.
-
-    A box around a box is left out: the contents of all of them would be quadratic in the text.
-    """
+    r"""Contents of the balanced ``\boxed{...}`` and ``\fbox{...}`` that hold no other, the last first."""
     closing = _closing_braces(text)
     following = len(text)
     for match in reversed(list(_BOX.finditer(text))):
@@ -52,10 +46,7 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 
 def after_answer_is(text: str) -> list[str]:
-    """What follows each "answer is" or "answer:", up to the end of the line or the next of them, first to last.
-
-    Where the line ends with these words, the next line counts.
-    """
+    """What follows each "answer is" or "answer:", up to the end of the line or the next of them, first to last."""
     return [stretch.partition("\n")[0].strip() for stretch in _ANSWER_IS.split(text)[1:]]
 
 
@@ -68,11 +59,7 @@ class Block:
 
 
 def fenced_blocks(text: str) -> list[Block]:
-    """All fenced blocks in order; one that is never closed reaches to the end of the text.
-
-    A fence may share its line with prose before it, and a fence with a language inside an open block starts the
-    next block: both are common slips of language models.
-    """
+    """All blocks in order, the last perhaps unclosed; a fence may follow prose or, with a language, end a block."""
     blocks: list[Block] = []
     opened: _Fence | None = None
     lines: list[str] = []

@@ -47,16 +47,11 @@ BENCHMARK = HumanEval
 
 
 def _preamble(prompt: str, name: str) -> str:
-    """The text before the function to be completed."""
     return prompt[: prompt.rindex(f"def {name}(")].strip()
 
 
 def _visible_examples(prompt: str) -> tuple[str, ...]:
-    """The docstring's ``>>>`` lines as asserts, as far as they state a value.
-
-    The standard library's reader of such lines refuses a whole docstring for one badly indented line, so this one
-    reads line by line.
-    """
+    """The docstring's ``>>>`` lines as asserts; doctest refuses a whole docstring for one badly indented line."""
     lines = [line.strip() for line in prompt.splitlines()]
     pairs = zip(lines, [*lines[1:], ""], strict=True)
     asserts = (_as_assert(line[3:].strip(), after) for line, after in pairs if line.startswith(">>>"))

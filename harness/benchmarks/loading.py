@@ -1,7 +1,4 @@
-"""From a benchmark's key to its items: read, checked against what the configuration expects, divided.
-
-Records come from the project's own file, a local mirror, an installed package or the hub.
-"""
+"""From a benchmark's key to its items: read, checked against what the configuration expects, divided."""
 
 from __future__ import annotations
 
@@ -42,11 +39,7 @@ class Loaded:
 
 
 def load_items(key: str, data: str) -> Loaded:
-    """Read, normalise and check a benchmark, ``"embedded"`` or ``"real"``.
-
-    Real data have one expected count and checksum for all sources, since both are taken over the items. Raises
-    UserError where the data cannot be had, or are not what the configuration expects.
-    """
+    """Read and normalise a benchmark; UserError where it cannot be had or its count or checksum is not the expected."""
     declared = entry(key)
     records = load(declared, data)
     items = _normalised(key, records)
@@ -62,10 +55,7 @@ def load_items(key: str, data: str) -> Loaded:
 
 
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
-    """Divide items; of real data the ids are checked against the configuration.
-
-    Raises UserError where the kind is unknown, does not fit the data, or came out otherwise than expected.
-    """
+    """Divide items; UserError where the kind does not fit the data, or real ids are not those expected."""
     if data == "embedded" and kind != "official":
         raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has no published sizes; use 'official'")
     made = benchmark(key).split(items, kind)
@@ -94,11 +84,7 @@ def _normalised(key: str, records: Records) -> list[Item]:
 
 
 def load(declared: Entry, data: str) -> Records:
-    """The records of a benchmark: the project's own (``"embedded"``), or upstream's (``"real"``).
-
-    Upstream's come from the folder ``GMR_DATA_DIR`` names if it is set, else from an installed package, else from the
-    hub. Raises UserError where they are missing or unreadable, or the hub cannot be reached.
-    """
+    """The records of a benchmark; upstream's from ``GMR_DATA_DIR``, else a package, else the hub. Raises UserError."""
     if data not in ("embedded", "real"):
         raise UserError(f"data: {data!r} is unknown; choose 'embedded' or 'real'")
     folder = os.environ.get(DATA_DIR)

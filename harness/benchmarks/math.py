@@ -135,11 +135,7 @@ def _unexplained(answer: str) -> str:
 
 
 def _nudged_numbers(answer: str) -> list[str]:
-    """The answer with one of its integers one larger, or one smaller, the last integer first.
-
-    Indices and exponents come last: they may be the base of a numeral or belong to a unit, which lenient graders
-    ignore.
-    """
+    """The answer with one integer changed by one, the last first; indices and exponents, often ignored, come last."""
     matches = reversed(list(re.finditer(r"\d{1,15}", answer)))
     ordered = sorted(matches, key=lambda match: answer[: match.start()].rstrip("{ ").endswith(("_", "^")))
     return [

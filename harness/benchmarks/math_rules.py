@@ -74,7 +74,6 @@ def _braced(text: str, arguments: int) -> str:
 
 
 def _as_fraction(text: str) -> str:
-    r"""Write a ratio of integers, and one half, as ``\frac``."""
     if text == "0.5":
         return r"\frac{1}{2}"
     ratio = _INTEGER_RATIO.fullmatch(text)

@@ -30,14 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class MathVerifier:
-    """Asks a worker process, started when it is first needed, about one pair at a time.
-
-    Processor time decides inside the worker (:mod:`harness.benchmarks.math_worker`), so a busy machine does not change
-    a verdict, and neither does the company: every pair is decided in a child of its own. The limit here is far above it
-    and starts when the pair reaches the worker, not while it queues; no text of a model can make a worker pass it. One
-    that does, or dies, is replaced. A verdict is remembered, and all cells that share a cache share it; that there is
-    none is remembered by this process alone, since another machine may decide the pair.
-    """
+    """Asks a worker process, started when needed and replaced where it ends, about one pair at a time."""
 
     def __init__(
         self,
@@ -52,11 +45,7 @@ class MathVerifier:
         self._verdicts = Verdicts(cache, _ground)
 
     async def equal(self, gold: str, answer: str) -> bool | None:
-        """Whether the answer equals the gold one.
-
-        ``None`` where that is not decided: the answer is longer than any value, its parser fails on it, or the limits
-        of time and memory pass. That is not the same as unequal, and counts as no verdict.
-        """
+        """Whether the answer equals the gold one; ``None``, no verdict, where it is too long or too costly to tell."""
         if len(answer) > LONGEST_ANSWER:
             return None
         verdict: bool | None = await self._verdicts.of((gold, answer), lambda: self._decided(gold, answer))

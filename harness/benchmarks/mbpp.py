@@ -61,10 +61,7 @@ def _unix(text: str) -> str:
 
 
 def _entry_point(example: str, gold: str) -> str:
-    """The function an assert is about, however it is wrapped: ``set(f(x)) == ...``, ``not f(x)``, ``isclose(f(x), y)``.
-
-    Raises ValueError where the assert calls no function of the program.
-    """
+    """The function an assert is about, as in ``not f(x)`` or ``isclose(f(x), y)``; ValueError where it calls none."""
     tree, program = parse(example), parse(gold)
     if tree is None or program is None:
         raise ValueError(f"neither may fail to parse: {example!r} and the program it tests")

@@ -106,7 +106,6 @@ BENCHMARK = MmluPro
 
 
 def _stated(text: str) -> str | None:
-    """The letter that the text on one question states."""
     for content in boxes_from_last(text):
         letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
         if letter:

@@ -50,11 +50,7 @@ class _Site(NamedTuple):
 
 @functools.lru_cache(maxsize=2048)
 def mutants(source: str, entry_point: str) -> tuple[str, ...]:
-    """Wrong variants of a correct program, distinct, not executed, those of the entry point first.
-
-    At most :data:`MOST_MUTANTS`, the most plausible first; the last resorts, a function that returns nothing and one
-    that only raises, are always among them. Raises ValueError where the source is no program.
-    """
+    """At most 16 distinct unexecuted variants, likeliest first, last resorts included; ValueError for no program."""
     tree = parse(source)
     if tree is None:
         raise ValueError(f"there are no mutants of what is no program: {source[:60]!r}")
@@ -69,7 +65,6 @@ def mutants(source: str, entry_point: str) -> tuple[str, ...]:
 
 
 def _written(tree: ast.Module, site: _Site) -> str:
-    """The program with one site changed; the tree is as before afterwards."""
     before = getattr(site.node, site.field)
     setattr(site.node, site.field, site.value)
     try:
@@ -87,7 +82,6 @@ def _in_turn(sites: list[_Site]) -> Iterator[_Site]:
 
 
 def _sites(tree: ast.Module, entry_point: str) -> Iterator[_Site]:
-    """All sites, those of the entry point first, then those of other definitions."""
     named = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     for definition in sorted(named, key=lambda node: node.name != entry_point):
         for statement in definition.body:

@@ -29,8 +29,6 @@ _DECORATOR = re.compile(rb"^[ \t\f]*@", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """One statement of the top level, by the global names in it."""
-
     node: ast.stmt  # the statement
     # Names it reads, in the functions it defines too, except those that a loop or a ``with`` of it binds.
     loads: frozenset[str]
@@ -128,7 +126,6 @@ def _needed_places(statements: list[_Statement], names: set[str], entry_point: s
 
 
 def _closure(start: set[T], following: Callable[[T], Iterable[T]]) -> set[T]:
-    """What can be reached."""
     reached, pending = {*start}, [*start]
     while pending:
         new = {*following(pending.pop())} - reached
@@ -238,7 +235,6 @@ def _root(node: ast.expr) -> tuple[str, bool]:
 
 
 def _without(source: str, statements: list[_Statement], kept: set[int]) -> str:
-    """The program with ``pass`` for every statement not kept."""
     text = source.encode()
     starts = [0]
     for line in text.splitlines(keepends=True):

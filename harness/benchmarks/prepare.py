@@ -1,8 +1,4 @@
-"""The questions of one preset as two files, so that no later job needs the data set or a network.
-
-The items file holds every question of the split; the manifest says which of them train and which test. Limits on their
-number are left to the users of these files, so that a run on a few questions and a run on all share these files.
-"""
+"""The questions of one preset as two files, so that no later job needs the data set or a network."""
 
 from __future__ import annotations
 
@@ -42,10 +38,7 @@ _ITEM = TypeAdapter(Item)
 
 
 def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_manifest: Path) -> None:
-    """Load, check and divide a benchmark, and write items (one JSON object a line) and manifest, each whole or not.
-
-    ``data`` and ``splits`` as for :func:`load_items` and :func:`split_items`, whose errors it raises.
-    """
+    """Load, check and divide a benchmark, and write items and manifest; raises UserError as what it calls."""
     loaded = load_items(benchmark_key, data)
     split = split_items(benchmark_key, data, loaded.items, splits)
     members = {*split.train, *split.test}
@@ -69,10 +62,7 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
 
 
 def read(manifest: Path, items: Path) -> Prepared:
-    """The questions that :func:`prepare` wrote.
-
-    Raises UserError where a file is missing or damaged, or the two do not belong together.
-    """
+    """The questions that :func:`prepare` wrote; UserError where a file is missing, damaged or not of the other."""
     again = "delete both and prepare again"
     path = manifest
     try:

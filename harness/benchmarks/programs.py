@@ -40,11 +40,7 @@ def _parsed(source: str) -> ast.Module | int:
 
 
 def salvage(text: str) -> str:
-    """The complete statements of a program that stands amid prose or is cut off; empty where there are none.
-
-    Every stretch of whole lines is kept that begins with an import, a definition or the text itself and parses, up
-    to the statement that does not.
-    """
+    """The complete statements of a program amid prose or cut off: whole lines, from an import or definition on."""
     lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
     kept: list[str] = []
     start = 0
@@ -59,7 +55,6 @@ def salvage(text: str) -> str:
 
 
 def _end_of_stretch(lines: list[str], start: int) -> int:
-    """Where the lines that parse end; ``start`` itself where not even the first statement does."""
     end = len(lines)
     for _ in range(_MOST_CUTS):
         parsed = _parsed("\n".join(lines[start:end]))

@@ -55,10 +55,7 @@ def proportional_sample(strata: Mapping[str, str], total: int, key: str) -> list
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
-    """Seats for every name, proportional to its count and adding up to ``total``.
-
-    Remainders that tie go to the name that comes first in the alphabet.
-    """
+    """Seats in proportion to counts, adding up to ``total``; among equal remainders the first name in the alphabet."""
     population = sum(counts.values())
     seats = {name: total * count // population for name, count in counts.items()}
     by_remainder = sorted(counts, key=lambda name: (-(total * counts[name] % population), name))

@@ -22,10 +22,7 @@ GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "vis
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """For every check of a benchmark, whether it holds of each question, by id in the order of the questions.
-
-    A secondary rule agrees where it says the same as the headline verdict of gold and of the wrong answer.
-    """
+    """For every check of a benchmark, whether it holds of each question, by id in the order of the questions."""
 
     title: str  # the benchmark, and which data
     holds: Mapping[str, Mapping[str, bool]]
@@ -91,7 +88,6 @@ async def _checked(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bo
 
 
 async def _failing_mutant(subject: Benchmark, item: Item, tools: Tools) -> Verdict | None:
-    """The verdict on the first wrong answer that is graded wrong; an equivalent mutant is passed over."""
     for answer in subject.wrong_answers(item)[:MUTANTS_TRIED]:
         verdict = await subject.grade(item, subject.present(item, answer), tools)
         if not verdict.correct:

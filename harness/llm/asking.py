@@ -70,11 +70,7 @@ class ServedBackbone:
         return found
 
     async def ask(self, request: Request) -> Reply:
-        """Return the reply to a request, or that it failed for good.
-
-        Raises:
-            UserError: The servers refuse every request, or have been gone for too long.
-        """
+        """The reply, or that it failed for good; UserError where servers refuse every request or are gone for long."""
         began, failures = time.monotonic(), 0
 
         async def attempt() -> Reply:
@@ -136,7 +132,6 @@ class ServedBackbone:
         return False
 
     async def _lives(self, request: Request) -> bool:
-        """Whether any server gives one token, or a refusal, when it is asked now."""
         one_token = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
         for server in self._servers:
             try:

@@ -1,8 +1,4 @@
-"""The language models that agents run on: identity, size, price and compute of a call.
-
-Prices are a proxy for inference compute, proportional to the nominal parameter count, and FLOPs count two
-operations per parameter and token; both follow the paper's appendix on the cost of open-weight backbones.
-"""
+"""The language models that agents run on; prices and FLOPs follow the paper's appendix on open-weight backbones."""
 
 from __future__ import annotations
 
@@ -95,13 +91,7 @@ class _Weights(Declaration):
 
 @cache
 def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
-    """The backbones declared in a file by key, in its order: that of rows in tables and of indices in a policy.
-
-    With ``weights``, declared in ``weights.yaml`` in the same folder, backbones without any are left out.
-
-    Raises:
-        UserError: A file is unreadable or repeats a key, a field is wrong, or there are no such weights.
-    """
+    """Backbones by key in the file's order, with ``weights`` those that have them; raises UserError for a bad file."""
     backbones = read_entries(path, Backbone)
     if weights is None:
         return backbones

@@ -24,10 +24,7 @@ CHECK_EVERY = 200
 
 
 class Budget(Declaration):
-    """The most that all cells of a preset together may take; ``None`` for no bound.
-
-    What other cells ask between two looks at their logs comes on top, and the tokens and cost of what is in flight.
-    """
+    """The most that all cells of a preset may take together, besides what is asked between two looks at their logs."""
 
     calls: PositiveInt | None = None
     tokens: PositiveInt | None = None  # of prompts and completions
@@ -47,14 +44,7 @@ class BudgetError(UserError):
 
 
 class Spending:
-    """Keeps a cell within the budget of its preset: asked before every call, told after it.
-
-    Args:
-        preset: Names the run.
-        budget: Of all its cells together.
-        logs: Finds the logs of the preset, this cell's own included.
-        backbones: Those of the preset, for their prices.
-    """
+    """Keeps a cell within the budget of its preset, by its logs: asked before every call, told after it."""
 
     def __init__(
         self, preset: str, budget: Budget, logs: Callable[[], Iterable[Path]], backbones: Iterable[Backbone]
@@ -69,11 +59,7 @@ class Spending:
         self._ended = asyncio.Event()
 
     async def pay(self, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Ask, and record, where the budget allows it.
-
-        Raises:
-            BudgetError: It is spent. That is said when all that is in flight in this process has been recorded.
-        """
+        """Ask, and record; BudgetError where the budget is spent, said when all that is in flight is recorded."""
         while (reached := self._reached()) is not None:
             if not self._in_flight:
                 raise BudgetError(reached)

@@ -63,11 +63,7 @@ class Texts(NamedTuple):
 
 
 class CallLogReader(Store):
-    """The log of one cell, open for reading; another process may be writing it.
-
-    Raises:
-        UserError: There is none, or it is damaged, which its methods raise too.
-    """
+    """The log of one cell, open for reading while another process may write; UserError if absent or damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -121,13 +117,7 @@ class CallLogReader(Store):
 
 
 class CallLog(CallLogReader):
-    """The log of one cell, open for reading and appending; made if absent, with its lock file.
-
-    Calls that finish while the disk is busy with others are committed together, in a thread of its own.
-
-    Raises:
-        UserError: Another process has the log open for writing, it is damaged, or the disk is full.
-    """
+    """The log of one cell, open for appending; UserError where another process writes it, or the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -160,13 +150,7 @@ class CallLog(CallLogReader):
         return super().get(key) if key in self else None
 
     async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
-        """Write one finished call; on return it is committed. A caller that gives up waiting takes nothing back.
-
-        ``asked`` says whether a backbone answered, and not the log of another cell.
-
-        Raises:
-            UserError: The disk is full; no part of the call stays, and later ones can be written when there is room.
-        """
+        """Commit one finished call; ``asked`` where a backbone, no other log, answered. UserError for a full disk."""
         counted = (asked, reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
         self._waiting.append((request.key, request.model, *counted, request.record.decode(), reply.text))
         if self._batch is None:

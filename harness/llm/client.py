@@ -54,16 +54,7 @@ class Counts:
 
 
 class ChatClient:
-    """Asks backbones, each distinct call once: identical calls in flight share one request.
-
-    Args:
-        endpoints: Endpoint of each backbone key.
-        log: The cell's call log; what it holds is not asked again.
-        attempts: Where attempts, latencies and hosts go, outside the run's identity.
-        shared: Logs of other finished cells, declared inputs of this one, which answer too.
-        in_process: What answers in this process, instead of servers.
-        spending: The budget of the run; ``None`` where it has none.
-    """
+    """Asks backbones, each distinct call once: identical calls in flight share one request."""
 
     def __init__(
         self,
@@ -97,19 +88,11 @@ class ChatClient:
             await one.close()
 
     async def served(self, backbone: str, model: str) -> Served:
-        """Ask what serves a backbone, before the first paid call.
-
-        Raises:
-            UserError: No server can be reached, one refuses the key or serves another model, or they are not alike.
-        """
+        """What serves a backbone, asked before the first paid call; UserError where it is gone or another model."""
         return await self._asked[backbone].served(model)
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        """Return the outcome of a call: from the log, from a call in flight, from the log of another cell, or asked.
-
-        Raises:
-            UserError: The endpoint refuses the key or is down for long, or the budget is spent; nothing is recorded.
-        """
+        """The outcome of a call; UserError, nothing recorded, where the server refuses or the budget is spent."""
         if (known := self._log.get(request.key)) is not None:
             self.counts.log += 1
             return known
@@ -158,10 +141,7 @@ def note_served(folder: Path, served: Iterable[Served], encoder: str) -> None:
 
 
 class Recorded:
-    """Backbones that answer no call: for replay of a cell in a folder, whose log has all of them.
-
-    ``encoder`` is the identity of the sentence encoder here, which names the type of the processor too.
-    """
+    """Backbones that answer no call: for replay of a cell whose log has all of them, with the same encoder."""
 
     def __init__(self, folder: Path, encoder: str) -> None:
         if not (folder / SERVERS).exists():

@@ -37,11 +37,7 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
 
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
-    """Open a database for one thread at a time; transactions are begun and ended by statements.
-
-    With ``writes`` it is made if absent; otherwise nothing can be changed, but what a killed writer left half done is
-    undone.
-    """
+    """Open a database for one thread at a time, made if it is absent and to be written; no implicit transactions."""
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'rw'}"
     database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
     if not writes:
@@ -69,12 +65,7 @@ class Store:
 
 
 class Cache(Store):
-    """A cache of sentence embeddings and of outcomes of programs, shared by the cells of a machine.
-
-    Bytes by key in two tables of one file, which any number of processes read and write at the same time (WAL mode, so
-    it needs a disk of the machine itself). Nothing is opened before the first key is looked for, and deleting the file
-    costs time and changes nothing else. What the disk or the file refuses is raised as UserError.
-    """
+    """Embeddings and outcomes of programs, shared by the cells of a machine (WAL); deleting the file is harmless."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,7 +1,4 @@
-"""The frozen sentence encoder: a text in, a unit vector out, the same bytes alone or in a batch.
-
-The model reads the head of a long text only (D-GEN-3); how long the whole text was is reported with its vector.
-"""
+"""The frozen sentence encoder: the head of a text in (D-GEN-3), a unit vector out, the same bytes in any batch."""
 
 from __future__ import annotations
 
@@ -60,12 +57,7 @@ class Encoded(NamedTuple):
 
 
 class SentenceEncoder:
-    """The encoder that ``config/encoder.yaml`` declares, on the CPU and in single precision.
-
-    It is run by ONNX Runtime, from a graph that sentence-transformers makes once a machine (D-GEN-8). Graph and
-    tokenizer are loaded for the first text that has to be encoded. A text is encoded by one thread; use several callers
-    instead.
-    """
+    """The encoder that ``config/encoder.yaml`` declares: single precision on one CPU thread, by ONNX (D-GEN-8)."""
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
         self._entry: Declared = read(declaration, Declared)
@@ -81,13 +73,7 @@ class SentenceEncoder:
         return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{cpu_capability()}"
 
     def encode(self, text: str) -> Encoded:
-        """The vector and the length of a text; may be called from several threads at once.
-
-        Each text has a pass of its own without padding, so its neighbours cannot change its last digits.
-
-        Raises:
-            UserError: The files of the model are missing, broken, or not those declared.
-        """
+        """The vector and length of a text, from any thread; UserError where the model's files are missing or others."""
         tokenizer, session = self._loaded()
         pieces = tokenizer.encode(text).ids
         read = pieces if len(pieces) <= self.max_tokens else [*pieces[: self.max_tokens - 1], pieces[-1]]
@@ -160,7 +146,6 @@ def _session(graph: Path) -> InferenceSession:
 
 
 def _folder(entry: Declared, declaration: Path) -> Path:
-    """Return the folder of the model, all files present."""
     folder = Path(entry.source).expanduser() if "/" in entry.source else _package(entry.source, declaration)
     absent = [file for file in _FILES if not (folder / file).is_file()]
     if absent:

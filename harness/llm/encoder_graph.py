@@ -16,11 +16,7 @@ OPSET = 17
 
 
 def export(model: Path) -> bytes:
-    """Return a graph from word pieces, shape (1, n), to a vector of length 1, shape (1, dimension).
-
-    Args:
-        model: Folder of the files of a sentence-transformers model.
-    """
+    """A graph of the model in a folder, from word pieces, shape (1, n), to a unit vector, shape (1, dimension)."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
     from sentence_transformers import SentenceTransformer

@@ -83,11 +83,7 @@ def simulated() -> Endpoint:
 
 
 def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
-    """Read the endpoint of every backbone asked for.
-
-    Raises:
-        UserError: A backbone has no endpoint, an entry is wrong, or one server has two different limits or keys.
-    """
+    """The endpoints of backbones; UserError where one has none, is wrong, or shares a server on other terms."""
     entries: dict[str, Endpoint] = read(path, dict[str, Endpoint])
     endpoints: dict[str, Endpoint] = {}
     first: dict[str, str] = {}

@@ -82,10 +82,7 @@ class Request:
         return hashlib.sha256(self.record).hexdigest()
 
     def body(self, *, extended: bool) -> dict[str, Any]:
-        """Return what is asked of ``chat/completions``, with the fields that open weights add to OpenAI's or without.
-
-        Nothing that shapes a reply is left to the server: many take their defaults from the model's repository.
-        """
+        """The body for ``chat/completions``, extended by fields of open weights; no default is left to the server."""
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [message._asdict() for message in self.messages],

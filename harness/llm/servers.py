@@ -62,12 +62,7 @@ class Server:
         )
 
     async def complete(self, request: Request, *, at_once_s: float | None = None) -> Reply:
-        """Return the reply to a request; ``at_once_s`` gives up after so many seconds and without another try.
-
-        Raises:
-            openai.APIError: The server refuses, fails or does not answer.
-            MalformedReplyError: What it answers is no completion.
-        """
+        """The reply; APIError or MalformedReplyError without one. ``at_once_s`` gives up then, without another try."""
         names = self._names.get(request.model) or (request.model,)
         client = self._client if at_once_s is None else self._client.with_options(max_retries=0, timeout=at_once_s)
         body = {**request.body(extended=self._extended), "model": names[0]}
@@ -83,12 +78,7 @@ class Server:
             raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
 
     async def served(self, backbone: str, model: str, served_name: str | None) -> Served:
-        """Return what it says of the model of a backbone, and learn by which names it knows the model.
-
-        Raises:
-            SilentError: It does not answer.
-            UserError: It refuses the key, serves another model, or is no server of this kind.
-        """
+        """What it says of a model, under whatever names; SilentError without an answer, UserError for other weights."""
         name = served_name or model
         listed = await self._listed(backbone)
         if name not in listed:
@@ -154,11 +144,7 @@ def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -
 async def find_served(
     servers: Sequence[Server], backbone: str, model: str, served_name: str | None = None
 ) -> tuple[Served, list[Server]]:
-    """Return what all servers of a backbone that answer agree to serve, and which they are.
-
-    Raises:
-        UserError: None can be reached, one refuses the key or serves another model, or they are not alike.
-    """
+    """What all servers of a backbone that answer agree to serve, and which they are; UserError where they differ."""
 
     async def heard(server: Server) -> Served | SilentError:
         try:
@@ -186,11 +172,7 @@ async def find_served(
 
 
 def http_client(connections: int) -> httpx2.AsyncClient:
-    """Return the one HTTP client of a process, which keeps so many connections open.
-
-    Raises:
-        UserError: The system does not allow so many open files.
-    """
+    """The one HTTP client of a process; UserError where the system does not allow so many open files."""
     # The usual limit of 1,024 files is less than five full servers need.
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

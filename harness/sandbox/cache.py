@@ -35,10 +35,7 @@ class Reach(enum.Enum):
 
 
 class Verdicts:
-    """JSON values by question and ground; without a cache, only this process shares them.
-
-    The ground is all that decides besides the question. The cache is closed by its opener.
-    """
+    """JSON values by question and ground, all that decides besides; without a cache only this process shares them."""
 
     def __init__(self, cache: Cache | None, ground: Callable[[], tuple[str, ...]]) -> None:
         self._cache = cache
@@ -47,10 +44,7 @@ class Verdicts:
         self._in_flight: InFlight[Any] = InFlight()
 
     async def of(self, question: tuple[str, ...], find: Callable[[], Coroutine[Any, Any, tuple[Any, Reach]]]) -> Any:
-        """Return the verdict, as remembered or found now; raises UserError where the cache is broken.
-
-        Callers that ask the same at the same time share the finding.
-        """
+        """Return the verdict, remembered or found now, once for all who ask; UserError where the cache is broken."""
         # Quotes are escaped in it, so no two questions share a text.
         key = hashlib.sha256(repr((question, self._ground())).encode()).digest()
         if key in self._in_this_process:

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program under test, and what says how it did.
-
-    The program runs in a process of its own, in the namespace of a module named ``solution``. The checks run in another
-    process. Names they use and nobody binds come from the program: plain values as such, everything else as a stand-in
-    that asks the program.
-    """
+    """A program that runs as a module named ``solution``, and checks that run in another process and see its names."""
 
     source: str
     # Trusted source that runs before the program, and before the checks, such as imports the task grants.

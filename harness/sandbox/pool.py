@@ -122,19 +122,13 @@ class Sandbox:
             self._idle.pop().close()
 
     async def run(self, program: Program) -> Execution:
-        """Execute a program and return how it ended, or did when it was last executed.
-
-        A failure of the sandbox itself is tried once more and then reported as :attr:`Outcome.SANDBOX_ERROR`, which
-        must not be scored. A program that passes a limit of time, or is killed, is executed once more while no other
-        is, and that counts: a busy machine must not decide. Raises UserError where the cache is broken.
-        """
+        """Return how a program ends; ``SANDBOX_ERROR`` must not be scored. UserError where the cache is broken."""
         if self._verdicts is None:
             return await self._executed(program)
         outcome, *rest = await self._verdicts.of(astuple(program), lambda: self._judged(program))
         return Execution(Outcome(outcome), *rest)
 
     def _ground(self) -> tuple[str, ...]:
-        """All that decides besides the program."""
         code = fingerprint([ROOT / "harness" / "sandbox"])
         return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
 

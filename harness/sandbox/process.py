@@ -17,10 +17,7 @@ _FAREWELL_S = 5.0
 
 
 class Child:
-    """A process whose standard input is a socket: four bytes of length, then the content, either way.
-
-    It ends with the connection, so with this process at the latest; raises OSError where it cannot be started.
-    """
+    """A process whose standard input is a socket of framed messages; ends with it. OSError where it cannot start."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
         self._connection, theirs = socket.socketpair()
@@ -37,10 +34,7 @@ class Child:
         self._connection.setblocking(False)
 
     async def ask(self, message: bytes, limit_s: float) -> bytes:
-        """Return the reply, empty where the process has ended.
-
-        It is killed where the caller gives up or, with TimeoutError, the limit passes.
-        """
+        """Return the reply, empty where the process has ended; TimeoutError, and its end, where the limit passes."""
         async with asyncio.timeout(limit_s):
             try:
                 # One that has failed says why before it ends.

@@ -165,10 +165,7 @@ def _home() -> str:
 
 @functools.cache
 def _library() -> dict[str, Any]:
-    """What a program needs of the Python installation: the standard library and its libraries, no site packages.
-
-    Where it is installed, ``sys.path`` of the bare interpreter, what a private root shows, what may be read.
-    """
+    """What a program needs of the Python installation: the standard library and its libraries, no site packages."""
     prefix = os.path.realpath(sys.base_prefix)
     library = sysconfig.get_path("stdlib", vars={"installed_base": prefix})
     stdlib = _existing(library, os.path.join(library, "lib-dynload"))

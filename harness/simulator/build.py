@@ -76,11 +76,7 @@ class Programs(NamedTuple):
 async def build_calibration(
     pools: Mapping[str, Prepared], settings: Settings, backbones: Mapping[str, Backbone], sandbox: Sandbox
 ) -> Calibration:
-    """Calibrate to prepared questions, trying their programs; the same input gives the same bytes.
-
-    Raises:
-        UserError: The settings lack a number for a benchmark or backbone, or the sandbox cannot try programs now.
-    """
+    """Calibrate to prepared questions, the same bytes each time; UserError for a missing number or a broken sandbox."""
     logger.info("calibrating the simulated backbones; questions that ask for programs take the longest")
     programs = {key: await _tried_programs(key, pools[key].pool, sandbox) for key in sorted(pools)}
     return calibration_of(pools, settings, backbones, programs)
@@ -118,7 +114,6 @@ def calibration_of(
 
 
 async def _tried_programs(key: str, pool: Sequence[Item], sandbox: Sandbox) -> Programs:
-    """Programs for the questions that ask for one."""
     items = [item for item in pool if item.code is not None]
     slots = asyncio.Semaphore(_IN_FLIGHT)
     found = Programs({}, {})

@@ -96,10 +96,7 @@ class CalibrationFile(Declaration):
 
 
 class Calibration:
-    """The calibrated simulator: a file and, by benchmark, the questions that fix every reply together with it.
-
-    ``content`` are the bytes of the file, ``fingerprint`` their SHA-256.
-    """
+    """A calibration file, its bytes (``content``) and SHA-256 (``fingerprint``), with the questions it is for."""
 
     def __init__(self, file: CalibrationFile, questions: Mapping[str, Sequence[Item]]) -> None:
         self.parameters, self.engine = file.parameters, file.engine
@@ -118,11 +115,7 @@ class Calibration:
 
     @classmethod
     def load(cls, path: Path, pools: Mapping[str, Prepared]) -> Calibration:
-        """Read a calibration and bind it to the prepared questions of the benchmarks to be asked.
-
-        Raises:
-            UserError: There is no such file, it is not a calibration, or it was made for other questions.
-        """
+        """Read a calibration for prepared questions; UserError where it is missing, damaged or made for others."""
         again = "delete it and calibrate again"
         try:
             file: CalibrationFile = check(orjson.loads(path.read_bytes()), CalibrationFile, "calibration")

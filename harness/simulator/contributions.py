@@ -1,7 +1,4 @@
-"""Reading a prompt: the question, the task, and the contributions of other agents.
-
-What a turn is for comes with the request (``metadata``); the wording of instructions says nothing here.
-"""
+"""Reading a prompt, whose turn the metadata states: the question and the contributions of other agents."""
 
 from __future__ import annotations
 
@@ -66,10 +63,7 @@ class Reading(NamedTuple):
 
 
 def read(messages: Sequence[Message], turn: Turn, index: QuestionIndex) -> Reading:
-    """Understand a conversation and what its turn is for.
-
-    The question is the one of the last user message that holds any.
-    """
+    """Understand a conversation; its question is that of the last user message that holds any."""
     users = (place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user")
     found = next(((place, one) for place in users if (one := index.find(messages[place].content))), None)
     contributions: list[Contribution] = []
@@ -84,11 +78,7 @@ def read(messages: Sequence[Message], turn: Turn, index: QuestionIndex) -> Readi
 
 
 def records(text: str) -> list[str]:
-    """The numbered records of a message.
-
-    A record begins at a line ``[k] <name>:``, k counting from 1, and ends at the next such line or at the end; a line
-    whose number is out of turn belongs to the record it stands in. A last line of hints belongs to none.
-    """
+    """The numbered records of a message: from ``[k] <name>:``, k counting from 1, to the next, without last hints."""
     text = _HINTS.sub("", text)
     starts: list[tuple[int, int]] = []
     for match in _RECORD.finditer(text):

@@ -47,19 +47,13 @@ class Asked(NamedTuple):
 
 
 def revision_of(calibration: str, length_scale: float) -> str:
-    """The revision of simulated weights: as part of every call's identity it keeps calibrations apart.
-
-    ``calibration`` is its fingerprint, ``length_scale`` the factor on every target length.
-    """
+    """The revision of simulated weights, of a calibration's fingerprint, the code and the factor on lengths."""
     code = fingerprint([*(ROOT / "harness" / part for part in _CODE), ENCODER])
     return f"{SIMULATED}-{calibration[:12]}-{code[:12]}-{length_scale:g}"
 
 
 class SimulatedEndpoint:
-    """Answers chat-completions requests from a calibration, with a factor on every target length.
-
-    The same request gets the same reply in any process and any order; the reply depends on nothing else.
-    """
+    """Answers requests from a calibration, with a factor on lengths; a reply depends on nothing but the request."""
 
     def __init__(self, calibration: Calibration, length_scale: float = 1.0) -> None:
         self.calibration = calibration
@@ -84,12 +78,7 @@ class SimulatedEndpoint:
         return {"object": "list", "data": served}
 
     def chat(self, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """HTTP status and body of ``POST /v1/chat/completions``: one whole completion, never a stream.
-
-        Returns:
-            200 and a completion; 404 for an unknown model; 400 for a malformed request or a prompt that leaves no room
-            in the model's context. Errors have the form OpenAI gives them.
-        """
+        """HTTP status and body of ``POST /v1/chat/completions``; 404 and 400 have the form OpenAI gives errors."""
         try:
             backbone = self.backbone(request.get("model"))
             asked = _checked(request)
@@ -183,7 +172,6 @@ def _checked(request: Mapping[str, Any]) -> Asked:
 
 
 def _schema(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The JSON schema of ``response_format``."""
     match response_format:
         case {"type": "json_schema", "json_schema": {"schema": Mapping() as schema}}:
             return schema

@@ -34,13 +34,7 @@ class Fit(Declaration):
 
 
 def fit(benchmark: str, items: Sequence[Item], backbones: Sequence[str], settings: Settings) -> Fit:
-    """Solve for abilities and effects of styles on the test questions of a benchmark.
-
-    A style that is published for some backbones only has, for the others, the mean effect of those.
-
-    Raises:
-        UserError: There are no questions, or no published number for a backbone.
-    """
+    """Abilities and effects of styles by the test questions; UserError without questions or a published number."""
     if not items:
         raise UserError(f"{benchmark} has no test questions to calibrate on; raise limit: {{test: ...}}")
     published, values = _accuracies(benchmark, backbones, settings), settings.parameters
@@ -61,7 +55,6 @@ def fit(benchmark: str, items: Sequence[Item], backbones: Sequence[str], setting
 
 
 def _accuracies(benchmark: str, backbones: Sequence[str], settings: Settings) -> dict[Style, dict[str, float]]:
-    """Shares of right answers by style and backbone."""
     table = settings.accuracy.get(benchmark)
     missing = [key for key in backbones if table is not None and key not in table["direct"]]
     if table is None or missing:
@@ -72,7 +65,6 @@ def _accuracies(benchmark: str, backbones: Sequence[str], settings: Settings) ->
 
 
 def _solve(logits: np.ndarray, share: float) -> float:
-    """The shift of all logits for which their mean probability is a given share."""
     return solve(lambda shift: float(np.mean(1 / (1 + np.exp(-(logits + shift))))), share, -40.0, 40.0, 60)
 
 
@@ -83,10 +75,7 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
 def mean_tokens(
     settings: Settings, benchmark: str, style: Style, backbones: Mapping[str, Backbone], question_tokens: float
 ) -> dict[str, float]:
-    """Mean completion tokens of one solving turn, by backbone; ``question_tokens`` is the questions' mean length.
-
-    Backbones without a cost for this style get what the style adds, on average, to those that have one.
-    """
+    """Mean completion tokens of one solving turn, by backbone; ``question_tokens`` is the questions' mean length."""
     if loan := settings.borrowed_length.get(benchmark):
         lent = mean_tokens(settings, loan.lender, style, backbones, loan.question_tokens)
         return {key: loan.factor * mean for key, mean in lent.items()}

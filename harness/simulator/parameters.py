@@ -141,14 +141,7 @@ class Settings(NamedTuple):
 
 
 def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None = None) -> Settings:
-    """Read the file, with some parameters replaced as a sensitivity run does.
-
-    ``overrides`` are new values by name, such as ``{"slope": 4.0}``; a number given for a list or mapping is a factor
-    on every entry.
-
-    Raises:
-        UserError: An entry is unknown, missing, ill-typed or outside what the model can use.
-    """
+    """Read the file with ``overrides`` by name, factors on lists and mappings; UserError for unusable values."""
     file = _read(path)
     values = {name: one.value for name, one in file.parameters.items()}
     for name, change in (overrides or {}).items():
@@ -190,7 +183,6 @@ def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def _merged(published: Any, stated: Any) -> Any:
-    """Published entries, and stated ones where nothing is published."""
     if not isinstance(published, Mapping):
         return published
     return {**stated, **{key: _merged(part, stated.get(key, {})) for key, part in published.items()}}

@@ -78,10 +78,7 @@ _WITHOUT_ANSWER = (
 
 
 def write(calibration: Calibration, length_scale: float, backbone: str, reading: Reading, key: str) -> str:
-    """The reply of a backbone to a prompt, with a factor on its target length.
-
-    ``key`` is the identity of the request and fixes every draw.
-    """
+    """The reply of a backbone to a prompt, with a factor on its length; ``key``, of the request, fixes every draw."""
     values, stream, (kind, style, *_) = calibration.parameters, Stream("prose", key), reading.turn
     if reading.item is None:
         return _without_answer(_length(values.generic_tokens * length_scale, (0,), values.length_sd, key), stream)
@@ -209,7 +206,6 @@ def _passage(words: Sequence[str], shortest: int, longest: int, stream: Stream) 
 
 
 def _without_answer(budget: float, stream: Stream) -> str:
-    """Sentences that no parser finds an answer in; at least one."""
     chosen = [_one_of(_WITHOUT_ANSWER, stream)]
     while tokens.count(chosen[0]) * (len(chosen) + 0.5) < budget:
         chosen.append(_one_of(_WITHOUT_ANSWER, stream))
@@ -217,17 +213,13 @@ def _without_answer(budget: float, stream: Stream) -> str:
 
 
 def _keywords(text: str, stream: Stream) -> list[str]:
-    """A few distinct longer words of a text, as one would look them up."""
     longer = list(dict.fromkeys(word.strip(".,;:!?()$\"'") for word in _vocabulary(text).words))
     longer = [word for word in longer if len(word) > 5 and word.isalpha()] or ["general knowledge"]
     return list(dict.fromkeys(_one_of(longer, stream) for _ in range(3)))
 
 
 def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, key: str) -> str:
-    """A JSON text: an instance of the schema, except for a stated share that breaks it.
-
-    ``topic`` lends its words to free strings; ``key``, the identity of the request, fixes every draw.
-    """
+    """A JSON instance of the schema in words of ``topic``, a share of them broken; ``key`` fixes every draw."""
     text = json.dumps(_drawn(schema, _vocabulary(topic).words, Stream("schema", "0", key)), ensure_ascii=False)
     if rng.uniform("schema validity", key) >= invalid_share:
         return text

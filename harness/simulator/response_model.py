@@ -55,12 +55,7 @@ def fit(role: Role | None, benchmark: str, question: str, parameters: Parameters
 
 
 def pull(evidence: Evidence, accuracy: float, aggregating: bool, parameters: Parameters) -> float:
-    """The pull of the contributions shown, in logits; positive towards the right answer.
-
-    Right contributions count a little more than wrong ones (discernment, which grows with the backbone's own accuracy
-    on the benchmark). Wrong answers that contradict each other pull less than wrong answers that agree. The pull grows
-    with the square root of the number of voices.
-    """
+    """The pull of the contributions shown, in logits, towards the right answer (docs/simulator.md)."""
     voices = evidence.right + sum(evidence.wrong)
     if voices == 0:
         return 0.0
@@ -86,11 +81,7 @@ def sigmoid(logit: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def log_location(mean: float, sd: float, floors: tuple[int, ...]) -> float:
-    """Mean of the logarithm of a log-normal length for which max(floor, length) has the wanted mean.
-
-    ``sd`` is the standard deviation of the logarithm, ``floors`` are least lengths, equally likely; where they alone
-    exceed the mean, the location is the smallest there is.
-    """
+    """Mean of the log of a log-normal length for which max(floor, length), floors alike, has the wanted mean."""
     return solve(
         lambda at: fmean(_mean_above(floor, at, sd) for floor in floors), mean, 0.0, math.log(_LONGEST_REPLY), 40
     )

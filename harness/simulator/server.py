@@ -41,11 +41,7 @@ _BACKLOG = 2048
 
 
 class Engine:
-    """A modelled inference server of one backbone; speed is inversely proportional to its billions of parameters.
-
-    Who comes first is served first. A place is free again when the modelled sequence ends: a late timer of this process
-    delays one reply, not all behind it. What a client no longer waits for is computed to its end.
-    """
+    """A modelled inference server of one backbone, first come first served; billions of parameters divide its speed."""
 
     def __init__(self, parameters_b: float, settings: EngineParameters) -> None:
         self._prefill = settings.prefill_tokens_per_s_1b / parameters_b
@@ -122,7 +118,6 @@ async def misbehave(kind: Kind, faults: Faults, request: web.Request, reply: dic
 
 
 async def _break_off(kind: str, hang_s: float, request: web.Request, body: bytes) -> web.StreamResponse:
-    """Answer with less than a whole body, or with nothing, and close the connection."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
     try:
         if kind == "hang":

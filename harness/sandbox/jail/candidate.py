@@ -53,11 +53,7 @@ def prepare() -> None:
 
 
 def rehearse() -> None:
-    """Do before the fork, on a program of our own, what every process does after it.
-
-    What the interpreter builds on first use, and what it learns of code that runs often, is then there for all, and
-    no process has to make it, in memory it would have to copy first.
-    """
+    """Do before the fork, on a program of our own, what every process does after it, so that it need not copy it."""
     call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}]).encode()
     for _ in range(_REHEARSALS):
         program = _Program("", _REHEARSED, ["f"], "", {})
@@ -91,7 +87,6 @@ def _changed(function: Callable[..., object], arguments: list[object], keywords:
 
 
 def _fields(record: Any) -> list[object]:
-    """What decides whether two instances of a dataclass are equal."""
     fields = __import__("dataclasses").fields(record)
     return [getattr(record, field.name) for field in fields if field.compare]
 
@@ -115,8 +110,6 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
 
 
 class _Program:
-    """A program under test and the objects of its own that the checks hold references to."""
-
     def __init__(self, setup: str, source: str, names: list[str], show: str, namespace: dict[str, Any]) -> None:
         self._names = names
         self._show = show
@@ -206,10 +199,7 @@ def is_built_in(kind: type) -> bool:
 
 
 def describe(error: BaseException, *, briefly: bool = False) -> tuple[str, str]:
-    """Return one line about an exception, and the part whose code raised it, the innermost one (may be empty).
-
-    It runs foreign code, so any exception may come out of it, but not where it is brief.
-    """
+    """One line about an exception, and the innermost part that raised it (or ""); runs foreign code unless brief."""
     # How the interpreter words an overflow of its stack depends on where in itself it met it.
     message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
     text = type(error).__name__

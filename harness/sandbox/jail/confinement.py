@@ -32,10 +32,7 @@ def isolate(policy: Policy) -> None:
 
 
 def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
-    """Return a descriptor of Landlock rules, if the level has any, and further descriptors that have to stay open.
-
-    Called while paths are still reachable; ``box`` is the directory that may be written, if any.
-    """
+    """Landlock rules as a descriptor, if the level has any, and others to keep open; ``box`` may be written."""
     pinned = []
     if policy.program_user is not None and os.geteuid() == 0 and sys.platform == "linux":
         # An interpreter in the home directory of root cannot be reached by another user, although the library itself
@@ -52,10 +49,7 @@ def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
 
 
 def confine_fork_server(policy: Policy, rules: int | None) -> Callable[[int], None]:
-    """Confine the fork server, and return what a program's process does to itself, given its parent's process id.
-
-    As much as possible happens before the fork: what comes after it is done again for every program.
-    """
+    """Confine the fork server before the fork; return what a program's process, given its parent's id, does then."""
     if rules is not None:
         linux.drop_capabilities()
         # Processor time counts from the start of a process, while the others bound the whole of what it may hold.
@@ -92,10 +86,7 @@ def confine_checks(policy: Policy, rules: int | None) -> None:
 
 
 def set_rlimits(limits: Mapping[str, float]) -> None:
-    """Set those of the limits of :class:`harness.sandbox.Limits` that the kernel knows, or lower ones already in force.
-
-    Core dumps are always off.
-    """
+    """Set those limits that the kernel knows, or lower ones already in force; core dumps are always off."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in _RLIMITS.keys() & limits.keys():
         kind, unit = _RLIMITS[name]
@@ -118,7 +109,6 @@ def keep_only(descriptors: Iterable[int]) -> None:
 
 
 def _become(policy: Policy, user: int | None) -> None:
-    """Give up root for good: real, effective and saved identity."""
     if user is not None and os.geteuid() == 0:
         os.setgroups([])
         os.setgid(user)

@@ -44,10 +44,7 @@ _LIKELY = "bisect collections copy functools heapq itertools json math operator 
 
 
 def main() -> None:
-    """Run a worker, from its first process on: take the policy, an argument, then grade one order after the other.
-
-    It ends with the connection, after the fork server, without a slow farewell.
-    """
+    """Run a worker from its first process on: grade one order after the other until the connection ends."""
     parent = Channel(0)
     try:
         policy = Policy(**json.loads(sys.argv[2]))
@@ -79,7 +76,6 @@ def preload() -> None:
 
 
 def _serve(policy: Policy, control: socket.socket) -> NoReturn:
-    """Go on as the fork server until the other side is gone."""
     try:
         for number in range(2):
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
@@ -171,7 +167,6 @@ class _ForkServer:
         candidate.run(channel)
 
     def _watched(self, child: int) -> tuple[bytes, int]:
-        """Wait until a program is to end, or for its time, or for too many files, and then end it."""
         deadline, cut = time.monotonic() + self._policy.limits["wall_s"], 0
         step = _WATCH_MS if self._policy.level == RLIMIT else math.inf
         while not cut and not self._poll.poll(min(step, max(0.0, deadline - time.monotonic()) * 1000)):

@@ -38,11 +38,7 @@ _BUILT_IN = frozenset(dir(builtins))
 
 
 class Grader:
-    """Judges one program after the other, in a process that is confined from then on and ends with its parent.
-
-    Takes how programs are confined, and the connection to the fork server; raises OSError where the machine does not
-    allow what the policy asks for.
-    """
+    """Judges programs in a process confined from then on; OSError where the machine does not allow the policy."""
 
     def __init__(self, policy: Policy, control: socket.socket) -> None:
         self._policy = policy
@@ -55,12 +51,7 @@ class Grader:
         confine_checks(policy, rules)
 
     def grade(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Run a program and its checks, the fields of a :class:`harness.sandbox.Program`.
-
-        Returns:
-            ``outcome``, ``detail``, ``shown``, ``stdout``, and what the fork server says of the end; or ``failure``
-            where the sandbox is broken.
-        """
+        """The report on a program and its checks, an order of :class:`harness.sandbox.Program`; or ``failure``."""
         try:
             checks = read_checks(order["setup"], order["checks"], order["entry_point"])
         except (SyntaxError, ValueError) as error:
@@ -95,7 +86,6 @@ class Grader:
         return {**graded, "status": status, "cpu_s": cpu_s, "cut": cut, "soiled": soiled}
 
     def _ready(self) -> list[int]:
-        """The connection to the program that is next, and what it prints."""
         told, descriptors, _, _ = socket.recv_fds(self._control, _PIECE, 2)
         if not descriptors:
             raise OSError(told.decode("utf-8", "replace") or "the fork server is gone")
@@ -135,7 +125,6 @@ class _Conversation(Channel):
 
 
 def _judged(conversation: _Conversation, order: dict[str, Any], checks: _Checks) -> tuple[str, str, str | None]:
-    """Outcome and detail of one program, and the text that was asked for."""
     peer = Peer(conversation)
     held: list[bool] = []
     shown: str | None = None
@@ -193,8 +182,6 @@ def _failed(error: BaseException) -> tuple[str, str]:
 
 
 class _Checks(NamedTuple):
-    """Checks that are ready to run."""
-
     setup: CodeType
     # With a call of ``@held`` after every assertion that held. What is called only for what it does, as a statement
     # or in ``assert f(x) is None``, is first handed to ``@in_place``.
@@ -227,7 +214,6 @@ def read_checks(setup: str, checks: str, entry_point: str) -> _Checks:
 
 
 def _free_names(table: symtable.SymbolTable) -> set[str]:
-    """Names that no scope binds and some scope reads."""
     bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     scopes, read = [table], set()
     for scope in scopes:
@@ -238,7 +224,6 @@ def _free_names(table: symtable.SymbolTable) -> set[str]:
 
 
 def _attribute_bases(tree: ast.Module) -> set[str]:
-    """Names that are only ever followed by a dot."""
     bases = [node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     dotted = [base for base in bases if isinstance(base, ast.Name)]
     others = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in dotted}

@@ -65,10 +65,7 @@ def number(name: str) -> int | None:
 
 
 def prepared(name: str, *arguments: int | bytes | None) -> Callable[[], int]:
-    """Return a function that makes a system call, of integers, bytes by address and null pointers; raises OSError.
-
-    Prepared before a fork, it touches less memory after it, which a new process would have to copy first.
-    """
+    """A function that makes a system call, prepared before a fork to touch less memory after it; raises OSError."""
     words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
     words.insert(0, ctypes.c_long(number(name) or 0))  # type: ignore[arg-type]
 
@@ -116,11 +113,7 @@ _RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)
 
 
 def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
-    """Return a descriptor of rules: read ``readable``, do anything but execute in ``box``, open nothing else.
-
-    Readable are paths with their kind: ``"tree"`` (the directory and all below), ``"list"`` (only the names in it and
-    in the directories below), ``"file"``, ``"device"`` (may be written, too).
-    """
+    """A descriptor of rules: read paths by kind (tree, list, file, device), all but execute in ``box``, no more."""
     version = call("landlock_create_ruleset", None, 0, 1)
     handled = (1 << _RIGHTS_OF_VERSION[min(version, 5)]) - 1
     rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE}
@@ -163,11 +156,7 @@ _SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace o
 
 
 def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
-    """Move the calling process into new namespaces and a new root; its next child is the first process in them.
-
-    The root shows ``mounts``, read-only, under the names they have now, and ``box``, an empty directory. What is
-    below ``prefix``, the current directory, is reached relative to it: the path to it may be closed to this user.
-    """
+    """Move into new namespaces and a root with ``mounts``, read-only (below ``prefix`` relative to it), and ``box``."""
     user, group = os.geteuid(), os.getegid()
     call("unshare", _EVERYTHING)
     for path, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -230,7 +219,6 @@ def filtering() -> Callable[[], None]:
 
 
 def _program(pid: int) -> bytes:
-    """Return the filter in the kernel's format, for the process that may signal itself and no other."""
     rules = [_for(name, [_step(_RETURN, _REFUSE)]) for name in FORBIDDEN if number(name) is not None]
     # Arguments of clone3 lie in memory a filter cannot read; C libraries fall back to clone.
     rules += [

@@ -26,10 +26,7 @@ class ProgramError(Exception):
 
 
 class Peer:
-    """The program, as the checks see it: something that answers questions with plain values.
-
-    A question never contains what the checks expect: operators and comparisons are not among them.
-    """
+    """The program, as the checks see it: something that answers questions with plain values."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -40,10 +37,7 @@ class Peer:
         self.failure: Exception | None = None
 
     def ask(self, operation: str, *operands: object) -> Any:
-        """Ask the program to do something; raises what the program raised, as a class of the checks.
-
-        After EOFError, TooLongError and UnreadableError the connection is of no more use.
-        """
+        """Ask the program to do something; raises what it raised, or what ends the connection (see ``failure``)."""
         request = values.pack([operation, *operands], _reference)
         if len(request) > LONGEST:
             raise ValueError(f"the checks pass a value of {len(request)} bytes")
@@ -124,10 +118,7 @@ def _usable(kind: object) -> type[BaseException]:
 
 
 def _of_library(module: object, name: object) -> type[Exception] | None:
-    """The exception class of the standard library that a program names, if checks could name it by now.
-
-    Only one that says no more than that something went wrong: none that ends a loop, skips a test or cancels a task.
-    """
+    """The loaded exception class of the library that a program names, if it says only that something went wrong."""
     if not isinstance(module, str) or not isinstance(name, str) or name.startswith("_"):
         return None
     package = module.partition(".")[0]
@@ -143,10 +134,7 @@ def _built_in_bases(*kinds: type) -> set[type]:
 
 
 class _Caught(type):
-    """A class of exceptions that stays with the program: checks catch it, all else about it is the program's to decide.
-
-    It is another one for every program, so what the checks themselves raise is never one of them.
-    """
+    """A class of exceptions that stays with the program, another one for every program, so none the checks raise."""
 
     _remote: Remote
 
@@ -162,11 +150,7 @@ def _asking(operation: str) -> Any:
 
 
 class Remote:
-    """An object that stays with the program; equal to itself, and as a dataclass to one of its class with equal fields.
-
-    Calls, attributes, items, iteration, length, truth and text are the program's to decide, as they are where it
-    returns a value. Comparison is not: the other side of it may be what the checks expect.
-    """
+    """An object that stays with the program, which decides all but comparison: that would show what checks expect."""
 
     __slots__ = ("_kind", "_number", "_peer", "_record")
     _peer: Peer

@@ -1,9 +1,4 @@
-"""Messages between a program and its checks: values of built-in types and a few of the library's.
-
-A value is written as JSON; what JSON cannot tell apart is an object with one key, the name of the type. An instance of
-a subclass of such a type crosses as that type, so no method of the program's own comes along. Whatever is not made of
-these types stays where it is, and a reference crosses in its place.
-"""
+"""Messages between a program and its checks: values of built-in and a few library types, else references."""
 
 from __future__ import annotations
 
