@@ -17,7 +17,7 @@ from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
 
 if TYPE_CHECKING:
-    from harness.llm.embeddings import Embeddings
+    from harness.llm.encoder import Embeddings
 
 Solve = Callable[[Item, Context], Awaitable[str]]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from harness.agents.code_tools import CodeTools
-    from harness.llm.embeddings import Embeddings
+    from harness.llm.encoder import Embeddings
 
 
 class Episode(NamedTuple):

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.benchmarks.items import Item, Status, Verdict
-from harness.benchmarks.splits import Split, share_split
+from harness.benchmarks.items import Item, Split, Status, Verdict, share_split
 from harness.errors import UserError
 
 if TYPE_CHECKING:

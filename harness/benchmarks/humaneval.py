@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.code_grading import CodeBenchmark
-from harness.benchmarks.items import CodeTask, Item
+from harness.benchmarks.items import CodeTask, Item, Split, share_split
 from harness.benchmarks.programs import parse
-from harness.benchmarks.splits import Split, share_split
 
 # The edition that the published sample sizes imply has 161 problems and lacks these three.
 NOT_IN_PUBLISHED = frozenset({"HumanEval/32", "HumanEval/38", "HumanEval/50"})

@@ -1,11 +1,15 @@
-"""Questions and verdicts: the two records every benchmark, method and table shares."""
+"""Questions, verdicts, and the division into training and test questions.
+
+No random generator divides: an id's place is a hash of the id, whatever the order of files or the version of a library.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -73,3 +77,61 @@ class Verdict:
     detail: str = ""  # A few words more, such as the sandbox outcome
     # Verdicts of secondary rules, such as ``{"math_verify": True}``.
     also: Mapping[str, bool] = field(default_factory=dict)
+
+
+SPLIT_SEED = 1234
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Ids of the training and the test questions, each in the order in which a limit cuts them."""
+
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 over both id lists in order."""
+        lines = ["train", *self.train, "test", *self.test]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def keyed_order(ids: Iterable[str], purpose: str) -> list[str]:
+    """The ids in an order that looks random and depends on nothing but the ids and the purpose."""
+
+    def place(id_: str) -> tuple[bytes, str]:
+        return hashlib.sha256(f"{SPLIT_SEED}/{purpose}/{id_}".encode()).digest(), id_
+
+    return sorted(ids, key=place)
+
+
+def share_split(ids: Sequence[str], key: str) -> Split:
+    """A fifth of the questions, rounded down, for training; the others for the test."""
+    order = keyed_order(ids, f"{key}/split")
+    n_train = len(order) // 5
+    return Split(tuple(order[:n_train]), tuple(order[n_train:]))
+
+
+def tenth_of_each(strata: Mapping[str, str], key: str) -> list[str]:
+    """A tenth of every stratum, rounded up, in order of stratum, of ids with the stratum of each."""
+    return _sample(strata, {name: -(-count // 10) for name, count in Counter(strata.values()).items()}, key)
+
+
+def proportional_sample(strata: Mapping[str, str], total: int, key: str) -> list[str]:
+    """A sample of ``total`` ids in which every stratum has its share, by the largest-remainder rule."""
+    return _sample(strata, largest_remainder(Counter(strata.values()), total), key)
+
+
+def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
+    """Seats in proportion to counts, adding up to ``total``; among equal remainders the first name in the alphabet."""
+    population = sum(counts.values())
+    seats = {name: total * count // population for name, count in counts.items()}
+    by_remainder = sorted(counts, key=lambda name: (-(total * counts[name] % population), name))
+    for name in by_remainder[: total - sum(seats.values())]:
+        seats[name] += 1
+    return seats
+
+
+def _sample(strata: Mapping[str, str], sizes: Mapping[str, int], key: str) -> list[str]:
+    order = keyed_order(strata, f"{key}/sample")
+    return [id_ for name in sorted(sizes) for id_ in [one for one in order if strata[one] == name][: sizes[name]]]

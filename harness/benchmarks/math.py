@@ -1,4 +1,9 @@
-"""MATH: competition problems whose answer is in a box."""
+r"""MATH: competition problems whose answer is in a box.
+
+Answers are compared by the string rules that MATH was published with. They bring two spellings of one value to one
+string and go no further: ``0.25`` and ``\frac{1}{4}`` stay different, since published accuracies were counted this
+way. Our one addition is that a percent sign counts as unwritten with or without its backslash.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.benchmarks import math_rules
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import after_answer_is, last_box
-from harness.benchmarks.items import Item, Status, Verdict
-from harness.benchmarks.splits import Split, share_split, tenth_of_each
+from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, tenth_of_each
 
 _WORDS = r"(?:\\(?:text|mbox)\{\s*)?(?!and\b|or\b)[A-Za-z]{2}[A-Za-z\s,.'-]*\}?"
 # "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane".
@@ -75,18 +78,18 @@ class Math(Benchmark):
         """The gold answer with one number changed, with its sign changed, and small integers."""
         # The string rules would call -0 wrong although it is right.
         negated = [_negated(item.gold)] if item.gold != "0" else []
-        kept: dict[str, str] = {math_rules.normalise(item.gold): ""}
+        kept: dict[str, str] = {normal_form(item.gold): ""}
         for candidate in [*_nudged_numbers(item.gold), *negated, "0", "1", "2", "3"]:
-            kept.setdefault(math_rules.normalise(candidate), candidate)
+            kept.setdefault(normal_form(candidate), candidate)
         return tuple(kept.values())[1:]
 
     def same(self, item: Item, a: str, b: str) -> bool:
         """Whether the string rules call the answers equal."""
-        return math_rules.equivalent(a, b)
+        return equivalent(a, b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
         """Headline by the string rules, ``also["math_verify"]`` by Math-Verify where that decides."""
-        correct = math_rules.equivalent(item.gold, answer)
+        correct = equivalent(item.gold, answer)
         verified = await tools.math_verify.equal(item.gold, answer)
         also = {} if verified is None else {"math_verify": verified}
         return Verdict(correct, answer, Status.GRADED, also=also)
@@ -148,3 +151,74 @@ def _nudged_numbers(answer: str) -> list[str]:
 
 def _negated(answer: str) -> str:
     return answer[1:] if answer.startswith("-") else f"-{answer}"
+
+
+_INTEGER_RATIO = re.compile(r"(-?\d+)/(-?\d+)")
+_TOKEN = re.compile(r"\\[a-zA-Z]+|[^\s{}\[\]\\]")
+
+
+def equivalent(a: str, b: str) -> bool:
+    """Whether two answers are equal once normalised."""
+    return a == b or normal_form(a) == normal_form(b)
+
+
+def normal_form(answer: str) -> str:
+    """The one spelling that stands for all spellings the rules call equal."""
+    text = _without_decoration(answer)
+    text = _without_unit(text)
+    text = _with_leading_zeros(text)
+    text = _without_variable(text)
+    text = _with_braced_arguments(text, r"\sqrt", arguments=1)
+    text = _with_braced_arguments(text, r"\frac", arguments=2)
+    text = re.sub(r"\s+", "", text)
+    return _as_fraction(text)
+
+
+def _without_decoration(text: str) -> str:
+    r"""Drop what changes the look and not the value: spacing, sizes, degree, dollar and percent signs."""
+    text = text.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
+    text = text.replace(r"\tfrac", r"\frac").replace(r"\dfrac", r"\frac")
+    for mark in (r"\left", r"\right", r"^{\circ}", r"^\circ", r"\$", r"\%", "%"):
+        text = text.replace(mark, "")
+    return text
+
+
+def _without_unit(text: str) -> str:
+    r"""Cut from ``\text{ `` on: with that blank the text is a unit behind a number, without it the answer itself."""
+    return text.split(r"\text{ ", 1)[0]
+
+
+def _with_leading_zeros(text: str) -> str:
+    text = text.replace(" .", " 0.").replace("{.", "{0.")
+    return f"0{text}" if text.startswith(".") else text
+
+
+def _without_variable(text: str) -> str:
+    """Keep the right side of ``x = 5``; a longer left side is part of the answer."""
+    left, _, right = text.partition("=")
+    return right if right and "=" not in right and len(left) <= 2 else text
+
+
+def _with_braced_arguments(text: str, command: str, arguments: int) -> str:
+    r"""Write ``\frac12`` as ``\frac{1}{2}`` and ``\sqrt3`` as ``\sqrt{3}``, at any depth."""
+    head, *tails = re.split(re.escape(command) + r"(?![a-zA-Z])", text)
+    return head + "".join(command + _braced(tail, arguments) for tail in tails)
+
+
+def _braced(text: str, arguments: int) -> str:
+    """Put braces round the leading single-token arguments; stop where an argument is braced or is no token."""
+    done = ""
+    for _ in range(arguments):
+        rest = text.lstrip()
+        token = _TOKEN.match(rest)
+        if token is None:
+            break
+        done, text = f"{done}{{{token.group()}}}", rest[token.end() :]
+    return done + text
+
+
+def _as_fraction(text: str) -> str:
+    if text == "0.5":
+        return r"\frac{1}{2}"
+    ratio = _INTEGER_RATIO.fullmatch(text)
+    return rf"\frac{{{ratio[1]}}}{{{ratio[2]}}}" if ratio else text

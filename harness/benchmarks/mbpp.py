@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.code_grading import CodeBenchmark
-from harness.benchmarks.items import CodeTask, Item
+from harness.benchmarks.items import CodeTask, Item, Split, keyed_order
 from harness.benchmarks.programs import definitions, parse
-from harness.benchmarks.splits import Split, keyed_order
 
 TEST_IDS = range(11, 511)
 TRAIN_IDS = range(601, 975)

@@ -9,8 +9,7 @@ from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import boxes_from_last
-from harness.benchmarks.items import Item, Status, Verdict
-from harness.benchmarks.splits import Split, proportional_sample, share_split
+from harness.benchmarks.items import Item, Split, Status, Verdict, proportional_sample, share_split
 
 LETTERS = "ABCDEFGHIJ"
 PUBLISHED_SAMPLE = 1100

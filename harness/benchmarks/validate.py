@@ -10,8 +10,8 @@ from tqdm import tqdm
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.items import Item, Verdict
-from harness.benchmarks.loading import load_items
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import load_items
 from harness.benchmarks.registry import benchmark
 from harness.concurrency import gather
 

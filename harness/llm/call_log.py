@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, TextIO
 
 import orjson
 
+from harness.database import Store, connect, one_line
 from harness.errors import UserError
 from harness.files import writing
-from harness.llm.database import Store, connect, one_line
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"

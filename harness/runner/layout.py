@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from harness.database import machine_folder
 from harness.llm.call_log import CALL_LOG
-from harness.llm.database import machine_folder
 from harness.runner.config import Cell
 
 RESULTS = Path("results")

@@ -14,15 +14,14 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
+from harness.database import Cache
 from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
 from harness.llm.call_log import CALL_LOG, AttemptLog, CallLog, CallLogReader
 from harness.llm.client import ChatClient, InProcess, Recorded
-from harness.llm.database import Cache
-from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import SentenceEncoder
+from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.request import Served
 from harness.runner import layout
 from harness.runner.config import Preset

@@ -29,11 +29,11 @@ from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item, Status
 from harness.concurrency import gather
+from harness.database import Cache
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.database import Cache
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request, Served
 from harness.runner import finished, layout

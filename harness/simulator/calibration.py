@@ -16,7 +16,6 @@ from harness.benchmarks.prepare import Prepared
 from harness.errors import UserError
 from harness.files import Declaration, Many, check
 from harness.simulator.contributions import POOL_SIZE, Answers, WrongProgram
-from harness.simulator.fit import Fit
 from harness.simulator.parameters import EngineParameters, Parameters, Style
 
 # A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
@@ -72,6 +71,14 @@ class SimulatedBackbone(Declaration):
     model: str
     parameters_b: float
     context_length: int
+
+
+class Fit(Declaration):
+    """The fitted values of one benchmark."""
+
+    ability: Mapping[str, float]  # by backbone, on the scale of difficulty
+    style: Mapping[Style, Mapping[str, float]]  # by style and backbone, in logits relative to a direct prompt
+    accuracy: Mapping[str, float]  # by backbone: the published share of right answers to direct prompts
 
 
 class BenchmarkCalibration(Declaration):

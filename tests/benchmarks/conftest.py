@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.benchmarks.items import Item
-from harness.benchmarks.splits import keyed_order
+from harness.benchmarks.items import Item, keyed_order
 
 DATA = "real" if os.environ.get("GMR_DATA_DIR") else "embedded"
 FEW = 3

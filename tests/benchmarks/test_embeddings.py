@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.llm.database import Cache
-from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import SentenceEncoder
+from harness.database import Cache
+from harness.llm.encoder import Embeddings, SentenceEncoder
 from tests.benchmarks.conftest import FEW, Measure
 
 TEXTS = 64

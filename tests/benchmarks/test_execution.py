@@ -13,7 +13,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from harness.benchmarks.humaneval import HumanEval
 from harness.benchmarks.items import Item
-from harness.benchmarks.loading import load
+from harness.benchmarks.prepare import load
 from harness.benchmarks.registry import entry
 from harness.errors import UserError
 from harness.sandbox import Outcome, Program, Sandbox

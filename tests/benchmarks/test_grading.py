@@ -8,8 +8,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from harness.benchmarks import Tools, keys
 from harness.benchmarks import benchmark as registered
 from harness.benchmarks.items import Item
-from harness.benchmarks.loading import load_items
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import load_items
 from harness.sandbox import Sandbox
 from tests.benchmarks.conftest import DATA, Measure, chosen
 

@@ -18,13 +18,12 @@ from harness.agents.runtime import Runtime
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.database import Cache
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.database import Cache
-from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import SentenceEncoder
+from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.endpoints import Endpoint
 from harness.runner.evaluation import evaluate
 from harness.runner.method import Method, Setting

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.benchmarks.splits import keyed_order
+from harness.benchmarks.items import keyed_order
 from studies import agreement
 from studies.agreement import STRING, compare, read
 

@@ -15,9 +15,9 @@ from harness.agents.trajectory import Context, Trajectory
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import read
+from harness.database import Cache
 from harness.errors import UserError
-from harness.llm.database import Cache
-from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import Embeddings
 from harness.llm.request import Reply
 from harness.runner import config, layout
 from harness.runner.config import Cell

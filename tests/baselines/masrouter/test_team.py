@@ -23,7 +23,7 @@ from baselines.masrouter.team import (
 from harness.agents.roles import catalogue, role
 from harness.agents.trajectory import Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
-from harness.benchmarks.loading import load_items
+from harness.benchmarks.prepare import load_items
 from harness.llm.request import Reply, Request
 from tests.baselines.masrouter.fixtures import MODE_NAMES, Passing, Planned, by_role, method, role_of, walk
 from tests.fixtures import FAILED, ITEMS, RULES, Client

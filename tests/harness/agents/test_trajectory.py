@@ -7,8 +7,8 @@ import pytest
 
 from harness.agents.trajectory import Decision, Episode, Trajectory
 from harness.benchmarks.items import Item
-from harness.llm.database import Cache
-from harness.llm.embeddings import Embeddings
+from harness.database import Cache
+from harness.llm.encoder import Embeddings
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
 from tests import scripted
 from tests.fake_encoder import FakeEncoder

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from harness.benchmarks import Tools, benchmark, keys, loading
-from harness.benchmarks.loading import load_items
+from harness.benchmarks import Tools, benchmark, keys, prepare
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import load_items
 from harness.benchmarks.validate import EXAMPLES, check
 from harness.errors import UserError
 from harness.sandbox import Sandbox
@@ -32,7 +32,7 @@ NEAR_DUPLICATE = 0.8
 
 
 def content(key: str) -> bytes:
-    return (loading.EMBEDDED / f"{key}.jsonl").read_bytes()
+    return (prepare.EMBEDDED / f"{key}.jsonl").read_bytes()
 
 
 def records(key: str) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def test_the_questions_are_the_pinned_ones_in_one_form_and_no_two_alike(key: str
     assert (hashlib.sha256(content(key)).hexdigest()[:32], loaded.checksum[:32]) == PINS[key]
     assert (len(found), len({tuple(record) for record in found})) == (160, 1)
     assert all(item.difficulty is not None and 0 <= item.difficulty <= 1 for item in loaded.items)
-    split = loading.split_items(key, "embedded", loaded.items, "official")
+    split = prepare.split_items(key, "embedded", loaded.items, "official")
     assert (len(split.train), len(split.test)) == (32, 128)
     grams = [shingles(record[ASKED[key]]) for record in found]
     assert max(len(one & other) / len(one | other) for one, other in combinations(grams, 2)) < NEAR_DUPLICATE
@@ -83,7 +83,7 @@ def test_one_option_of_a_choice_is_right() -> None:
 def test_a_benchmark_without_a_file_and_a_damaged_file_are_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "EMBEDDED", tmp_path)
+    monkeypatch.setattr(prepare, "EMBEDDED", tmp_path)
     with pytest.raises(UserError, match=r"math\.jsonl does not exist; expected the questions of MATH there"):
         load_items("math", "embedded")
     (tmp_path / "math.jsonl").write_bytes(b'{"problem": "1 +')

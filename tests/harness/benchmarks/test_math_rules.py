@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks.math_rules import equivalent, normalise
+from harness.benchmarks.math import equivalent, normal_form
 
 # fmt: off
 EQUAL = [
@@ -34,7 +34,7 @@ def test_spellings_of_one_value_and_what_the_rules_keep_apart(a: str, b: str) ->
 
 @given(st.text(alphabet="\\fracsqrttext{}[]()0123456789/.=-+ %$^_xk\n", max_size=60))
 def test_any_text_has_a_normal_form_equal_to_itself(text: str) -> None:
-    assert isinstance(normalise(text), str)
+    assert isinstance(normal_form(text), str)
     assert equivalent(text, text)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.database import Cache
 from harness.errors import UserError
-from harness.llm.database import Cache
 from harness.sandbox.jail import linux
 
 # Speaks the protocol; sleeps on "hang", dies on "die" and within a reply on "tear", otherwise compares strings.

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.benchmarks import benchmark, keys, loading, registry
+from harness.benchmarks import benchmark, keys, registry
+from harness.benchmarks import prepare as loading
 from harness.benchmarks.items import checksum
 from harness.benchmarks.prepare import Prepared, prepare, read
 from harness.benchmarks.registry import Expected
@@ -153,7 +154,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
 
 def test_no_network_is_one_line_that_names_the_way_out(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom harness.benchmarks.loading import load_items\nfrom harness.errors import UserError\n"
+        "import sys\nfrom harness.benchmarks.prepare import load_items\nfrom harness.errors import UserError\n"
         "try:\n    load_items('gsm_hard', 'real')\nexcept UserError as error:\n    print(error)\n"
     )
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.benchmarks import Tools, benchmark, keys
-from harness.benchmarks.loading import load_items, split_items
+from harness.benchmarks.items import keyed_order
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.benchmarks.splits import keyed_order
+from harness.benchmarks.prepare import load_items, split_items
 from harness.benchmarks.validate import check
 from harness.sandbox import Sandbox
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks.splits import (
+from harness.benchmarks.items import (
     Split,
     keyed_order,
     largest_remainder,

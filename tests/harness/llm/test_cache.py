@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.database import Cache
 from harness.runner import layout
 
 PROCESS = """
 import hashlib, sys
 from pathlib import Path
-from harness.llm.database import Cache
+from harness.database import Cache
 
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)

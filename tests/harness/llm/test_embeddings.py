@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.llm.database import Cache
-from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import Encoded
+from harness.database import Cache
+from harness.llm.encoder import Embeddings, Encoded
 from tests.fake_encoder import FakeEncoder
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.database import Cache
 from harness.files import ROOT
-from harness.llm.database import Cache
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from harness.sandbox.pool import LEVELS
 from tests.harness.sandbox.conftest import need

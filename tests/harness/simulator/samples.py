@@ -6,7 +6,7 @@ from typing import Any
 from harness.agents.prompts import question_prompt
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
-from harness.benchmarks.loading import load_items
+from harness.benchmarks.prepare import load_items
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,8 @@ from harness.runner import calibration, layout
 from harness.runner.calibration import calibrate
 from harness.sandbox import Limits, Outcome, Program, Sandbox
 from harness.simulator import Calibration, SimulatedEndpoint, tokens
-from harness.simulator.build import build_calibration, programs_for
+from harness.simulator.build import build_calibration, fit, mean_tokens, programs_for
 from harness.simulator.calibration import QuestionIndex
-from harness.simulator.fit import fit, mean_tokens
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
 from tests.small_run import smoke
