@@ -16,14 +16,14 @@ Given = TypeVar("Given")
 
 
 def use_one_thread() -> None:
-    """Let torch and the libraries under it compute with one thread in this process and in those it starts.
-
-    How a sum is divided among threads shows in its last digits, so their number would show in every result. Call it
-    before torch is imported: the libraries read the environment when they are loaded, and a limit set later holds for
-    the calling thread alone.
-    """
+    """Let torch, imported later, compute with one thread: how a sum is divided shows in the last digits of results."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
+
+
+def processors() -> int:
+    """Those granted to this process: a batch system often grants fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -52,8 +52,11 @@ class InFlight(Generic[T]):
 
     async def share(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of the work under this key, begun unless under way; a failure reaches all and is not kept."""
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(work())
+            self._tasks[key].add_done_callback(lambda done: self._end(key, done))
         # A caller that gives up must not take the work from the others.
-        return await asyncio.shield(self._tasks.get(key) or self._begin(key, work))
+        return await asyncio.shield(self._tasks[key])
 
     async def close(self) -> None:
         """Drop the work that is not done; closing twice is harmless."""
@@ -61,12 +64,6 @@ class InFlight(Generic[T]):
         for task in unfinished:
             task.cancel()
         await asyncio.gather(*unfinished, return_exceptions=True)
-
-    def _begin(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work())
-        self._tasks[key] = task
-        task.add_done_callback(lambda done: self._end(key, done))
-        return task
 
     def _end(self, key: bytes, task: asyncio.Task[T]) -> None:
         del self._tasks[key]

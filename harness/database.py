@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from harness.errors import UserError
-from harness.files import writing
+from harness.files import unwritable, writing
 
 Table = Literal["embeddings", "verdicts"]
 
@@ -29,10 +29,7 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         if (getattr(error, "sqlite_errorname", None) or "").startswith(_OUTER):
-            raise UserError(
-                f"cannot write {path}: {error}; free space or mend the folder, then give the same command again "
-                "(finished calls are kept)"
-            ) from error
+            raise unwritable(path, error) from error
         raise UserError(f"{path} is damaged ({error}); {cure}") from error
 
 

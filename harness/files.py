@@ -57,10 +57,13 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}; free space or mend the folder, then give the same command again "
-            "(finished calls are kept)"
-        ) from error
+        raise unwritable(path, error.strerror) from error
+
+
+def unwritable(path: Path, reason: object) -> UserError:
+    """The error for a file that cannot be written."""
+    cure = "free space or mend the folder, then give the same command again (finished calls are kept)"
+    return UserError(f"cannot write {path}: {reason}; {cure}")
 
 
 @contextmanager

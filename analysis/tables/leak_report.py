@@ -8,7 +8,7 @@ from analysis.columns import entries, labels, say
 from analysis.results import short
 from analysis.source import Source
 from analysis.table import Table, shown
-from harness.benchmarks.leaks import NEAR, NGRAM_LENGTH, Leak, leak_report
+from harness.benchmarks.leaks import NEAR, NGRAM_LENGTH, Leak, leaks
 from harness.benchmarks.prepare import Prepared, read
 from harness.runner import layout
 
@@ -69,23 +69,24 @@ def build(source: Source) -> Table:
 
 def _pairs(prepared: Prepared) -> pd.DataFrame:
     """One row a pair; of a benchmark without any, one that says so."""
-    report = leak_report(prepared)
+    found = leaks(prepared)
+    exact, near = (len({leak.test for leak in found if leak.kind == kind}) for kind in ("exact", "near"))
     records = [
         {
             "benchmark": prepared.benchmark,
-            "benchmark_title": report.title,
+            "benchmark_title": prepared.title,
             "train": leak.train,
             "test": leak.test,
             "kind": leak.kind or "none",
             "similarity": round(leak.similarity, 4) if leak.kind else None,
-            "n_train": report.n_train,
-            "n_test": report.n_test,
-            "exact": report.affected("exact"),
-            "near": report.affected("near"),
+            "n_train": len(prepared.train),
+            "n_test": len(prepared.test),
+            "exact": exact,
+            "near": near,
             "source": f"{prepared.source}, splits {prepared.splits}",
             "data_checksum": prepared.checksum,
             "split_checksum": prepared.split_checksum,
         }
-        for leak in report.leaks or (Leak("", "", "", 0.0),)
+        for leak in found or [Leak("", "", "", 0.0)]
     ]
     return pd.DataFrame(records, dtype=object)

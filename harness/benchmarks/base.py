@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.benchmarks.items import Item, Split, Status, Verdict, share_split
-from harness.errors import UserError
 
 if TYPE_CHECKING:
     from harness.benchmarks.math_verifier import MathVerifier
@@ -59,21 +58,14 @@ class Benchmark(abc.ABC):
         """The verdict on an extracted answer."""
 
     def split(self, items: Sequence[Item], kind: str) -> Split:
-        """Divide all items of the benchmark, in any order, into training and test ids.
-
-        ``"published"`` gives the sizes that the published percentages imply, ``"official"`` the benchmark's own test
-        questions with a fifth of them set aside for training; raises UserError for any other kind.
-        """
-        if kind == "published":
-            return self._published_split(items)
-        if kind == "official":
-            return self._official_split(items)
-        raise UserError(f"splits: {kind!r} is unknown; choose 'published' or 'official'")
+        """Training and test ids, ``"published"`` of the sizes that the paper's percentages imply, or ``"official"``."""
+        return self._published_split(items) if kind == "published" else self._official_split(items)
 
     def _published_split(self, items: Sequence[Item]) -> Split:
         return share_split([item.id for item in items], self.key)
 
     def _official_split(self, items: Sequence[Item]) -> Split:
+        # The benchmark's own test questions, with a fifth of them set aside for training.
         return share_split([item.id for item in items], self.key)
 
     async def grade(self, item: Item, text: str, tools: Tools) -> Verdict:

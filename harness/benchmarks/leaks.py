@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared
@@ -14,37 +14,19 @@ NGRAM_LENGTH = 5
 CHUNK = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Leak:
-    """One pair of questions."""
+class Leak(NamedTuple):
+    """The ids of a training and a test question that are alike."""
 
-    train: str  # id of the training question
-    test: str  # id of the test question
-    # ``"exact"``: equal but for case and white space; ``"near"``: similarity of at least :data:`NEAR`.
-    kind: str
+    train: str
+    test: str
+    kind: str  # ``"exact"``, but for case and white space, or ``"near"``, of at least the similarity ``NEAR``
     similarity: float  # cosine of the weighted counts of runs of five characters, between 0 and 1
 
 
-@dataclass(frozen=True, slots=True)
-class LeakReport:
-    """All leaks of one prepared benchmark, ordered by test id, then training id."""
-
-    title: str  # the benchmark
-    data: str  # ``"embedded"`` or ``"real"``
-    n_train: int  # number of training questions compared
-    n_test: int  # number of test questions compared
-    leaks: tuple[Leak, ...]  # the pairs
-
-    def affected(self, kind: str) -> int:
-        """Number of test questions with at least one leak of a kind."""
-        return len({leak.test for leak in self.leaks if leak.kind == kind})
-
-
-def leak_report(prepared: Prepared) -> LeakReport:
-    """Compare every training question with every test question of a prepared benchmark."""
+def leaks(prepared: Prepared) -> list[Leak]:
+    """All leaks from training into test questions of a prepared benchmark, by test id, then training id."""
     train, test = prepared.train, prepared.test
-    leaks = sorted(_leaks(train, test), key=lambda leak: (leak.test, leak.train)) if train and test else []
-    return LeakReport(prepared.title, prepared.data, len(train), len(test), tuple(leaks))
+    return sorted(_leaks(train, test), key=lambda leak: (leak.test, leak.train)) if train and test else []
 
 
 def _leaks(train: Sequence[Item], test: Sequence[Item]) -> Iterator[Leak]:

@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from types import TracebackType
 from typing import Self
 
+from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint
-from harness.sandbox.cache import Cache, Reach, Verdicts
+from harness.sandbox.cache import Reach, Verdicts
 from harness.sandbox.process import Child
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
@@ -33,10 +33,7 @@ class MathVerifier:
     """Asks a worker process, started when needed and replaced where it ends, about one pair at a time."""
 
     def __init__(
-        self,
-        worker: Sequence[str] = WORKER,
-        reply_limit_s: float = REPLY_LIMIT_S,
-        cache: Cache | None = None,
+        self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S, cache: Cache | None = None
     ) -> None:
         self._command = worker
         self._reply_limit_s = reply_limit_s
@@ -54,9 +51,7 @@ class MathVerifier:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._verdicts.close()
         self._end()
 
@@ -75,6 +70,7 @@ class MathVerifier:
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
             return None, Reach.PROCESS
         verdict: bool | None = json.loads(reply)
+        # Another machine may decide a pair that this one did not.
         return verdict, Reach.PROCESS if verdict is None else Reach.MACHINE
 
     def _end(self) -> None:

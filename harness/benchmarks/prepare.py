@@ -22,23 +22,26 @@ from harness.benchmarks.registry import Entry, benchmark, entry
 from harness.errors import UserError
 from harness.files import write_atomically
 
+DATA_DIR = "GMR_DATA_DIR"
+EMBEDDED = Path(__file__).with_name("data")
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """The questions of a benchmark as a preset uses them."""
 
-    benchmark: str  # key of the benchmark
+    benchmark: str
     title: str  # the name tables print; says so where the questions are the project's own
     data: str  # ``"embedded"`` or ``"real"``
-    source: str  # where the questions came from
-    splits: str  # kind of split
-    count: int  # number of questions of the whole benchmark
-    checksum: str  # checksum of the whole benchmark
-    split_checksum: str  # checksum of the split
-    pool_checksum: str  # checksum of the questions of the split
+    source: str
+    splits: str
+    count: int  # of the whole benchmark, as its checksum
+    checksum: str
+    split_checksum: str
+    pool_checksum: str
     pool: list[Item]  # the questions of the split
-    train: list[Item]  # training questions
-    test: list[Item]  # test questions
+    train: list[Item]
+    test: list[Item]
 
 
 _FIELDS = {field.name for field in fields(Prepared)} - {"pool"}
@@ -92,10 +95,6 @@ def read(manifest: Path, items: Path) -> Prepared:
     return Prepared(**listed, pool=pool, train=[by_id[id_] for id_ in train], test=[by_id[id_] for id_ in test])
 
 
-DATA_DIR = "GMR_DATA_DIR"
-EMBEDDED = Path(__file__).with_name("data")
-
-
 class Records(NamedTuple):
     """Records in upstream's schema and order."""
 
@@ -104,8 +103,7 @@ class Records(NamedTuple):
     place: str  # where they came from, as a user finds it: a file, or an address on the hub
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """All items of a benchmark, in upstream order."""
 
     items: list[Item]
@@ -117,7 +115,15 @@ def load_items(key: str, data: str) -> Loaded:
     """Read and normalise a benchmark; UserError where it cannot be had or its count or checksum is not the expected."""
     declared = entry(key)
     records = load(declared, data)
-    items = _normalised(key, records)
+    upstream = "expected upstream's schema, use upstream's file"
+    try:
+        items = benchmark(key).normalise(records.rows)
+    except KeyError as error:
+        raise UserError(f"{records.place}: a record lacks the field {error}; {upstream}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{records.place}: {error}; {upstream}") from error
+    if repeated := len(items) - len({item.id for item in items}):
+        raise UserError(f"{records.place}: {repeated} ids repeat; {upstream}")
     found, expected = checksum(items), declared.expected
     if data == "real" and (len(items), found) != (expected.count, expected.checksum):
         raise UserError(
@@ -141,21 +147,6 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
             f"{str(expected)[:12]}. Restore that entry, or put the new checksum there if the split was meant to change"
         )
     return made
-
-
-def _normalised(key: str, records: Records) -> list[Item]:
-    try:
-        items = benchmark(key).normalise(records.rows)
-        repeated = len(items) - len({item.id for item in items})
-        if repeated:
-            raise ValueError(f"{repeated} ids repeat")
-    except KeyError as error:
-        raise UserError(
-            f"{records.place}: a record lacks the field {error}; expected upstream's schema, use upstream's file"
-        ) from error
-    except (TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{records.place}: {error}; expected upstream's schema, use upstream's file") from error
-    return items
 
 
 def load(declared: Entry, data: str) -> Records:

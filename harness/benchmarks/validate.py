@@ -14,6 +14,7 @@ from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import load_items
 from harness.benchmarks.registry import benchmark
 from harness.concurrency import gather
+from harness.sandbox import Outcome, Program, Sandbox
 
 MUTANTS_TRIED = 10
 AT_ONCE = 64
@@ -22,10 +23,10 @@ GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "vis
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """For every check of a benchmark, whether it holds of each question, by id in the order of the questions."""
+    """Of every question by id, in their order, which checks hold; a secondary rule should agree with the headline."""
 
-    title: str  # the benchmark, and which data
-    holds: Mapping[str, Mapping[str, bool]]
+    title: str
+    checked: Mapping[str, Mapping[str, bool]]
 
     @property
     def passed(self) -> bool:
@@ -34,21 +35,20 @@ class Report:
 
     def exceptions(self, check: str) -> list[str]:
         """The questions of which a check does not hold."""
-        return [id_ for id_, holds in self.holds[check].items() if not holds]
+        return [id_ for id_, holds in self.checked.items() if not holds.get(check, True)]
 
     def to_markdown(self) -> str:
         """The report as a list, exceptions by id."""
-        lines = [f"{self.title}: {len(self.holds[GOLD])} questions"]
-        for name, found in self.holds.items():
-            listed = f"; not for {', '.join(self.exceptions(name))}" if self.exceptions(name) else ""
-            lines.append(f"- {name}: {sum(found.values())} of {len(found)}{listed}")
+        lines = [f"{self.title}: {len(self.checked)} questions"]
+        for name in dict.fromkeys(name for holds in self.checked.values() for name in holds):
+            found = [holds[name] for holds in self.checked.values() if name in holds]
+            listed = f"; not for {', '.join(self.exceptions(name))}" if not all(found) else ""
+            lines.append(f"- {name}: {sum(found)} of {len(found)}{listed}")
         return "\n".join(lines) + "\n"
 
 
 async def validate(key: str, data: str) -> Report:
     """Validate every question of a benchmark, ``"embedded"`` or ``"real"``; raises as :func:`load_items`."""
-    from harness.sandbox import Sandbox
-
     items = load_items(key, data).items
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         return await check(benchmark(key), items, data, Tools(sandbox, math_verify))
@@ -65,15 +65,11 @@ async def check(subject: Benchmark, items: Sequence[Item], data: str, tools: Too
         return found
 
     with tqdm(total=len(items), desc=subject.title, disable=None) as progress:
-        found = dict(zip([item.id for item in items], await gather(map(one, items)), strict=True))
-    checks = dict.fromkeys(name for checked in found.values() for name in checked)
-    holds = {name: {id_: checked[name] for id_, checked in found.items() if name in checked} for name in checks}
-    return Report(f"{subject.title}, {data} data", holds)
+        checked = await gather(map(one, items))
+    return Report(f"{subject.title}, {data} data", dict(zip([item.id for item in items], checked, strict=True)))
 
 
 async def _checked(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bool]:
-    from harness.sandbox import Outcome, Program
-
     gold = await subject.grade(item, subject.present(item, item.gold), tools)
     mutant = await _failing_mutant(subject, item, tools)
     checked = {GOLD: gold.correct, WRONG: mutant is not None}
@@ -88,6 +84,7 @@ async def _checked(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bo
 
 
 async def _failing_mutant(subject: Benchmark, item: Item, tools: Tools) -> Verdict | None:
+    # The first wrong answer may be equivalent to gold, where it is a mutant.
     for answer in subject.wrong_answers(item)[:MUTANTS_TRIED]:
         verdict = await subject.grade(item, subject.present(item, answer), tools)
         if not verdict.correct:

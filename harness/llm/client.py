@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import orjson
 
@@ -16,6 +16,9 @@ from harness.llm.budget import Spending
 from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
 from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.request import Reply, Request, Served
+
+if TYPE_CHECKING:
+    from harness.llm.asking import ServedBackbone
 
 SERVERS = "servers.json"
 
@@ -28,19 +31,6 @@ class InProcess(Protocol):
 
     def complete(self, request: Request) -> Reply:
         """The outcome of a call."""
-
-
-class Asked(Protocol):
-    """What answers for one backbone."""
-
-    async def served(self, model: str) -> Served:
-        """Its description of the backbone, asked before the first paid call."""
-
-    async def ask(self, request: Request) -> Reply:
-        """The outcome of a call that was never finished."""
-
-    async def close(self) -> None:
-        """Give up all connections."""
 
 
 @dataclass
@@ -70,7 +60,7 @@ class ChatClient:
         self._shared = shared
         self._spending = spending
         self._flight: InFlight[Reply] = InFlight()
-        self._asked: Mapping[str, Asked] = {}
+        self._asked: Mapping[str, _InThisProcess | ServedBackbone] = {}
         if in_process is not None:
             self._asked = dict.fromkeys(endpoints, _InThisProcess(in_process, attempts))
         elif endpoints:
@@ -106,9 +96,7 @@ class ChatClient:
                 self.counts.shared += 1
                 await self._log.append(request, known, asked=False)
                 return known
-        return await self._ask(backbone, request)
 
-    async def _ask(self, backbone: str, request: Request) -> Reply:
         async def recorded() -> Reply:
             reply = await self._asked[backbone].ask(request)
             self.counts.asked += 1

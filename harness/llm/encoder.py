@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from harness.concurrency import InFlight
+from harness.concurrency import InFlight, processors
 from harness.database import Cache, machine_folder
 from harness.errors import UserError
 from harness.files import ROOT, Declaration, Sha256, fingerprint, read, write_atomically, writing
@@ -199,14 +199,11 @@ class Embeddings:
     def __init__(self, encoder: SentenceEncoder, cache: Cache) -> None:
         self.encoder = encoder
         self._cache = cache
-        self._threads = ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="encode")
+        self._threads = ThreadPoolExecutor(max_workers=processors(), thread_name_prefix="encode")
         self._in_flight: InFlight[Encoded] = InFlight()
 
     async def __aenter__(self) -> Embeddings:
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def embed(self, text: str) -> Encoded:
         """The embedding of a text, read-only; callers that ask for one text at the same time share the work."""
@@ -216,8 +213,7 @@ class Embeddings:
             return await self._in_flight.share(key, lambda: self._in_thread(key, text))
         return _unpack(known)
 
-    async def close(self) -> None:
-        """Drop the work that is not done; closing twice is harmless."""
+    async def __aexit__(self, *_: object) -> None:
         await self._in_flight.close()
         self._threads.shutdown(wait=False)
 
@@ -234,9 +230,3 @@ class Embeddings:
 def _unpack(content: bytes) -> Encoded:
     (tokens,) = _TOKENS.unpack_from(content)
     return Encoded(np.frombuffer(content[_TOKENS.size :], dtype="<f4"), tokens)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -11,21 +11,12 @@ import enum
 import functools
 import hashlib
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import orjson
 
 from harness.concurrency import InFlight
-
-
-class Cache(Protocol):
-    """The cache of this machine, for verdicts."""
-
-    def get(self, table: Literal["verdicts"], key: bytes) -> bytes | None:
-        """Return what is stored under a key, or None."""
-
-    def put(self, table: Literal["verdicts"], key: bytes, value: bytes) -> None:
-        """Store bytes under a key; called from other threads too."""
+from harness.database import Cache
 
 
 class Reach(enum.Enum):

@@ -7,17 +7,17 @@ import concurrent.futures
 import contextlib
 import functools
 import logging
-import os
 import re
 import sys
 import sysconfig
 from dataclasses import astuple, replace
-from types import TracebackType
 from typing import Any, Self
 
+from harness.concurrency import processors
+from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint
-from harness.sandbox.cache import Cache, Reach, Verdicts
+from harness.sandbox.cache import Reach, Verdicts
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.worker import Worker, failed
@@ -74,17 +74,14 @@ def best_level() -> str:
 
 
 class Sandbox:
-    """Executes programs of unknown intent, each in a fresh, confined process.
-
-    Use it from one event loop, as an async context manager: warm workers, started when first needed, end with it.
+    """Executes programs of unknown intent, each in a fresh, confined process; warm workers end with the context.
 
     Args:
         limits: What each program may use.
         workers: Programs alive at once, by default one a processor; of more, slow programs reach their wall limit.
-        level: One of :data:`LEVELS`, by default the best that works; belongs in every result. Raises UserError where
-            the machine offers none, or not the one asked for.
-        cache: With one, a program is executed only if no cell has yet, as far as its outcome and its text tell, or
-            once in this process; what it prints is cut to the last 1000 characters, remembered or not.
+        level: One of :data:`LEVELS`, by default the best; UserError where the machine does not offer it.
+        cache: With one, programs that only their text decides are executed once a machine, others once a process;
+            of what they print the last 1000 characters count.
     """
 
     def __init__(
@@ -102,9 +99,7 @@ class Sandbox:
             )
         self.limits = limits or Limits()
         self.level = level or best_level()
-        # A batch system often grants fewer processors than the machine has.
-        granted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._places = workers or granted
+        self._places = workers or processors()
         self._slots = asyncio.Semaphore(self._places)
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
@@ -113,9 +108,7 @@ class Sandbox:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._verdicts:
             await self._verdicts.close()
         while self._idle:
