@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # "Answer:" counts where a formula or a number follows: "Answer: let me think" states nothing. A display formula may
@@ -34,7 +34,6 @@ def last_box(text: str) -> str | None:
 
 
 def _closing_braces(text: str) -> dict[int, int]:
-    """Position of the closing brace for every opening brace that has one; escaped braces do not count."""
     pairs: dict[int, int] = {}
     pending: list[int] = []
     for match in re.finditer(r"\\.|[{}]", text, re.DOTALL):
@@ -50,8 +49,7 @@ def after_answer_is(text: str) -> list[str]:
     return [stretch.partition("\n")[0].strip() for stretch in _ANSWER_IS.split(text)[1:]]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A fenced block of text."""
 
     language: str  # first word after the opening fence, in lower case; may be empty
@@ -66,7 +64,7 @@ def fenced_blocks(text: str) -> list[Block]:
     for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n"):
         fence = _fence_at_end(line)
         if opened is None:
-            opened, lines = (fence if fence and not fence.inline else None), []
+            opened, lines = (fence if fence and fence.marks not in fence.before else None), []
         elif fence and fence.marks.startswith(opened.marks):
             kept = [*lines, fence.before] if fence.before.strip() else lines
             blocks.append(Block(opened.language, _joined(kept)))
@@ -76,15 +74,10 @@ def fenced_blocks(text: str) -> list[Block]:
     return [*blocks, Block(opened.language, _joined(lines))] if opened else blocks
 
 
-@dataclass(frozen=True, slots=True)
-class _Fence:
+class _Fence(NamedTuple):
     before: str
     marks: str
     language: str
-
-    @property
-    def inline(self) -> bool:
-        return self.marks in self.before
 
 
 def _fence_at_end(line: str) -> _Fence | None:

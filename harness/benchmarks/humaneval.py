@@ -58,7 +58,6 @@ def _visible_examples(prompt: str) -> tuple[str, ...]:
 
 
 def _as_assert(call: str, expected: str) -> str | None:
-    """An assert for one example: either ``f(x) == v`` on one line or the value on the next."""
     tree = parse(call)
     if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
         return None

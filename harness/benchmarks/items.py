@@ -22,8 +22,7 @@ class CodeTask:
     entry_point: str  # name of the function the tests call
     setup: str  # source run before the candidate program (may be empty)
     checks: str  # source run after it; an exception means a wrong answer
-    # Single ``assert`` statements of the question; tools may run these and no others.
-    visible: tuple[str, ...]
+    visible: tuple[str, ...]  # single ``assert`` statements of the question; tools may run no others
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,8 @@ class Item:
     id: str  # unique within the benchmark and independent of the source
     benchmark: str  # key of the benchmark in ``config/benchmarks.yaml``
     question: str  # the text a prompt shows, options and visible examples included
-    # The reference answer. MATH: content of the box; GSM-Hard: ``repr`` of a float; MMLU-Pro: a letter; HumanEval and
-    # MBPP: a complete correct program.
-    gold: str
-    # The group within which sampling is balanced, such as ``"Algebra/Level 3"``; may be empty.
-    stratum: str = ""
+    gold: str  # content of the box (MATH), ``repr`` of a float (GSM-Hard), a letter (MMLU-Pro), or a correct program
+    stratum: str = ""  # the group within which sampling is balanced, such as ``"Algebra/Level 3"``
     options: tuple[str, ...] = ()  # answer options in letter order (multiple choice only)
     code: CodeTask | None = None  # execution data (HumanEval and MBPP only)
     difficulty: float | None = None  # between 0 and 1 where the record states it, else ``None``
@@ -75,8 +71,7 @@ class Verdict:
     answer: str | None  # what was extracted from the text, ``None`` where nothing could be
     status: Status  # why an answer that is not right is not right
     detail: str = ""  # A few words more, such as the sandbox outcome
-    # Verdicts of secondary rules, such as ``{"math_verify": True}``.
-    also: Mapping[str, bool] = field(default_factory=dict)
+    also: Mapping[str, bool] = field(default_factory=dict)  # secondary rules, such as ``{"math_verify": True}``
 
 
 SPLIT_SEED = 1234

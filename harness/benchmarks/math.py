@@ -99,7 +99,6 @@ BENCHMARK = Math
 
 
 def _unique_ids(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """An id for every record; problems that repeat are numbered in order of their solutions."""
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for place, record in enumerate(records):
         digest = hashlib.sha256(record["problem"].encode()).hexdigest()[:12]
@@ -117,7 +116,6 @@ def _slug(subject: str) -> str:
 
 
 def _first_formula(line: str) -> str:
-    """The formula between dollar signs or their like that opens a line, else its first sentence."""
     formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+([^$]+)\$", line)
     if formula:
         return (formula[1] or formula[2] or formula[3]).strip()

@@ -95,7 +95,6 @@ class MathVerifier:
 
 
 def _ground() -> tuple[str, ...]:
-    """All that decides besides the pair."""
     code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
     return "math-verify", code, sys.version, *map(version, _LIBRARIES)
 

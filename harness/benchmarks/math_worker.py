@@ -1,11 +1,8 @@
 """The process in which Math-Verify runs: a pair of gold and answer in, a verdict out, both JSON.
 
-Math-Verify hands a model's text to third-party parsers and a computer-algebra system, which may run for ever, exhaust
-memory, kill the interpreter or evaluate what they read. So every pair is decided in a child of its own, forked after
-the imports: all pairs start from the same state. The child's processor time and memory are
-limited by the kernel, so no code has to yield to be stopped, and it may write no file; on Linux it can also open
-nothing but the Python packages, reach no network and start no process. What it says besides one of three words is no
-verdict.
+Third-party parsers get a model's text and may run for ever, exhaust memory, kill the interpreter or evaluate what they
+read. So every pair is decided in a confined child of its own, forked after the imports, whose processor time and memory
+the kernel limits. What it says besides one of three words is no verdict.
 """
 
 from __future__ import annotations
@@ -80,7 +77,6 @@ def _decide(gold: str, answer: str, nowhere: int) -> bytes:
 
 
 def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent: int) -> None:
-    """The child: give up what it does not need, decide, and end in any case."""
     try:
         for standard in (0, 1, 2):
             os.dup2(nowhere, standard)
@@ -101,7 +97,6 @@ def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent
 
 
 def _equal(gold: str, answer: str) -> bool | None:
-    """Math-Verify's verdict; ``None`` where it fails instead of giving one."""
     from math_verify import parse, verify
 
     try:

@@ -43,7 +43,6 @@ class Mbpp(CodeBenchmark):
         )
 
     def _published_split(self, items: Sequence[Item]) -> Split:
-        """Upstream's own ranges: 601-974 for training, 11-510 for the test."""
         train = [item.id for item in items if int(item.id) in TRAIN_IDS]
         test = [item.id for item in items if int(item.id) in TEST_IDS]
         purpose = f"{self.key}/split"

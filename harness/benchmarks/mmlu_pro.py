@@ -76,11 +76,7 @@ class MmluPro(Benchmark):
         return f"The answer is \\boxed{{{answer}}}"
 
     def extract(self, item: Item, text: str) -> str | None:
-        """The last boxed letter, else the letter after the last "answer is".
-
-        Nothing counts behind an answer from where the text continues with another question. A text that opens questions
-        before it states any answer divides the question it was asked, so all of it counts.
-        """
+        """The last boxed letter, else that after the last "answer is", before any next question; else in all of it."""
         unwrapped = _unwrapped(text)
         return _stated(_NEXT_QUESTION.split(unwrapped, maxsplit=1)[0]) or _stated(unwrapped)
 

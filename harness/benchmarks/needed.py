@@ -30,12 +30,10 @@ _DECORATOR = re.compile(rb"^[ \t\f]*@", re.MULTILINE)
 @dataclass(frozen=True, slots=True)
 class _Statement:
     node: ast.stmt  # the statement
-    # Names it reads, in the functions it defines too, except those that a loop or a ``with`` of it binds.
-    loads: frozenset[str]
+    loads: frozenset[str]  # names it reads, in its functions too, but those that a loop or a ``with`` of it binds
     assigns: frozenset[str]  # names it binds, deletes or assigns a part of when it is executed
     passes: frozenset[str]  # names it calls a method of or passes to a call, so that their values may change
-    # Of a definition, names that it declares global or assigns a part of when it is called.
-    changes: frozenset[str]
+    changes: frozenset[str]  # of a definition, names that it declares global or assigns a part of when called
     applies: frozenset[str]  # of a definition, names in its decorators and bases
     stays: bool  # whether it always counts, unless it is a trial
 
@@ -59,14 +57,11 @@ class _Call(NamedTuple):
 
 
 def needed(source: str, entry_point: str, checks: str = "") -> str:
-    """A program without the statements of its top level that its function does not need.
+    """A program with ``pass`` for each statement of its top level that its function does not need, on the same lines.
 
-    The function, and the tests, which may use further names of the program, need what binds a name that they use, or
-    that something they need uses, and every statement that may change the value of such a name. Statements that use the
-    function itself are trials of it and count only where they bind such a name. Asserts never count.
-
-    Returns the program with ``pass`` in place of each statement left out, all others on the lines where they were; the
-    program as it is where it does not bind the function or cannot be compiled.
+    The function and the tests need what binds a name that they use, or that something they need uses, and every
+    statement that may change its value. Statements that use the function itself are trials of it and count only where
+    they bind such a name; asserts never count. A program that cannot be compiled is returned as it is.
     """
     tree = parse(source)
     if tree is None or entry_point not in definitions(tree):
@@ -84,7 +79,6 @@ def needed(source: str, entry_point: str, checks: str = "") -> str:
 
 
 def _needed_places(statements: list[_Statement], names: set[str], entry_point: str) -> set[int]:
-    """Places of the statements that some names of the program need; the time grows linearly with the program."""
     loading = _index(statement.loads for statement in statements)
     assigning = _index(statement.assigns for statement in statements)
     passing = _index(statement.passes for statement in statements)

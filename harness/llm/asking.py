@@ -1,9 +1,8 @@
 """Calls to backbones behind servers: their attempts, and what tells a failed call from a server that is gone.
 
-The openai package retries by itself what may pass at once. Around it tenacity retries that for longer, and answers that
-are no completion. A failed attempt counts against its call where the backbone answered others meanwhile; where it did
-not, the call waits. After ten minutes without any answer one token is asked for: either the server lives, and it is the
-call that it cannot answer, or the cell stops with nothing recorded.
+A failed attempt counts against its call where the backbone answered others meanwhile; where it did not, the call waits.
+After ten minutes without any answer one token is asked for: either the server lives, and it is the call that it cannot
+answer, or the cell stops with nothing recorded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The budget of a run and its use: the sums in the call logs of its preset.
-
-A call that was answered counts in the log of the cell that asked it. What a log answers, this cell's own or one it
-shares, costs nothing, and neither does a call that failed.
-"""
+"""The budget of a run: a call counts in the log of the cell whose backbone answered it; failed ones cost nothing."""
 
 from __future__ import annotations
 

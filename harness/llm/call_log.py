@@ -1,8 +1,7 @@
 """The call log: cache, ledger and proof of every model call of a cell; and the log of attempts at them.
 
-The call log is a SQLite file with one row for each finished call. One process writes it, which a lock file
-says; any number may read it meanwhile. A call is committed before its reply is used, so a process that is killed at any
-moment asks no finished call twice.
+One process writes the SQLite file, which a lock file says. A call is committed before its reply is used, so a process
+that is killed at any moment asks no finished call twice.
 """
 
 from __future__ import annotations
@@ -229,11 +228,7 @@ def _lock(path: Path) -> TextIO:
 
 
 class AttemptLog(Store):
-    """Attempts at calls, a JSON line each: key, host, endpoint, start, seconds, and the error if it failed.
-
-    They may differ between two equal runs, so no result depends on them. A retry within the openai package is part of
-    its attempt. ``failed`` counts attempts that failed.
-    """
+    """Attempts at calls, a JSON line each, which may differ between equal runs; ``failed`` counts those that failed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -171,11 +171,7 @@ def _package(source: str, declaration: Path) -> Path:
 
 
 def cpu_capability() -> str:
-    """The widest vector instructions of the processor, such as ``avx2``; they decide the last digits of a vector.
-
-    Torch, whose digits decide what is learned, can be told to use narrower ones; then both are named. Importing torch
-    takes seconds and cells that learn nothing need this name too, so on x86 Linux its rule is applied to the flags.
-    """
+    """The widest vector instructions, which decide a vector's last digits, by torch's rule without importing torch."""
     info = CPU_INFO.read_text(errors="replace") if CPU_INFO.exists() else ""
     listed = re.search(r"^flags\s*:(.*)", info, re.MULTILINE)
     if listed is None:

@@ -11,33 +11,23 @@ class Program:
     """A program that runs as a module named ``solution``, and checks that run in another process and see its names."""
 
     source: str
-    # Trusted source that runs before the program, and before the checks, such as imports the task grants.
-    setup: str = ""
-    # Trusted source; an AssertionError it raises means a wrong answer. The standard library needs no import there.
-    checks: str = ""
-    # The function the checks are about: it comes from the program even where a built-in has its name.
-    entry_point: str = ""
-    # A variable of the program whose text is wanted.
-    show: str = ""
+    setup: str = ""  # trusted source that runs before the program, and before the checks
+    checks: str = ""  # trusted; an AssertionError means a wrong answer, and the standard library needs no import
+    entry_point: str = ""  # the function the checks are about, the program's even where a built-in has its name
+    show: str = ""  # a variable of the program whose text is wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one program."""
 
-    # Processor time of all threads together; it decides, because it does not depend on what else the machine does.
-    cpu_s: int = 10
-    # From start to forced end, for programs that wait: a generous multiple of the processor time.
-    wall_s: float = 120.0
-    # Address space.
-    memory_mib: int = 1024
-    # Standard output that is kept.
-    output_kib: int = 64
-    # The largest file.
-    file_mib: int = 1
+    cpu_s: int = 10  # of all threads together; it decides, because it does not depend on what else the machine does
+    wall_s: float = 120.0  # for programs that wait
+    memory_mib: int = 1024  # address space
+    output_kib: int = 64  # of standard output that is kept
+    file_mib: int = 1  # of the largest file
     open_files: int = 64
-    # Alive at once; at ``rlimit`` no second one where the system counts threads as processes.
-    threads: int = 64
+    threads: int = 64  # at once; at ``rlimit`` no second one where the system counts threads as processes
 
 
 class Outcome(enum.StrEnum):
@@ -60,10 +50,6 @@ class Execution:
     """The result of one execution; the same program gives the same bytes, so no time and no address is in it."""
 
     outcome: Outcome
-    # One line for people, such as the exception and the line that raised it.
-    detail: str
-    # What the program printed, invalid UTF-8 replaced, cut at the limit; empty where the moment of a forced end would
-    # decide how much there is.
-    stdout: str
-    # The first 4096 characters of the variable that was asked for.
-    shown: str | None = None
+    detail: str  # one line for people, such as the exception and the line that raised it
+    stdout: str  # what was printed, up to the limit; empty where the moment of a forced end would decide how much
+    shown: str | None = None  # the first 4096 characters of the variable that was asked for

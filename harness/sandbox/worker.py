@@ -109,7 +109,6 @@ def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
 
 
 def _execution(found: dict[str, Any], limits: Limits) -> Execution:
-    """What a report of the grader amounts to, with nothing that differs between two runs."""
     outcome, detail = _outcome(found, limits)
     stdout = "" if outcome in _CUT_ANYWHERE else found["stdout"].decode("utf-8", "replace")
     shown = found["shown"] if outcome is Outcome.PASSED else None

@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import orjson
 
@@ -21,14 +21,6 @@ from harness.simulator.parameters import EngineParameters, Parameters, Style
 # A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
 # stride, wherever in a prompt it begins.
 _BLOCK, _STRIDE = 24, 6
-
-
-class Occurrence(NamedTuple):
-    """A question inside a text, and where it begins and ends there."""
-
-    item: Item
-    start: int
-    end: int
 
 
 class QuestionIndex:
@@ -48,8 +40,8 @@ class QuestionIndex:
             for offset in range(_STRIDE):
                 self._blocks[question[offset : offset + _BLOCK]].append((question, offset))
 
-    def find(self, text: str) -> Occurrence | None:
-        """The longest question that occurs in a text, at its first occurrence; ``None`` without one."""
+    def find(self, text: str) -> tuple[Item, int, int] | None:
+        """The longest question that occurs in a text, and where it first begins and ends; ``None`` without one."""
         best, start = "", -1
         for position in range(0, len(text) - _BLOCK + 1, _STRIDE):
             for question, offset in self._blocks.get(text[position : position + _BLOCK], ()):
@@ -61,7 +53,7 @@ class QuestionIndex:
         if not best:
             best = next((question for question in self._short if question in text), "")
             start = text.find(best)
-        return Occurrence(self._items[best], start, start + len(best)) if best else None
+        return (self._items[best], start, start + len(best)) if best else None
 
 
 class SimulatedBackbone(Declaration):

@@ -72,9 +72,10 @@ def read(messages: Sequence[Message], turn: Turn, index: QuestionIndex) -> Readi
             contributions.append(Contribution(text, own=True))
         elif role == "user":
             if found is not None and found[0] == place:
-                text = text[: found[1].start] + "\n" + text[found[1].end :]
+                _, start, end = found[1]
+                text = f"{text[:start]}\n{text[end:]}"
             contributions += [Contribution(record, own=False) for record in records(text)]
-    return Reading(None if found is None else found[1].item, turn, _roles().get(turn.role), contributions)
+    return Reading(None if found is None else found[1][0], turn, _roles().get(turn.role), contributions)
 
 
 def records(text: str) -> list[str]:
@@ -165,11 +166,7 @@ def stances(answers: Answers, contributions: Sequence[Contribution]) -> list[Sta
 
 
 def weigh(answers: Answers, reading: Reading, said: Sequence[Stance | None], parameters: Parameters) -> Evidence:
-    """Sum up what the contributions of a prompt say; wrong answers that the benchmark holds equal are one.
-
-    A contribution that nearly repeats an earlier one, or that the backbone made itself, adds little, and so does one
-    that mentions an answer without committing to it.
-    """
+    """Sum up what a prompt's contributions say, by answers the benchmark holds equal; repeats and notes add little."""
     right, wrong, earlier = 0.0, dict[str, float](), list[tuple[str, frozenset[str]]]()
     for (text, own), stance in zip(reading.contributions, said, strict=True):
         if stance is None:

@@ -168,7 +168,6 @@ def _read(path: Path) -> _File:
 
 
 def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The published accuracies and costs of the methods that ask one call a question."""
     published = read_yaml(PUBLISHED)
     accuracy: dict[str, Any] = {benchmark: {} for benchmark in published["benchmarks"]}
     cost: dict[str, Any] = {benchmark: {"n": n} for benchmark, n in described.cost_questions.items()}

@@ -1,7 +1,4 @@
-"""From a prompt that has been read to the text of the reply.
-
-The sentences read like reasoning about the question: they share its words and numbers and nothing with the answer.
-"""
+"""The text of a reply: its sentences share words and numbers with the question and nothing with the answer."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import math
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from harness.agents import rng
 from harness.agents.rng import Stream
@@ -101,7 +98,6 @@ def _length(mean: float, floors: tuple[int, ...], sd: float, key: str) -> float:
 
 
 def _answer(calibration: Calibration, answers: Answers, reading: Reading, said: Said, backbone: str, key: str) -> str:
-    """The right answer with the probability of the response model, else one of the context or of the pool."""
     item, turn, values = answers.item, reading.turn, calibration.parameters
     fitted, evidence = calibration.benchmarks[item.benchmark].fit, weigh(answers, reading, said, values)
     right = sigmoid(
@@ -130,7 +126,6 @@ def wrong_answer(answers: Answers, values: Parameters, key: str) -> str:
 
 
 def _ending(answers: Answers, turn: Turn, said: Said, answer: str) -> str:
-    """The last lines of a reply: what it says of its answer."""
     if turn.form == "letter" and said:
         agreeing = (at for at, one in enumerate(said) if one is not None and answers.same(one.answer, answer))
         return f"Candidate {string.ascii_uppercase[next(agreeing, 0) % 26]}"
@@ -157,17 +152,11 @@ def _literal(answer: str) -> str:
     return answer
 
 
-class Vocabulary(NamedTuple):
-    """What sentences about a question may quote; neither is ever empty."""
-
-    words: Sequence[str]  # in order, without those that a parser could mistake for an answer
-    numbers: Sequence[str]
-
-
 @functools.lru_cache(maxsize=4096)
-def _vocabulary(text: str) -> Vocabulary:
+def _vocabulary(text: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Words and numbers of a question that sentences about it may quote; neither is ever empty."""
     words = [word for word in text.split() if not _UNSAFE.search(word)] or ["the statement"]
-    return Vocabulary(words, _NUMBER.findall(" ".join(words)) or ["the first quantity"])
+    return words, _NUMBER.findall(" ".join(words)) or ["the first quantity"]
 
 
 def _reasoning(text: str, kind: Kind, style: Style, budget: float, stream: Stream) -> str:
@@ -213,14 +202,14 @@ def _without_answer(budget: float, stream: Stream) -> str:
 
 
 def _keywords(text: str, stream: Stream) -> list[str]:
-    longer = list(dict.fromkeys(word.strip(".,;:!?()$\"'") for word in _vocabulary(text).words))
+    longer = list(dict.fromkeys(word.strip(".,;:!?()$\"'") for word in _vocabulary(text)[0]))
     longer = [word for word in longer if len(word) > 5 and word.isalpha()] or ["general knowledge"]
     return list(dict.fromkeys(_one_of(longer, stream) for _ in range(3)))
 
 
 def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, key: str) -> str:
     """A JSON instance of the schema in words of ``topic``, a share of them broken; ``key`` fixes every draw."""
-    text = json.dumps(_drawn(schema, _vocabulary(topic).words, Stream("schema", "0", key)), ensure_ascii=False)
+    text = json.dumps(_drawn(schema, _vocabulary(topic)[0], Stream("schema", "0", key)), ensure_ascii=False)
     if rng.uniform("schema validity", key) >= invalid_share:
         return text
     # The two commonest slips: the text ends too early, or explanations surround it.

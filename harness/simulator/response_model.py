@@ -99,7 +99,6 @@ def solve(function: Callable[[float], float], wanted: float, low: float, high: f
 
 
 def _mean_above(floor: int, location: float, sd: float) -> float:
-    """Mean of the larger of a floor and a log-normal number."""
     whole = math.exp(location + sd**2 / 2)
     if floor == 0:
         return whole

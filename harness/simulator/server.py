@@ -1,10 +1,7 @@
 """The simulated endpoint over HTTP: same bodies, with the times and the faults of a server.
 
-Times are those of a plain model: every sequence has its own constant speed, independent of the others, and all of them
-share K places. It delays replies and changes none, so concurrency and wall-clock time can be studied without hardware.
-
-Whether an attempt fails is drawn by the request and by how often it has been asked here before, so that a rehearsal can
-be repeated. An attempt from the twelfth on never fails: every fault passes for a client that tries as often.
+Times are those of a plain model: every sequence has its own constant speed, and all of them share K places. Whether an
+attempt fails is drawn by the request and how often it was asked before; from the twelfth on none does.
 """
 
 from __future__ import annotations
@@ -164,10 +161,10 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
             if not isinstance(body, dict):
                 raise TypeError("expected an object")
         except (orjson.JSONDecodeError, TypeError) as error:
-            return _response(400, RefusedError(400, f"the body is not a JSON object: {error}").body)
+            return web.json_response(RefusedError(400, f"the body is not a JSON object: {error}").body, status=400)
         status, reply = endpoint.chat(body)
         if status != 200:
-            return _response(status, reply)
+            return web.json_response(reply, status=status)
         if manners.faults is not None:
             attempts[reply["id"]] += 1
             if (fault := manners.faults.met(reply["id"], attempts[reply["id"]])) is not None:
@@ -178,7 +175,7 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
             await engine.occupy(usage["prompt_tokens"], usage["completion_tokens"])
         if manners.latency_s:
             await asyncio.sleep(random.uniform(0, 2 * manners.latency_s))  # noqa: S311 - decides nothing
-        return _response(status, reply)
+        return web.json_response(reply, status=status)
 
     async def models(_: web.Request) -> web.Response:
         return web.json_response(endpoint.models())
@@ -200,7 +197,3 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
 def serve(endpoint: SimulatedEndpoint, host: str, port: int, manners: Manners) -> None:
     """Serve at an address until interrupted."""
     web.run_app(application(endpoint, manners), host=host, port=port, print=None, access_log=None, backlog=_BACKLOG)
-
-
-def _response(status: int, body: dict[str, Any]) -> web.Response:
-    return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")

@@ -1,9 +1,4 @@
-"""Token counts from a real tokenizer that needs no download.
-
-The tokenizer is the WordPiece vocabulary of the sentence encoder. It is not that of any backbone: counts on prose come
-close to theirs, while indentation, which it ignores, makes code look shorter. It was chosen because it is exact, local
-and additive over blank-separated words, so a count is a sum over a cache.
-"""
+"""Token counts of the sentence encoder's tokenizer: local, exact and additive over words, so that a cache serves."""
 
 from __future__ import annotations
 

@@ -175,7 +175,6 @@ class _Program:
         return number
 
     def _failure(self, kind: str, error: BaseException) -> bytes:
-        """A reply that tells of an exception; describing one runs foreign code (``__str__``) and may fail itself."""
         try:
             text, part = describe(error)
         except BaseException:

@@ -1,8 +1,4 @@
-"""The fork server: the warm process that programs are forked from; it knows no program, no check and no output.
-
-It keeps one confined process ready, which waits for a program. The process of the checks (:mod:`.grader`) is handed
-both its connections; what goes over them does not come by here.
-"""
+"""The fork server: the warm process that programs are forked from; it knows no program, no check and no output."""
 
 from __future__ import annotations
 

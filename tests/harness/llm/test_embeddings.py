@@ -59,11 +59,10 @@ async def test_closing_does_not_wait_for_work_nobody_gets(tmp_path: Path) -> Non
     embeddings = Embeddings(encoder, Cache(tmp_path / "cache.sqlite"))
     waiting = [asyncio.create_task(embeddings.embed(str(index))) for index in range(10)]
     await asyncio.sleep(0.01)
-    await asyncio.wait_for(embeddings.close(), 60)
+    await asyncio.wait_for(embeddings.__aexit__(), 60)
     outcomes = await asyncio.gather(*waiting, return_exceptions=True)
     assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
     encoder.released.set()
-    await embeddings.close()
     assert await fill(tmp_path, ["0"]) == ["0"]
 
 

@@ -212,6 +212,7 @@ def test_the_longest_known_question_of_a_text_is_found(
     index = QuestionIndex([Item(str(n), "math", question, "1") for n, question in enumerate(questions)])
     found = index.find(text)
     assert found is not None
-    assert found.end - found.start == max(len(one.strip()) for one in questions if one.strip() in text)
-    assert text[found.start : found.end] == found.item.question.strip()
-    assert found.item.id == str([question.strip() for question in questions].index(found.item.question.strip()))
+    item, start, end = found
+    assert end - start == max(len(one.strip()) for one in questions if one.strip() in text)
+    assert text[start:end] == item.question.strip()
+    assert item.id == str([question.strip() for question in questions].index(item.question.strip()))
