@@ -196,9 +196,7 @@ def check_entries(document: Any, form: type[Model], where: object) -> dict[str, 
     entries = check(document, _ENTRIES, where)
     for key, entry in entries.items():
         if _KEY in entry:
-            raise UserError(
-                f"{where}: {key}: unknown key {_KEY!r}; the entry has the key {key!r} already, leave it out"
-            )
+            raise UserError(f"{where}: {key}: unknown key {_KEY!r}; leave it out, it is {key!r} already")
     keyed = {key: {_KEY: key, **entry} for key, entry in entries.items()}
     models: dict[str, Model] = check(keyed, dict[str, form], where)  # type: ignore[valid-type]
     return models
@@ -240,24 +238,19 @@ def _reason(error: ErrorDetails) -> str:
     should = error["msg"].partition(" should ")[2].partition(" or instance of ")[0].partition(" after validation")[0]
     for theirs, ours in _WORDS.items():
         should = should.replace(theirs, ours)
-    return f"{_short(repr(error['input']))} should {should or error['msg']}{_near(error)}"
-
-
-def _near(error: ErrorDetails) -> str:
     choices = error["ctx"]["expected"].split("'")[1::2] if error["type"] == "literal_error" else []
     near = difflib.get_close_matches(str(error["input"]), choices, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _short(text: str, limit: int = 120) -> str:
-    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    given = repr(error["input"])
+    given = given if len(given) <= 120 else f"{given[:60]} ... {given[-60:]}"
+    return f"{given} should {should or error['msg']}{hint}"
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
     """SHA-256 over source files, and those below folders; of Python the syntax tree without docstrings counts."""
-    files = {file for path in paths for file in (_sources(path) if path.is_dir() else [path])}
+    files = {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])}
     digest = hashlib.sha256()
-    for file in sorted(files):
+    for file in sorted(one for one in files if one.suffix in {".py", ".yaml", ".j2", ".jsonl"}):
         name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
         content = _syntax(file.read_bytes()) if file.suffix == ".py" else file.read_bytes()
         digest.update(f"{name}\0".encode() + content + b"\0")
@@ -304,7 +297,3 @@ def _plain(node: Any) -> Any:
         if value is not None and value != []:
             fields.append((name, _plain(value)))
     return type(node).__name__, fields
-
-
-def _sources(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.suffix in {".py", ".yaml", ".j2", ".jsonl"}]

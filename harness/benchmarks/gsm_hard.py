@@ -51,7 +51,7 @@ class GsmHard(Benchmark):
 
     def present(self, item: Item, answer: str) -> str:
         """The answer line, without an exponent however large or small the number is."""
-        return f"The answer is {_plain(answer)}"
+        return f"The answer is {format(Decimal(answer), 'f').removesuffix('.0')}"
 
     def extract(self, item: Item, text: str) -> str | None:
         """The number on the last answer line that has one, else in the last box that has one, else the text's last."""
@@ -103,8 +103,3 @@ def _written(number: re.Match[str]) -> str:
     exponent = number["exponent"] or number["power"]
     digits = number["digits"].replace(",", "").rstrip(".")
     return f"{sign}{digits}e{int(exponent)}" if exponent else f"{sign}{digits}"
-
-
-def _plain(answer: str) -> str:
-    """The same number without an exponent and without a pointless ``.0``."""
-    return format(Decimal(answer), "f").removesuffix(".0")

@@ -31,7 +31,7 @@ class HumanEval(CodeBenchmark):
             gold=prompt + record["canonical_solution"],
             code=CodeTask(
                 entry_point=name,
-                setup=_preamble(prompt, name),
+                setup=prompt[: prompt.rindex(f"def {name}(")].strip(),
                 checks=f"{record['test'].strip()}\n\ncheck({name})\n",
                 visible=_visible_examples(prompt),
             ),
@@ -43,10 +43,6 @@ class HumanEval(CodeBenchmark):
 
 
 BENCHMARK = HumanEval
-
-
-def _preamble(prompt: str, name: str) -> str:
-    return prompt[: prompt.rindex(f"def {name}(")].strip()
 
 
 def _visible_examples(prompt: str) -> tuple[str, ...]:
@@ -64,12 +60,8 @@ def _as_assert(call: str, expected: str) -> str | None:
     if isinstance(tree.body[0].value, ast.Compare):
         return f"assert {call}"
     value = re.sub(r"\"\"\"$|'''$", "", expected).strip()
-    return f"assert {call} == {value}" if _is_literal(value) else None
-
-
-def _is_literal(text: str) -> bool:
     try:
-        ast.literal_eval(text)
+        ast.literal_eval(value)
     except (ValueError, SyntaxError):
-        return False
-    return True
+        return None
+    return f"assert {call} == {value}"

@@ -77,7 +77,7 @@ class Math(Benchmark):
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """The gold answer with one number changed, with its sign changed, and small integers."""
         # The string rules would call -0 wrong although it is right.
-        negated = [_negated(item.gold)] if item.gold != "0" else []
+        negated = [item.gold[1:] if item.gold.startswith("-") else f"-{item.gold}"] if item.gold != "0" else []
         kept: dict[str, str] = {normal_form(item.gold): ""}
         for candidate in [*_nudged_numbers(item.gold), *negated, "0", "1", "2", "3"]:
             kept.setdefault(normal_form(candidate), candidate)
@@ -102,17 +102,14 @@ def _unique_ids(records: Sequence[Mapping[str, Any]]) -> list[str]:
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for place, record in enumerate(records):
         digest = hashlib.sha256(record["problem"].encode()).hexdigest()[:12]
-        groups[f"{_slug(record['type'])}/{digest}"].append(place)
+        subject = record["type"].lower().replace("&", "and").replace(" ", "_")
+        groups[f"{subject}/{digest}"].append(place)
     ids = [""] * len(records)
     for base, places in groups.items():
         by_solution = sorted(places, key=lambda place: records[place]["solution"])
         for number, place in enumerate(by_solution, start=1):
             ids[place] = base if number == 1 else f"{base}-{number}"
     return ids
-
-
-def _slug(subject: str) -> str:
-    return subject.lower().replace("&", "and").replace(" ", "_")
 
 
 def _first_formula(line: str) -> str:
@@ -147,10 +144,6 @@ def _nudged_numbers(answer: str) -> list[str]:
     ]
 
 
-def _negated(answer: str) -> str:
-    return answer[1:] if answer.startswith("-") else f"-{answer}"
-
-
 _INTEGER_RATIO = re.compile(r"(-?\d+)/(-?\d+)")
 _TOKEN = re.compile(r"\\[a-zA-Z]+|[^\s{}\[\]\\]")
 
@@ -163,9 +156,9 @@ def equivalent(a: str, b: str) -> bool:
 def normal_form(answer: str) -> str:
     """The one spelling that stands for all spellings the rules call equal."""
     text = _without_decoration(answer)
-    text = _without_unit(text)
-    text = _with_leading_zeros(text)
-    text = _without_variable(text)
+    # With that blank the text is a unit behind a number, without it the answer itself.
+    text = text.split(r"\text{ ", 1)[0].replace(" .", " 0.").replace("{.", "{0.")
+    text = _without_variable(f"0{text}" if text.startswith(".") else text)
     text = _with_braced_arguments(text, r"\sqrt", arguments=1)
     text = _with_braced_arguments(text, r"\frac", arguments=2)
     text = re.sub(r"\s+", "", text)
@@ -173,22 +166,11 @@ def normal_form(answer: str) -> str:
 
 
 def _without_decoration(text: str) -> str:
-    r"""Drop what changes the look and not the value: spacing, sizes, degree, dollar and percent signs."""
     text = text.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
     text = text.replace(r"\tfrac", r"\frac").replace(r"\dfrac", r"\frac")
     for mark in (r"\left", r"\right", r"^{\circ}", r"^\circ", r"\$", r"\%", "%"):
         text = text.replace(mark, "")
     return text
-
-
-def _without_unit(text: str) -> str:
-    r"""Cut from ``\text{ `` on: with that blank the text is a unit behind a number, without it the answer itself."""
-    return text.split(r"\text{ ", 1)[0]
-
-
-def _with_leading_zeros(text: str) -> str:
-    text = text.replace(" .", " 0.").replace("{.", "{0.")
-    return f"0{text}" if text.startswith(".") else text
 
 
 def _without_variable(text: str) -> str:
@@ -204,7 +186,6 @@ def _with_braced_arguments(text: str, command: str, arguments: int) -> str:
 
 
 def _braced(text: str, arguments: int) -> str:
-    """Put braces round the leading single-token arguments; stop where an argument is braced or is no token."""
     done = ""
     for _ in range(arguments):
         rest = text.lstrip()

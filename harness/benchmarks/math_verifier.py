@@ -82,7 +82,9 @@ class MathVerifier:
     async def _started(self) -> Child:
         with contextlib.ExitStack() as undo:
             try:
-                worker = Child(self._command, _environment(), ROOT)
+                # No key or token of ours reaches it, and sets of symbols are always walked in the same order.
+                inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+                worker = Child(self._command, {**inherited, "PYTHONHASHSEED": "0"}, ROOT)
                 undo.callback(worker.close)
                 undo.callback(worker.process.kill)
                 if await worker.ask(b'["1", "1"]', REPLY_LIMIT_S):
@@ -97,9 +99,3 @@ class MathVerifier:
 def _ground() -> tuple[str, ...]:
     code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
     return "math-verify", code, sys.version, *map(version, _LIBRARIES)
-
-
-def _environment() -> dict[str, str]:
-    """No key or token of ours reaches the worker, and sets of symbols are always walked in the same order."""
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return {**inherited, "PYTHONHASHSEED": "0"}

@@ -74,7 +74,6 @@ def _written(tree: ast.Module, site: _Site) -> str:
 
 
 def _in_turn(sites: list[_Site]) -> Iterator[_Site]:
-    """One site of each kind, then the next of each; all outside ``while`` loops before any inside."""
     for in_while in (False, True):
         rows = [[site for site in sites if site.kind == kind and site.in_while is in_while] for kind in _KINDS]
         for row in itertools.zip_longest(*rows):

@@ -220,7 +220,6 @@ def _passed(node: ast.stmt) -> Iterator[str]:
 
 
 def _root(node: ast.expr) -> tuple[str, bool]:
-    """The name an expression begins with, and whether a call stands between."""
     called = False
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         called |= isinstance(node, ast.Call)

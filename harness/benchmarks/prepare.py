@@ -80,10 +80,8 @@ def read(manifest: Path, items: Path) -> Prepared:
         listed = orjson.loads(manifest.read_bytes())
         path = items
         pool = [_ITEM.validate_json(line) for line in items.read_bytes().splitlines()]
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
-        ) from error
+    except OSError as why:
+        raise UserError(f"{path} cannot be read ({why.strerror}); make it with `snakemake --cores all {path}`") from why
     except ValueError as error:
         raise UserError(f"{path} is damaged ({' '.join(str(error).split())[:160]}); {again}") from error
     if not isinstance(listed, dict) or set(listed) != _FIELDS:
@@ -126,12 +124,10 @@ def load_items(key: str, data: str) -> Loaded:
         raise UserError(f"{records.place}: {repeated} ids repeat; {upstream}")
     found, expected = checksum(items), declared.expected
     if data == "real" and (len(items), found) != (expected.count, expected.checksum):
-        raise UserError(
-            f"{records.place} gives {len(items)} {declared.title} questions with checksum {found[:12]}; expected "
-            f"{expected.count} with {expected.checksum[:12]}. It is cut off, altered or not the right file: use "
-            f"upstream's unchanged file {declared.mirror}, or {declared.hub.repo} at "
-            f"{declared.hub.revision or 'an earlier revision'}"
-        )
+        what = f"{records.place} gives {len(items)} {declared.title} questions with checksum {found[:12]}; expected"
+        what += f" {expected.count} with {expected.checksum[:12]}. It is cut off, altered or not the right file"
+        hub = f"{declared.hub.repo} at {declared.hub.revision or 'an earlier revision'}"
+        raise UserError(f"{what}: use upstream's unchanged file {declared.mirror}, or {hub}")
     return Loaded(items, records.source, found)
 
 
@@ -142,10 +138,9 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
     made = benchmark(key).split(items, kind)
     expected = entry(key).expected.splits.get(kind)
     if data == "real" and made.checksum != expected:
-        raise UserError(
-            f"{entry(key).title}: the {kind} split has checksum {made.checksum[:12]}; config/benchmarks.yaml expects "
-            f"{str(expected)[:12]}. Restore that entry, or put the new checksum there if the split was meant to change"
-        )
+        what = f"{entry(key).title}: the {kind} split has checksum {made.checksum[:12]}; config/benchmarks.yaml expects"
+        cure = "Restore that entry, or put the new checksum there if the split was meant to change"
+        raise UserError(f"{what} {str(expected)[:12]}. {cure}")
     return made
 
 
@@ -198,8 +193,7 @@ def _from_hub(declared: Entry) -> Records:
         parts = [load_dataset(hub.repo, config, revision=hub.revision, split=hub.split) for config in hub.configs]
     except Exception as error:  # the hub's client lets the exceptions of half a dozen libraries through
         cause = " ".join(str(error).split())
-        raise UserError(
-            f"{declared.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {cause[:160]}); "
-            f"connect to the network, or set {DATA_DIR} to a folder that holds {declared.mirror}"
-        ) from error
+        what = f"{declared.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {cause[:160]})"
+        cure = f"connect to the network, or set {DATA_DIR} to a folder that holds {declared.mirror}"
+        raise UserError(f"{what}; {cure}") from error
     return Records(concatenate_datasets(parts).to_list(), f"hub {address}", f"{address} on the hub")

@@ -42,11 +42,8 @@ CREATE TABLE IF NOT EXISTS calls (
     reply TEXT NOT NULL
 )
 """
-_INSERT = """
-INSERT OR REPLACE INTO calls
-    (key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error, request, reply)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+_COLUMNS = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
+_INSERT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}, request, reply) VALUES (?{', ?' * 9})"  # noqa: S608  constants
 _REPLY = "SELECT reply, prompt_tokens, completion_tokens, finish_reason, replied, error FROM calls WHERE key = ?"
 _PAID = """
 SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls
@@ -127,8 +124,7 @@ class CallLog(CallLogReader):
             opened.enter_context(_lock(path.with_suffix(".lock")))
             self._database = connect(path, writes=True)
             opened.callback(self._close_database)
-            # The journal stays while the cell is at work: to make and remove one for each commit takes ten times as
-            # long. With NORMAL a power failure takes no commit that the disk had confirmed.
+            # To make and remove a journal for each commit takes ten times as long.
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.execute(_SCHEMA)
@@ -197,7 +193,6 @@ class CallLog(CallLogReader):
 
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
     """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes."""
-    columns = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
     request = "request" if prompts else "json_set(request, '$.messages', json('[]'))"
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -206,8 +201,8 @@ def copy(log: Path, to: Path, *, prompts: bool) -> None:
         database.execute(_SCHEMA)
         database.execute("ATTACH ? AS source", (f"{log.absolute().as_uri()}?mode=rw",))
         database.execute(
-            f"INSERT INTO main.calls ({columns}, request, reply) "  # noqa: S608  constants
-            f"SELECT {columns}, {request}, reply FROM source.calls ORDER BY key"
+            f"INSERT INTO main.calls ({_COLUMNS}, request, reply) "  # noqa: S608  constants
+            f"SELECT {_COLUMNS}, {request}, reply FROM source.calls ORDER BY key"
         )
 
 

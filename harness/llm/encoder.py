@@ -114,10 +114,9 @@ class SentenceEncoder:
         with (folder / _WEIGHTS).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != self._entry.sha256:
-            raise UserError(
-                f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}...; these are "
-                f"other weights: restore those of {self._entry.name}, or correct `source` in {self._declaration}"
-            )
+            what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}..."
+            cure = f"restore those of {self._entry.name}, or correct `source` in {self._declaration}"
+            raise UserError(f"{what}; these are other weights: {cure}")
         command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve())]
         done = subprocess.run(command, cwd=ROOT, capture_output=True)  # noqa: S603  our own module
         if done.returncode:
@@ -150,24 +149,17 @@ def _session(graph: Path) -> InferenceSession:
 
 
 def _folder(entry: Declared, declaration: Path) -> Path:
-    folder = Path(entry.source).expanduser() if "/" in entry.source else _package(entry.source, declaration)
+    try:
+        by_name = "/" in entry.source
+        folder = Path(entry.source if by_name else importlib.import_module(entry.source).get_model_path()).expanduser()
+    except (ImportError, AttributeError) as error:
+        what = f"{declaration}: `source` {entry.source!r} is not an installed package with model files ({error})"
+        raise UserError(f"{what}; install it, or name a folder, written with a slash") from error
     absent = [file for file in _FILES if not (folder / file).is_file()]
     if absent:
-        raise UserError(
-            f"{folder} has no {absent[0]}; it needs all files of {entry.name}: restore them, or correct `source` in "
-            f"{declaration}"
-        )
+        what = f"{folder} has no {absent[0]}; it needs all files of {entry.name}"
+        raise UserError(f"{what}: restore them, or correct `source` in {declaration}")
     return folder
-
-
-def _package(source: str, declaration: Path) -> Path:
-    try:
-        return Path(importlib.import_module(source).get_model_path())
-    except (ImportError, AttributeError) as error:
-        raise UserError(
-            f"{declaration}: `source` {source!r} is not an installed package with model files "
-            f"({error}); install it, or name a folder, written with a slash"
-        ) from error
 
 
 def cpu_capability() -> str:

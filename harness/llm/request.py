@@ -83,17 +83,9 @@ class Request:
 
     def body(self, *, extended: bool) -> dict[str, Any]:
         """The body for ``chat/completions``, extended by fields of open weights; no default is left to the server."""
-        body: dict[str, Any] = {
-            "model": self.model,
-            "messages": [message._asdict() for message in self.messages],
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "max_tokens": self.max_tokens,
-            "seed": self.draw,
-            "n": 1,
-            "frequency_penalty": 0,
-            "presence_penalty": 0,
-        }
+        body = {name: getattr(self, name) for name in ("model", "temperature", "top_p", "max_tokens")}
+        body |= {"messages": [message._asdict() for message in self.messages], "seed": self.draw, "n": 1}
+        body |= {"frequency_penalty": 0, "presence_penalty": 0}
         if extended:
             body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
         if self.told:

@@ -83,16 +83,15 @@ class Server:
         listed = await self._listed(backbone)
         if name not in listed:
             calls = "" if name == model else ", or what it calls this model, as served_name"
-            raise UserError(
-                f"{self.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'}); start it with "
-                f"--served-model-name {name}, or correct the entry of {backbone} in {their_file()}{calls}"
-            )
+            what = f"{self.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'})"
+            cure = f"start it with --served-model-name {name}, or correct the entry of {backbone} in {their_file()}"
+            raise UserError(f"{what}; {cure}{calls}")
         found = Served.listed(model, dict(listed[name]))
         if found.root is not None and _ON_THE_HUB.fullmatch(found.root) and found.root not in (model, name):
-            raise UserError(
-                f"{self.url} serves the weights of {found.root} under the name {name}; start it with those of {model}, "
-                f"or correct the entry of {backbone} in config/backbones.yaml or weights.yaml"
+            what = (
+                f"{self.url} serves the weights of {found.root} under the name {name}; start it with those of {model}"
             )
+            raise UserError(f"{what}, or correct the entry of {backbone} in config/backbones.yaml or weights.yaml")
         # A server with several names for one model may answer by any of them, whichever it was asked by.
         alike = [key for key, entry in listed.items() if dict(entry).get("root") == found.root is not None]
         self._names[model] = (name, *alike)
@@ -108,10 +107,8 @@ class Server:
         except openai.APIError as error:
             raise unreachable(backbone, self.url, error) from error
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
-            raise UserError(
-                f"{self.url} of {backbone} does not answer like an OpenAI-compatible server; "
-                f"does its url in {their_file()} end in /v1?"
-            ) from error
+            what = f"{self.url} of {backbone} does not answer like an OpenAI-compatible server"
+            raise UserError(f"{what}; does its url in {their_file()} end in /v1?") from error
 
 
 def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
@@ -164,10 +161,9 @@ async def find_served(
         if other != first:
             here, there = ({"owned_by": one.owned_by, **one.details} for one in (first, other))
             name = min(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
-            raise UserError(
-                f"the servers of {backbone} are not alike: {name} is {here.get(name)!r} at {here_at.url} and "
-                f"{there.get(name)!r} at {server.url}; serve the same model and revision at all its urls"
-            )
+            what = f"{name} is {here.get(name)!r} at {here_at.url} and {there.get(name)!r} at {server.url}"
+            cure = "serve the same model and revision at all its urls"
+            raise UserError(f"the servers of {backbone} are not alike: {what}; {cure}")
     return first, list(answers)
 
 
@@ -177,10 +173,8 @@ def http_client(connections: int) -> httpx2.AsyncClient:
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < number:
-        raise UserError(
-            f"{their_file()} wants up to {connections} connections, but a process may open {hard} files here; lower "
-            "max_in_flight, or raise the limit (ulimit -Hn)"
-        )
+        what = f"{their_file()} wants up to {connections} connections, but a process may open {hard} files here"
+        raise UserError(f"{what}; lower max_in_flight, or raise the limit (ulimit -Hn)")
     if soft != resource.RLIM_INFINITY and soft < number:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
     return openai.DefaultAioHttpClient(

@@ -67,10 +67,8 @@ def best_level() -> str:
         if not why_not(level):
             return level
     reasons = "; ".join(f"{level}: {why_not(level)}" for level in LEVELS)
-    raise UserError(
-        f"no way to execute programs safely on this machine ({reasons}); expected at least plain resource limits "
-        "under an unprivileged user: run as such a user, with a Python it can read"
-    )
+    cure = "expected at least plain resource limits under an unprivileged user: run as such, with a Python it can read"
+    raise UserError(f"no way to execute programs safely on this machine ({reasons}); {cure}")
 
 
 class Sandbox:
@@ -94,9 +92,7 @@ class Sandbox:
         if level and level not in LEVELS:
             raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
         if level and (reason := why_not(level)):
-            raise UserError(
-                f"sandbox level {level!r} does not work here ({reason}); this machine offers {best_level()!r}"
-            )
+            raise UserError(f"sandbox level {level!r} does not work here ({reason}); the best is {best_level()!r}")
         self.limits = limits or Limits()
         self.level = level or best_level()
         self._places = workers or processors()

@@ -136,7 +136,6 @@ def _outcome(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
 
 
 def _line(detail: str) -> str:
-    """One line for people; a program may have worded it."""
     return _writable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
 
 
@@ -155,10 +154,11 @@ def _home() -> str:
             os.chown(f"{home}/box", PROGRAM_USER, PROGRAM_USER)
     except OSError as error:
         shutil.rmtree(home)
-        raise UserError(
-            f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}), and no program may run as "
-            "root: run as an ordinary user, or in a container with the capabilities CHOWN, SETUID and SETGID"
-        ) from error
+        what = (
+            f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}), and no program may run as root"
+        )
+        cure = "run as an ordinary user, or in a container with the capabilities CHOWN, SETUID and SETGID"
+        raise UserError(f"{what}: {cure}") from error
     return home
 
 

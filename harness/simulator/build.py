@@ -105,12 +105,12 @@ def calibration_of(
             wrong=found.wrong,
         )
         logger.info("%s: calibrated on %d test questions", key, len(pool.test))
-    known = tuple(
-        SimulatedBackbone(key=key, **one.model_dump(include={"model", "parameters_b", "context_length"}))
-        for key, one in backbones.items()
-    )
+    names = set(SimulatedBackbone.model_fields)
     file = CalibrationFile(
-        parameters=settings.parameters, engine=settings.engine, backbones=known, benchmarks=calibrations
+        parameters=settings.parameters,
+        engine=settings.engine,
+        backbones=tuple(SimulatedBackbone(**one.model_dump(include=names)) for one in backbones.values()),
+        benchmarks=calibrations,
     )
     return Calibration(file, {key: pool.pool for key, pool in pools.items()})
 
@@ -166,10 +166,8 @@ async def _tried(sources: Sequence[str], task: CodeTask, sandbox: Sandbox) -> li
     trial = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + _TRIAL
     execution = await sandbox.run(Program(trial, show="results"))
     if execution.outcome in (Outcome.SANDBOX_ERROR, Outcome.WALL_LIMIT):
-        raise UserError(
-            f"the sandbox cannot try programs now ({execution.outcome}: {execution.detail}); mend the cause or "
-            "give the machine some rest, then give the same command again"
-        )
+        what = f"the sandbox cannot try programs now ({execution.outcome}: {execution.detail})"
+        raise UserError(f"{what}; mend the cause or give the machine some rest, then give the same command again")
     letters = execution.shown
     return None if letters is None else [letters[place : place + 2] for place in range(0, len(letters), 2)]
 
@@ -228,10 +226,8 @@ def mean_tokens(
     if assumed := settings.assumed_length.get(benchmark):
         return dict.fromkeys(backbones, getattr(assumed, style))
     if benchmark not in settings.cost:
-        raise UserError(
-            f"no reply length is stated for benchmark {benchmark!r}; add it to stated_cost, borrowed_length or "
-            "assumed_length in config/simulator.yaml"
-        )
+        cure = "add it to stated_cost, borrowed_length or assumed_length in config/simulator.yaml"
+        raise UserError(f"no reply length is stated for benchmark {benchmark!r}; {cure}")
     direct = _from_cost(settings, benchmark, "direct", backbones, question_tokens)
     styled = _from_cost(settings, benchmark, style, backbones, question_tokens)
     added = fmean(styled[key] - direct[key] for key in styled if key in direct)

@@ -118,10 +118,10 @@ class Calibration:
         again = "delete it and calibrate again"
         try:
             file: CalibrationFile = check(orjson.loads(path.read_bytes()), CalibrationFile, "calibration")
-        except OSError as error:
+        except OSError as why:
             raise UserError(
-                f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
-            ) from error
+                f"{path} cannot be read ({why.strerror}); make it with `snakemake --cores all {path}`"
+            ) from why
         except (orjson.JSONDecodeError, UserError) as error:
             raise UserError(f"{path} is damaged ({error}); {again}") from error
         for key, pool in pools.items():

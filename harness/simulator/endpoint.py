@@ -85,25 +85,16 @@ class SimulatedEndpoint:
             reply = self._reply(backbone, asked)
         except RefusedError as refusal:
             return refusal.status, refusal.body
+        sent, written = reply.prompt_tokens, reply.completion_tokens
+        message = {"role": "assistant", "content": reply.text}
         return 200, {
             "id": f"chatcmpl-{_digest(backbone.key, asked, asked.messages)[:24]}",
             "object": "chat.completion",
             "created": 0,
             "model": reply.model,
             "system_fingerprint": self.revision,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": reply.text},
-                    "logprobs": None,
-                    "finish_reason": reply.finish_reason,
-                }
-            ],
-            "usage": {
-                "prompt_tokens": reply.prompt_tokens,
-                "completion_tokens": reply.completion_tokens,
-                "total_tokens": reply.prompt_tokens + reply.completion_tokens,
-            },
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}],
+            "usage": {"prompt_tokens": sent, "completion_tokens": written, "total_tokens": sent + written},
         }
 
     def complete(self, request: Request) -> Reply:
@@ -134,10 +125,8 @@ class SimulatedEndpoint:
         prompt += round(values.prompt_tokens + values.message_tokens * len(asked.messages))
         room = backbone.context_length - prompt
         if room < 1:
-            message = (
-                f"This model's maximum context length is {backbone.context_length} tokens, the messages have {prompt}."
-            )
-            raise RefusedError(400, message, "context_length_exceeded")
+            most = f"This model's maximum context length is {backbone.context_length} tokens"
+            raise RefusedError(400, f"{most}, the messages have {prompt}.", "context_length_exceeded")
         text, reason = self._text(backbone.key, asked), "stop"
         # Like vLLM, a limit that reaches beyond the context is lowered without a word.
         limit = min(asked.max_tokens or _DEFAULT_MAX_TOKENS, room)

@@ -160,7 +160,6 @@ def _vocabulary(text: str) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _reasoning(text: str, kind: Kind, style: Style, budget: float, stream: Stream) -> str:
-    """Sentences about a text, numbered unless the style is direct; one is added while half of it fits the tokens."""
     chosen: list[str] = []
     for number, sentence in enumerate(_sentences(text, kind, stream), 1):
         if style != "direct":
