@@ -1,8 +1,4 @@
-"""Programs that are wrong in one place: small deterministic changes to a correct one.
-
-A change is a *site* (a field of a syntax node and its new value) of a *kind*. The kinds take turns, so that the first
-few mutants differ from each other in nature. Sites inside ``while`` loops come last: many of them never end.
-"""
+"""Programs that are wrong in one place, by kinds of change in turn; in ``while`` loops, which may not end, last."""
 
 from __future__ import annotations
 

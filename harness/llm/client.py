@@ -51,7 +51,7 @@ class ChatClient:
         endpoints: Mapping[str, Endpoint],
         log: CallLog,
         attempts: AttemptLog,
-        shared: Sequence[CallLogReader] = (),
+        shared: Sequence[CallLogReader] = (),  # of finished cells that are declared inputs of this one
         in_process: InProcess | None = None,
         spending: Spending | None = None,
     ) -> None:

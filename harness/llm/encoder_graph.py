@@ -1,8 +1,4 @@
-"""Exports the sentence encoder as an ONNX graph; run once a machine, in a process of its own.
-
-sentence-transformers is loaded here and nowhere else: importing it takes ten seconds of a processor, and exporting sets
-switches in torch that a process which trains must not see.
-"""
+"""Exports the sentence encoder as ONNX in a process of its own: importing sentence-transformers takes ten seconds."""
 
 from __future__ import annotations
 

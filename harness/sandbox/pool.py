@@ -72,22 +72,14 @@ def best_level() -> str:
 
 
 class Sandbox:
-    """Executes programs of unknown intent, each in a fresh, confined process; warm workers end with the context.
-
-    Args:
-        limits: What each program may use.
-        workers: Programs alive at once, by default one a processor; of more, slow programs reach their wall limit.
-        level: One of :data:`LEVELS`, by default the best; UserError where the machine does not offer it.
-        cache: With one, programs that only their text decides are executed once a machine, others once a process;
-            of what they print the last 1000 characters count.
-    """
+    """Executes programs of unknown intent, each in a fresh, confined process; warm workers end with the context."""
 
     def __init__(
         self,
         limits: Limits | None = None,
-        workers: int | None = None,
-        level: str | None = None,
-        cache: Cache | None = None,
+        workers: int | None = None,  # alive at once, by default one a processor; with more, programs wait too long
+        level: str | None = None,  # of LEVELS, by default the best; UserError where the machine does not offer it
+        cache: Cache | None = None,  # remembers programs that only their text decides, and of output the end
     ) -> None:
         if level and level not in LEVELS:
             raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
