@@ -12,9 +12,8 @@ from typing import NamedTuple
 import openai
 
 from harness.agents.code_tools import CodeTools
-from harness.agents.error_share import ErrorShare
 from harness.agents.prompts import question_prompt
-from harness.agents.runtime import Runtime
+from harness.agents.runtime import ErrorShare, Runtime
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
@@ -28,7 +27,6 @@ from harness.llm.encoder import Encoder
 from harness.llm.endpoints import Endpoint
 from harness.runner.evaluation import evaluate
 from harness.runner.method import Method, Setting
-from harness.runner.progress import Progress
 from harness.sandbox import Sandbox
 
 BENCHMARK = "gsm_hard"
@@ -80,7 +78,7 @@ async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> Asyn
 async def ours(method: Method, items: Sequence[Item], place: Runtime, in_flight: int, folder: Path) -> Driven:
     """The evaluation loop of a cell, from the first question to the last answer on disk."""
     wall, cpu = time.perf_counter(), time.process_time()
-    answers = await evaluate(method, items, place, Progress("measured", len(items)), in_flight=in_flight)
+    answers = await evaluate(method, items, place, "measured", in_flight=in_flight)
     calls = sum(len(one.trajectory.calls) for one in answers)
     return Driven(calls, time.perf_counter() - wall, time.process_time() - cpu)
 

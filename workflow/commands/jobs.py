@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +29,6 @@ def cell(
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
-    _spare_pandas()
     from harness.runner import cell as cells
     from harness.runner.config import Cell
     from harness.runner.plan import plan
@@ -40,20 +37,6 @@ def cell(
     if retry_errors:
         _forget_failed_calls(planned)
     signals.run(cells.run(planned))
-
-
-def _spare_pandas() -> None:
-    """Keep pyarrow from importing pandas, a third of the start of a cell, to ask whether a list of rows is its object.
-
-    It tries once a process; a later import of pandas works as ever.
-    """
-    import pyarrow
-
-    if "pandas" not in sys.modules:
-        sys.modules["pandas"] = None  # type: ignore[assignment]
-        with contextlib.suppress(ImportError, AttributeError):
-            pyarrow.array([])
-        del sys.modules["pandas"]
 
 
 def _forget_failed_calls(plan: Plan) -> None:
@@ -144,7 +127,7 @@ def simulate(
     overrides: Overrides = None,
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
-    from harness.runner.setup import simulated_endpoint
+    from harness.runner.calibration import simulated_endpoint
     from harness.simulator.faults import load_faults
     from harness.simulator.server import Manners, serve
 

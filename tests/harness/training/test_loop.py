@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents.error_share import ErrorShare
-from harness.agents.runtime import Runtime
+from harness.agents.runtime import ErrorShare, Runtime
 from harness.agents.trajectory import Context, Decision, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
@@ -20,8 +19,8 @@ from harness.errors import UserError
 from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply
 from harness.training.loop import CHECKPOINT, TABLES, Training, TrainingStep, checkpoint
-from tests.exact import Exact
 from tests.fake_encoder import FakeEncoder
+from tests.fixtures import Toy
 from tests.scripted import ScriptedClient, backbones
 
 ITEMS = [Item(id=f"q{number}", benchmark="toy", question=f"{number}?", gold="right") for number in range(3)]
@@ -86,7 +85,7 @@ class Counter:
 def training(
     folder: Path, client: Any, identity: str = "one", has_call: bool = True, limit: float = 1.0, in_flight: int = 64
 ) -> Training:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": Embeddings()}
+    parts: dict[str, Any] = {"benchmark": Toy(), "tools": None, "code_tools": None, "embeddings": Embeddings()}
     place = Runtime(client=client, backbones=backbones(), seed=7, errors=ErrorShare(limit), **parts)
     facts = {"identity": identity, "method": "counter"}
     return Training(ITEMS, place, folder, facts, "toy cell", lambda key: has_call, in_flight)
