@@ -133,20 +133,6 @@ def test_a_killed_cell_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(
         assert calls(place)["asked"] == asked
 
 
-@pytest.mark.nightly
-def test_a_training_killed_half_way_ends_in_the_same_bytes(
-    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]]
-) -> None:
-    process = start(place, *words(GMR), env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"})
-    first = place / layout.cell("smoke", GMR) / "checkpoints" / "epoch-01.safetensors"
-    wait_until(process, first.exists)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert logged(place, GMR)
-    run(place, *words(GMR))
-    assert results(place, GMR) == undisturbed(GMR)
-
-
 def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as parent:
         given = {**os.environ, "GMR_PARENT": f"{socket.gethostname()}:{parent.pid}"}
