@@ -15,7 +15,7 @@ from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, check, start, workflow_of
 from harness.agents import rng
 from harness.agents.results import Answered
-from harness.agents.trajectory import Context, Episode
+from harness.agents.trajectory import Context, Episode, sample
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
@@ -166,7 +166,7 @@ class AFlow:
         drawn_from = search.candidates(rounds, self._config.sample)
         scores = [score for score, _ in search.scored(drawn_from)]
         shares = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
-        return drawn_from[rng.sample(shares, rng.uniform("parent", *place))]
+        return drawn_from[sample(shares, rng.uniform("parent", *place))]
 
     def _cost(self, proposal: Proposal) -> float:
         backbone = self._setting.pool[self._optimizer.backbone]

@@ -1,4 +1,4 @@
-"""Random numbers that are functions of their key: no state, no order, the same in every process; and draws by them."""
+"""Random numbers that are functions of their key: no state, no order, the same in every process."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import hashlib
 from collections.abc import Sequence
 from statistics import NormalDist
 
-import numpy as np
-from numpy.typing import NDArray
-
 _NORMAL = NormalDist()
 _RANGE = 1 << 53
 
 
 def uniform(*key: str) -> float:
-    """A number strictly between 0 and 1, fixed by the key (53 bits of its SHA-256), whose parts are kept apart."""
+    """A number strictly between 0 and 1, fixed by the key (53 bits of its SHA-256).
+
+    Args:
+        key: What the number belongs to; the parts are kept apart, so ``("ab", "c")`` and ``("a", "bc")`` differ.
+    """
     digest = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()
     return ((int.from_bytes(digest[:8], "big") >> 11) + 0.5) / _RANGE
 
@@ -44,15 +45,12 @@ def weighted(weights: Sequence[float], *key: str) -> int:
     return len(weights) - 1
 
 
-def sample(probabilities: NDArray[np.float64], number: float) -> int:
-    """The index at which the cumulative distribution passes a number between 0 and 1."""
-    place = int(np.searchsorted(np.cumsum(probabilities), number, side="right"))
-    # Rounding may leave the sum a hair below 1.
-    return min(place, int(np.flatnonzero(probabilities)[-1]))
-
-
 class Stream:
-    """Small numbers in a row, all fixed by one key; cheaper than a fresh key for each."""
+    """Small numbers in a row, all fixed by one key; cheaper than a fresh key for each.
+
+    Args:
+        key: What the numbers belong to.
+    """
 
     def __init__(self, *key: str) -> None:
         self._seed = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()

@@ -92,6 +92,13 @@ class Trajectory:
         return self.calls[-1] if self.calls else None
 
 
+def sample(probabilities: NDArray[np.float64], uniform: float) -> int:
+    """The index at which the cumulative distribution passes a uniform number."""
+    index = int(probabilities.cumsum().searchsorted(uniform, side="right"))
+    # Rounding may leave the sum a hair below 1.
+    return min(index, int(probabilities.nonzero()[0][-1]))
+
+
 class Context:
     """A method's only door to models, chance, embeddings and tools, for one attempt at one question.
 
@@ -219,7 +226,7 @@ class Context:
         greedy: bool = False,
     ) -> int:
         """The index of one of several options, drawn by the number of the decision; if greedy, the most probable."""
-        return int(probabilities.argmax()) if greedy else rng.sample(probabilities, self.uniform(step, name, slot))
+        return int(probabilities.argmax()) if greedy else sample(probabilities, self.uniform(step, name, slot))
 
     def bernoulli(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
         """Whether something of a probability happens by the number of the decision; if greedy, whether it is likely."""

@@ -15,8 +15,7 @@ from gmr.policy import Snapshot
 from gmr.rollout import NOTHING_STORED
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
-from harness.agents.rng import sample
-from harness.agents.trajectory import Episode, Trajectory
+from harness.agents.trajectory import Episode, Trajectory, sample
 from harness.llm.request import GREEDY, Reply, Request
 from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding
 from tests.gmr.fixtures import (

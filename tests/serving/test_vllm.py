@@ -45,7 +45,7 @@ PRESET = config.preset("cpu_server")
 
 def gmr(*words: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-m", "workflow.scripts" if words[0] == "data" else "workflow", *words],
+        [sys.executable, "-m", "workflow", *words],
         capture_output=True,
         text=True,
         timeout=600,

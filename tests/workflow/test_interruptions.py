@@ -27,7 +27,6 @@ from harness.runner.config import Cell
 from tests.harness.llm.logged import calls_of, content
 from tests.planning import checkout
 from workflow.cli import app
-from workflow.scripts import scripts
 
 COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
@@ -47,8 +46,7 @@ def settings(*given: str) -> list[str]:
 def run(folder: Path, *given: str) -> None:
     """A command in this process."""
     with contextlib.chdir(folder):
-        program = scripts if given[0] in ("data", "calibration") else app
-        ended = CliRunner().invoke(program, given, catch_exceptions=False)
+        ended = CliRunner().invoke(app, given, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
 
 

@@ -1,8 +1,10 @@
-"""The jobs of the DAG that are given by hand too, and what is asked before a run: graders and servers."""
+"""The jobs of the DAG, of which help shows those that are given by hand too; graders and servers before a run."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +31,7 @@ def cell(
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
+    _spare_pandas()
     from harness.runner import cell as cells
     from harness.runner.config import Cell
     from harness.runner.plan import plan
@@ -37,6 +40,20 @@ def cell(
     if retry_errors:
         _forget_failed_calls(planned)
     signals.run(cells.run(planned))
+
+
+def _spare_pandas() -> None:
+    """Keep pyarrow from importing pandas, 0.2 s of each cell, to ask whether a list of rows is its object.
+
+    It tries once a process; a later import of pandas works as ever.
+    """
+    import pyarrow
+
+    if "pandas" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+        with contextlib.suppress(ImportError, AttributeError):
+            pyarrow.array([])
+        del sys.modules["pandas"]
 
 
 def _forget_failed_calls(plan: Plan) -> None:
@@ -144,3 +161,50 @@ def simulate(
         serve(endpoint, host, port, manners)
     except OSError as error:
         raise UserError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
+
+
+@app.command(hidden=True)
+def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
+    """Load, normalise, check and split one benchmark."""
+    from harness.benchmarks.prepare import prepare
+    from harness.runner import config, layout
+
+    chosen = preset_of(preset, overrides)
+    config.check_benchmark(chosen, benchmark)
+    items, manifest = layout.items(preset, benchmark), layout.manifest(preset, benchmark)
+    prepare(benchmark, chosen.data, chosen.splits, items, manifest)
+
+
+@app.command(hidden=True)
+def calibration(preset: PresetName, overrides: Overrides = None) -> None:
+    """Calibrate the simulated backbones to a preset's questions."""
+    from harness.runner.calibration import calibrate
+
+    chosen = preset_of(preset, overrides)
+    signals.run(calibrate(chosen))
+
+
+@app.command(hidden=True)
+def timing(
+    preset: PresetName,
+    method: MethodKey,
+    benchmark: BenchmarkKey,
+    backbone: BackboneRow,
+    seed: Seed = 0,
+    overrides: Overrides = None,
+) -> None:
+    """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run meanwhile."""
+    from harness.runner import timing as timings
+    from harness.runner.config import Cell
+    from harness.runner.plan import plan
+
+    one = Cell(method, benchmark, backbone, seed)
+    signals.run(timings.run(plan(preset_of(preset, overrides), one)))
+
+
+@app.command(hidden=True)
+def pdf(tex: Path, out: Path) -> None:
+    """Compile one table (needs a TeX installation)."""
+    from analysis.pdf import compile_fragment
+
+    compile_fragment(tex, out)

@@ -73,7 +73,7 @@ rule timing:
         ),
         code=lambda wildcards: code_of_method(wildcards.method),
     shell:
-        "python -m workflow.scripts --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
+        "gmr --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
         " --seed {wildcards.seed}"
         " --set @results/{wildcards.preset}/config.yaml"

@@ -101,7 +101,7 @@ rule pdf:
     params:
         code=code("analysis/pdf.py"),
     shell:
-        "python -m workflow.scripts --log {log} pdf {input} {output}"
+        "gmr --log {log} pdf {input} {output}"
 
 
 localrules:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from harness.agents import rng
+from harness.agents.trajectory import sample
 from harness.files import ROOT
 
 
@@ -30,7 +31,7 @@ def test_normal_is_standard():
 def test_draws_follow_weights_and_probabilities():
     shares = np.array([0.45, 0.25, 0.2, 0.1])
     weighted = Counter(rng.weighted(list(shares), "weights", str(n)) for n in range(4000))
-    sampled = Counter(rng.sample(shares, rng.uniform("sampled", str(n))) for n in range(4000))
+    sampled = Counter(sample(shares, rng.uniform("sampled", str(n))) for n in range(4000))
     for counts in (weighted, sampled):
         assert stats.chisquare([counts[place] for place in range(4)], 4000 * shares).pvalue > 1e-3
 
@@ -45,8 +46,8 @@ def test_stream_covers_its_range_and_repeats():
 def test_sample_cuts_exactly_at_the_sums() -> None:
     probabilities = np.array([0.25, 0.0, 0.5, 0.25])
     cuts = {0.01: 0, math.nextafter(0.25, 0): 0, 0.25: 2, math.nextafter(0.75, 0): 2, 0.75: 3, 0.99: 3}
-    assert {uniform: rng.sample(probabilities, uniform) for uniform in cuts} == cuts
-    assert rng.sample(np.array([0.3, 0.7 - 1e-12, 0.0]), 1 - 1e-13) == 1
+    assert {uniform: sample(probabilities, uniform) for uniform in cuts} == cuts
+    assert sample(np.array([0.3, 0.7 - 1e-12, 0.0]), 1 - 1e-13) == 1
 
 
 def test_another_process_draws_the_same():

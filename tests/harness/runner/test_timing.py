@@ -34,7 +34,7 @@ from tests.fake_encoder import FakeEncoder
 from tests.fixtures import FAILED, Client, content, questions, runtime
 from tests.small_run import GMR, SINGLE, smoke
 from tests.workflow.trained import Backbones
-from workflow.scripts import scripts
+from workflow.cli import app
 
 # A hundred times as fast as the modelled servers are, so that tests need not wait for them.
 FAST = EngineParameters(concurrent_sequences=64, prefill_tokens_per_s_1b=6e6, decode_tokens_per_s_1b=6e4)
@@ -183,6 +183,6 @@ async def test_a_pass_with_too_many_failed_questions_is_none() -> None:
 def test_there_is_a_job(place: Path) -> None:
     cell = ["--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
     limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
-    ended = CliRunner().invoke(scripts, ["timing", "--preset", "smoke", *cell, *limits], catch_exceptions=False)
+    ended = CliRunner().invoke(app, ["timing", "--preset", "smoke", *cell, *limits], catch_exceptions=False)
     assert ended.exit_code == 0
     assert document(SINGLE)["n"] == 6
