@@ -24,7 +24,6 @@ from harness.runner import layout
 from harness.runner.calibration import check_calibration, simulated_endpoint
 from harness.runner.plan import Plan
 from harness.sandbox import Sandbox
-from harness.sandbox.cache import CachedSandbox
 from harness.sandbox.jail.confinement import FULL
 
 logger = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ async def open_runtime(
     servers = endpoints_of(plan)
     client = ChatClient(servers, log, attempts, shared, in_process(plan), spending_of(plan))
     cache = stack.enter_context(Cache(layout.cache()))
-    return await runtime_of(plan, client, servers, CachedSandbox(cache), cache, stack)
+    return await runtime_of(plan, client, servers, Sandbox(cache=cache), cache, stack)
 
 
 async def runtime_of(
