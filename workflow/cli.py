@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import UserError
@@ -17,7 +18,12 @@ COMMANDS = (jobs, exports, sandbox, trajectories)
 
 
 def main() -> None:
-    """Run the command line: one line for a user's mistake, status 2; a traceback only for ours."""
+    """Run the command line."""
+    run(app, stand_here)
+
+
+def run(program: Callable[[], None], first: Callable[[], None] = lambda: None) -> None:
+    """Run a program of commands: one line for a user's mistake, status 2; a traceback only for ours."""
     # How a sum is divided among threads shows in its last digits (harness.concurrency.use_one_thread).
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     # On a full disk the log file fails too; its traceback must not bury the line that says so.
@@ -28,10 +34,10 @@ def main() -> None:
     # Its retries would be a hundred lines; the one line that counts is ours.
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
-        stand_here()
+        first()
         die_with_parent()
         stop_cleanly()
-        app()
+        program()
     except UserError as error:
         from harness.llm.budget import BudgetError
 

@@ -108,14 +108,12 @@ def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(
         raise BudgetError("the budget is spent")
 
     told: list[str] = []
-    stand_ins = {"app": spent, "begin_no_more": lambda: told.append("snakemake")}
-    for name in ("stand_here", "die_with_parent", "stop_cleanly"):
-        stand_ins[name] = lambda: None
-    for name, stand_in in stand_ins.items():
-        monkeypatch.setattr(cli, name, stand_in)
+    for name in ("die_with_parent", "stop_cleanly"):
+        monkeypatch.setattr(cli, name, lambda: None)
+    monkeypatch.setattr(cli, "begin_no_more", lambda: told.append("snakemake"))
     monkeypatch.setattr(logging, "raiseExceptions", True)
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        cli.run(spent)
     assert (ended.value.code, told) == (2, ["snakemake"])
     assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
 
