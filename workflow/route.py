@@ -68,12 +68,7 @@ def restore(path: Path, preset: Callable[[str, Sequence[str]], Preset], *, greed
         )
     chosen = preset(facts["preset"], [key for key, _ in facts["backbones"]])
     made = plan(chosen, Cell(facts["method"], facts["benchmark"], facts["backbone"], facts["seed"]))
-    made = dataclasses.replace(
-        made,
-        method=made.method.model_copy(update={"config": facts["config"]}),
-        folder=layout.RESULTS / chosen.name / "route" / facts["benchmark"],
-        shared=(),
-    )
+    made = dataclasses.replace(made, folder=layout.RESULTS / chosen.name / "route" / facts["benchmark"], shared=())
     router: GMR = build(_MODULE, made.setting, {**facts["config"], **({"decode": "greedy"} if greedy else {})})
     router.load(found)
     return Restored(path, facts, made, router)

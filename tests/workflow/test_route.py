@@ -1,6 +1,7 @@
 """A trained router rebuilt from its checkpoint, refused where it does not fit; and what ``gmr route`` says of it."""
 
 import asyncio
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -184,6 +185,9 @@ def test_a_router_may_be_named_by_its_file_and_brings_its_own_pool_in_its_own_or
     found = restored(trained)
     assert [one.key for one in found.router.pool.backbones] == list(BACKBONES) == list(found.plan.rows)
     assert found.router.config == Config(**VARIANT)
+    roles = pool_of(Config(**VARIANT), dataclasses.replace(setting(), seed=100)).to_facts()["roles"]
+    other = restored(write(trained, method="full_history", training_seed=100, roles=roles))
+    assert (other.plan.seed, other.plan.cell.seed) == (100, 0)
     layout.manifest("smoke", "gsm_hard").unlink()
     with pytest.raises(UserError, match=r"gsm_hard\.json cannot be read .*make it with"):
         route("?")
