@@ -1,4 +1,5 @@
 import functools
+import gc
 import json
 import os
 import re
@@ -83,6 +84,8 @@ SETTLED = []
 
 
 onstart:
+    gc.freeze()
+    gc.enable()
     # Not before: a dry run writes nothing, and the settings of a run that is under way stay as they are.
     for name in sorted(
         {job.wildcards.get("preset") for job in workflow.dag.needrun_jobs()}
@@ -230,7 +233,9 @@ def for_claims(wildcards):
 def claims_inputs(wildcards):
     """Every cell and timing of a preset that a claim may be about."""
     chosen = PRESETS[wildcards.preset]
-    return sorted({str(path) for one in for_claims(wildcards) for path in one.inputs(chosen)})
+    return sorted(
+        {str(path) for one in for_claims(wildcards) for path in one.inputs(chosen)}
+    )
 
 
 def claims_choice(wildcards):
@@ -295,7 +300,10 @@ def calibration_targets():
     from harness.simulator.parameters import load_settings
 
     settings = load_settings()
-    return [settings.accuracy, {key: one.model_dump() for key, one in settings.cost.items()}]
+    return [
+        settings.accuracy,
+        {key: one.model_dump() for key, one in settings.cost.items()},
+    ]
 
 
 @functools.cache
