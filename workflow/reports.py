@@ -44,18 +44,16 @@ def write(name: str, preset: Preset) -> list[Path]:
     """
     if name in WRITERS:
         return WRITERS[name](preset)
-    from analysis import figure, table
-    from analysis.figure import Figure
+    from analysis import table
 
-    made = registry.artefact(name).build(preset)
-    folder = layout.REPORTS / preset.name
-    return figure.write(made, folder, name) if isinstance(made, Figure) else table.write(made, folder, name)
+    return table.write(registry.artefact(name).build(preset), layout.REPORTS / preset.name, name)
 
 
 def _claims(preset: Preset) -> list[Path]:
     """Of whatever cells are finished."""
-    from analysis.claims.report import build, write
+    from analysis.claims.report import build
     from analysis.source import Source
+    from analysis.table import write
 
     cells = [layout.cell(preset.name, cell) for cell in registry.cells_of(preset)]
     timed = dict.fromkeys(cell for one in registry.artefacts().values() for cell in one.timings_of(preset))
@@ -65,7 +63,7 @@ def _claims(preset: Preset) -> list[Path]:
         preset=preset,
         timings=tuple(folder for folder in timings if (folder / "timing.json").is_file()),
     )
-    return write(build(source), layout.REPORTS / preset.name)
+    return write(build(source), layout.REPORTS / preset.name, "claims")
 
 
 def _learning(preset: Preset) -> list[Path]:

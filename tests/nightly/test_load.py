@@ -31,7 +31,7 @@ from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import Encoder, SentenceEncoder
+from harness.llm.encoder import SentenceEncoder
 from harness.llm.endpoints import Endpoint
 from harness.runner.config import methods
 from harness.runner.evaluation import evaluate
@@ -56,7 +56,7 @@ def questions(count: int) -> list[Item]:
 
 
 @asynccontextmanager
-async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> AsyncIterator[Runtime]:
+async def runtime(url: str, places: int, folder: Path, encoder: SentenceEncoder) -> AsyncIterator[Runtime]:
     """A runtime whose backbones all answer at one server, which is sent ``places`` requests at once."""
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(folder / "calls.sqlite"))

@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.errors import UserError
-from harness.files import ROOT
-from harness.simulator.faults import load_faults
-from harness.simulator.server import Manners
+from harness.files import ROOT, read
+from harness.simulator.server import Faults, Manners
 from workflow.cli import app
 
 FAULTS = ROOT / "config" / "faults.yaml"
@@ -30,7 +29,7 @@ def test_a_server_is_quick_and_faultless_unless_told_otherwise(monkeypatch: pyte
     simulate("smoke", "--engine", "--faults", str(FAULTS), "--latency", "0.5", "--port", "81", "--host", "::1")
     assert served == [
         ("127.0.0.1", 8000, Manners(None, None, 0.0)),
-        ("::1", 81, Manners(engine, load_faults(FAULTS), 0.5)),
+        ("::1", 81, Manners(engine, read(FAULTS, Faults), 0.5)),
     ]
     with pytest.raises(UserError, match="preset paper asks real servers"):
         simulate("paper")
