@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -10,6 +10,8 @@ from analysis import notes
 from analysis.frames import UNIT, Results
 from analysis.table import ALL_CALLS, DAGGER, NOT_RUN, Entry, Table, entries, marks, say, shown, signed
 
+#: By heading and the smaller line below it, the columns by title.
+Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
 _SMALL = 0.01
 
 
@@ -41,17 +43,16 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
         frame: With costs (:func:`analysis.frames.with_costs`).
         far: The sign on ratios that ask for an explanation.
     """
-    ends = interval(UNIT * frame["cost_low"], UNIT * frame["cost_high"], ".2f")
-    return {
-        "Publ.": entries(say(UNIT * frame["published_cost_per_query"], "{:.2f}")),
-        "Meas.": entries(
-            say(UNIT * frame["cost_per_query"], "{:.2f}"),
-            NOT_RUN,
-            sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
-            beside=say(frame["cost_ratio"], "×{:.2f}"),
-            below=ends + say(UNIT * frame["cost_seed0"], "; seed 0: {:.2f}"),
-        ),
-    }
+    return compared(
+        frame,
+        "cost_per_query",
+        "{:.2f}",
+        "{:.2f}",
+        UNIT,
+        sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
+        beside=say(frame["cost_ratio"], "×{:.2f}"),
+        below=ends(frame, "cost", "{:.2f}", unit=UNIT),
+    )
 
 
 def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
@@ -73,6 +74,25 @@ def interval(low: pd.Series, high: pd.Series, form: str) -> pd.Series:
     return say(low, f"{{:{form}}}–") + say(high, f"{{:{form}}}")
 
 
+def ends(
+    frame: pd.DataFrame, name: str, form: str | Callable[[float], str], between: str = "–", unit: float = 1.0
+) -> pd.Series:
+    """The interval of a column, ``NAME_low`` to ``NAME_high``, as text; then ``NAME_seed0`` where there is one."""
+    low, high = (say(unit * frame[f"{name}_{end}"], form) for end in ("low", "high"))
+    found = (low + between + high).where((low != "") & (high != ""), "")
+    return found + say(unit * frame[f"{name}_seed0"], f"; seed 0: {form}") if f"{name}_seed0" in frame else found
+
+
+def compared(
+    frame: pd.DataFrame, name: str, printed: str, form: str, unit: float = 1.0, **parts: pd.Series | str
+) -> dict[str, list[Entry]]:
+    """The columns ``published_NAME`` and ``NAME``, each in its format, with further parts of what was measured."""
+    return {
+        "Publ.": entries(say(unit * frame[f"published_{name}"], printed)),
+        "Meas.": entries(say(unit * frame[name], form), NOT_RUN, **parts),
+    }
+
+
 def daggers(frame: pd.DataFrame) -> pd.Series:
     """The sign of calibrated rows."""
     return frame["calibrated"].eq(True).map({True: DAGGER, False: ""}).astype(object)
@@ -84,9 +104,18 @@ def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, s
         yield key, title, results.questions(key), frame.xs(key, level="benchmark", drop_level=False)
 
 
-def below_one_another(parts: Sequence[Mapping[str, Sequence[Entry]]]) -> dict[str, list[Entry]]:
-    """The columns of several benchmarks, each with best values of its own, as columns of one table."""
-    return {title: [entry for part in parts for entry in part[title]] for title in parts[0]}
+def below_one_another(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
+    """The groups of several benchmarks, each with best values of its own, as groups of one table."""
+    return {
+        group: {title: [entry for part in parts for entry in part[group][title]] for title in columns}
+        for group, columns in parts[0].items()
+    }
+
+
+def scaled_to(frame: pd.DataFrame) -> str:
+    """How many questions total costs are scaled to, as the smaller line below a heading."""
+    sizes = [f"{size:.0f}" for size in frame["published_questions"].dropna().unique()]
+    return f"scaled to n = {' or '.join(sizes)}" if sizes else ""
 
 
 def labels(rows: pd.DataFrame, *names: str) -> Iterable[tuple[str, ...]]:
@@ -100,7 +129,7 @@ def table(
     caption: str,
     rows: Iterable[tuple[str, ...]],
     heads: Sequence[str],
-    groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
+    groups: Groups,
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:

@@ -21,6 +21,7 @@ from analysis.ratios import mean
 from analysis.results import TRAINING, Cell
 from analysis.statistics import Estimate, accuracy, macro_average
 from harness.benchmarks.items import Status
+from harness.runner.config import POOL
 
 KEY = ["method", "backbone", "benchmark"]
 #: Stands for a benchmark in the rows of the averages.
@@ -36,6 +37,8 @@ COST = [
     *("published_total", "published_questions", "published_cost_per_query", "cost_low", "cost_high", "cost_ratio"),
     *("cost_seed0", "total_scaled"),
 ]
+# The backbone of a method's row in the paper's further tables where it is not the pool.
+_BACKBONES = {"puppeteer": "qwen-2.5-32B"}
 #: Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
 #: Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers (D-REPORT-2).
@@ -93,6 +96,19 @@ class Results:
     def questions(self, benchmark: str) -> str:
         """The number of test questions, such as ``n = 128``."""
         return next(f"n = {len(cell.items)}" for cell in self.cells if cell.run.benchmark == benchmark)
+
+    def printed(self, table: str) -> pd.DataFrame:
+        """One of the paper's further tables: a row a place, indexed by :data:`KEY` in its order, a column a measure.
+
+        Those tables have one row of each method: that with the pool, of Puppeteer that with its largest backbone.
+        """
+        found = {
+            (method, _BACKBONES.get(method, POOL), benchmark): numbers
+            for method, by_benchmark in self.published.further[table].items()
+            for benchmark, numbers in by_benchmark.items()
+        }
+        index = pd.MultiIndex.from_tuples(found, names=KEY)
+        return pd.DataFrame(list(found.values()), index, dtype=float)
 
     @property
     def has_average(self) -> bool:

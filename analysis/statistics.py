@@ -6,7 +6,6 @@ Accuracies are fractions between 0 and 1; tables turn them into percent.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
@@ -45,13 +44,11 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
 
-    One seed is a count out of ``n`` and gets a Wilson interval, which tells how far other questions of this kind would
-    move the value and nothing of how far another training would. Several seeds answer the same items, so both are
-    resampled, crossed: each resample draws items and, apart from them, seeds. The interval then holds the spread
-    between questions and that between trainings. Its weakness is the number of seeds: three of them show on average two
-    thirds of the variance between trainings, and no resample reaches beyond a training that was run. Where trainings
-    differ by less than questions let the value vary it still covers its 95 %, rather more on small test sets, since the
-    chance in single answers counts with both; where they differ by much more it falls to some 80 %.
+    One seed is a count out of ``n`` and gets a Wilson interval, which says nothing of how far another training would
+    move the value. Several seeds answer the same items, so each resample draws items and, apart from them, seeds. Its
+    weakness is the number of seeds: three show on average two thirds of the variance between trainings. Where trainings
+    differ by less than questions let the value vary it covers its 95 %, rather more on small test sets; where they
+    differ by much more it falls to some 80 %.
 
     Where all verdicts are the same, or there is but one item, resampling shows no spread, and the Wilson interval of as
     many items takes its place.
@@ -65,8 +62,8 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     values = verdicts.mean(axis=0)
     n, mean = len(values), math.fsum(values) / len(values)
     if len(verdicts) > 1 and n > 1 and 0 < mean < 1:
-        drawn = resampled([n, len(verdicts)], lambda *drawn, axis: means(verdicts, *drawn, axis=axis)[np.newaxis])
-        return estimate(mean, drawn[0])
+        tops = verdicts[np.newaxis]
+        return estimate(mean, resampled([n, len(verdicts)], lambda *drawn: ratios(tops, None, *drawn))[0])
     # A single value says nothing of the spread, so it gets the largest possible variance.
     return Estimate(mean, *wilson(round(mean * n), n), values.var(ddof=1) / n if n > 1 else 0.25)
 
@@ -89,42 +86,51 @@ def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimat
 
 
 def resampled(
-    counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None, resamples: int = RESAMPLES
+    counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None, resamples: int | None = None
 ) -> Array:
     """Statistics of bootstrap resamples, shape (statistics, resamples), or of one statistic (resamples,).
 
     Args:
-        counts: How many observations each sample has, at least two. Samples are drawn from apart, by number.
-        statistic: Vectorised: from the numbers drawn of each sample and an ``axis`` to an array of statistics, along
-            its first dimension one after the other.
+        counts: How many observations each sample has. Samples are drawn from apart, by number.
+        statistic: From the numbers drawn of each sample, shape (resamples, observations), to the statistics.
         batch: Resamples at a time, on which the draws of several samples depend.
-        resamples: How many.
+        resamples: How many, :data:`RESAMPLES` unless given.
     """
-    from scipy import stats
-
-    # A resample may leave nothing to divide by; an infinite value has its place in a percentile. Only the distribution
-    # is used, not the interval that scipy cannot make of such.
-    with np.errstate(invalid="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        made = stats.bootstrap(
-            [np.arange(count) for count in counts],
-            statistic,
-            n_resamples=resamples,
-            batch=batch or max(1, _BATCH // max(counts)),
-            vectorized=True,
-            paired=False,
-            method="percentile",
-            rng=np.random.default_rng(SEED),
-        )
-    return np.asarray(made.bootstrap_distribution)
+    generator, total, size = np.random.default_rng(SEED), resamples or RESAMPLES, batch or max(1, _BATCH // max(counts))
+    found = []
+    # A resample may leave nothing to divide by.
+    with np.errstate(invalid="ignore"):
+        for done in range(0, total, size):
+            several = min(size, total - done)
+            found.append(statistic(*(generator.integers(0, count, (several, count)) for count in counts)))
+    return np.concatenate(found, axis=-1)
 
 
-def means(values: Array, items: Drawn, seeds: Drawn | None = None, *, axis: int = -1) -> Array:
-    """Means over drawn items and seeds of values by seed and item; without drawn seeds, of the first."""
-    by_seed = np.stack([row[items].mean(axis) for row in values], axis=axis)
-    drawn = np.zeros((*items.shape[:-1], 1), dtype=int) if seeds is None else seeds
-    found: Array = np.take_along_axis(by_seed, drawn, axis).mean(axis)
-    return found
+def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None = None) -> Array:
+    """Σ top / Σ bottom over drawn items, then the mean over drawn seeds.
+
+    Args:
+        tops: By measure, seed and item.
+        bottoms: The same; None for a mean over the items.
+        items: Numbers of the items drawn, shape (resamples, items).
+        seeds: Numbers of the seeds drawn, shape (resamples, seeds); None for all.
+
+    Returns:
+        Shape (measures, resamples). A seed whose items have no part in a measure has none in its mean; not a number
+        where that leaves none.
+    """
+    top = _sums(tops, items)
+    bottom = np.full_like(top, items.shape[1]) if bottoms is None else _sums(bottoms, items)
+    by_seed = np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+    if seeds is not None:
+        by_seed = np.take_along_axis(by_seed, seeds.T[np.newaxis], axis=1)
+    known = np.count_nonzero(~np.isnan(by_seed), axis=1)
+    return np.divide(np.nansum(by_seed, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
+
+
+def _sums(values: Array, items: Drawn) -> Array:
+    """By measure, seed and resample; one row at a time, which keeps memory flat."""
+    return np.array([[row[items].sum(axis=1) for row in seeds] for seeds in values])
 
 
 def estimate(mean: float, drawn: Array) -> Estimate:

@@ -21,9 +21,10 @@ from harness.errors import UserError
 
 FLIP = "‡"
 _SIDES = ("first", "second")
+_OF_EACH = ("method", "backbone", *IDENTITY)
 _COLUMNS = [
     *("preset", "parameter", "value", "benchmark", "measure"),
-    *(f"{side}_{name}" for side in _SIDES for name in ("method", "backbone")),
+    *(f"{side}_{name}" for side in _SIDES for name in _OF_EACH[:2]),
     *("published", "measured", "low", "high", "n", "p_exact", "decision", "stated_decision", "flipped", "calibrated"),
     *(f"{side}_{name}" for side in _SIDES for name in IDENTITY),
 ]
@@ -33,7 +34,7 @@ def build(source: Source) -> Table:
     """A row a scenario, a column a conclusion.
 
     Raises:
-        UserError: The preset has no such scenarios, or a scenario was run on other questions.
+        UserError: The preset has no such scenarios.
     """
     preset = source.run
     scenarios, watched = plan(preset), conclusions(preset)
@@ -42,15 +43,15 @@ def build(source: Source) -> Table:
             f"preset {preset.name} has no scenarios to compare: config/sensitivity.yaml needs simulated backbones as "
             "stated, and a benchmark and backbones that it names; choose another preset"
         )
-    runs = [_results(scenario) for scenario in scenarios]
-    _check_questions(runs)
+    runs = [Results(read_all(scenario.folders)) for scenario in scenarios]
     base = runs[0]
     frame = _frame(scenarios, runs, watched)
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for one, (_, own) in zip(watched, frame.groupby("place"), strict=True):
         title = f"{base.benchmarks[one.benchmark]}, {one.measure}"
         groups.setdefault((title, f"n = {own['n'].iloc[0]}"), {})[one.title] = _column(one, own)
-    rows = [("paper", "in the paper", ""), *map(_labels, scenarios)]
+    rows = [("paper", "in the paper", ""), ("", "as stated", "")]
+    rows += [(one.parameter, f"{one.parameter} ({one.stated:g})", f"{one.value:g}") for one in scenarios[1:]]
     return Table(
         label="simulator-sensitivity",
         caption=(
@@ -65,25 +66,6 @@ def build(source: Source) -> Table:
     )
 
 
-def _results(scenario: Scenario) -> Results:
-    results = Results(read_all(scenario.folders))
-    first = results.cells[0]
-    if first.run.preset != scenario.preset:
-        raise UserError(f"{first.folder} is of preset {first.run.preset!r}, expected {scenario.preset!r}; run it again")
-    return results
-
-
-def _check_questions(runs: Sequence[Results]) -> None:
-    """The scenarios differ in their replies alone."""
-    data = {cell.run.benchmark: cell.run.data for cell in runs[0].cells}
-    for cell in (cell for run in runs[1:] for cell in run.cells):
-        if cell.run.data != data[cell.run.benchmark]:
-            raise UserError(
-                f"{cell.folder} was run on other questions of {cell.run.benchmark} than "
-                f"{runs[0].cells[0].folder}; expected the same in every scenario; run one of them again"
-            )
-
-
 def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequence[Conclusion]) -> pd.DataFrame:
     """One row a scenario and conclusion: differences are fractions, costs ratios, as in the table's columns.
 
@@ -92,11 +74,15 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
     """
     printed = with_costs(runs[0].frame, runs[0])
     frame = pd.DataFrame(
-        [
-            one
-            for scenario, run in zip(scenarios, runs, strict=True)
-            for one in _records(scenario, run, watched, printed)
-        ]
+        {
+            "place": place,
+            "preset": scenario.preset,
+            "parameter": scenario.parameter,
+            "value": scenario.value if scenario.parameter else None,
+            **_record(one, run, printed),
+        }
+        for scenario, run in zip(scenarios, runs, strict=True)
+        for place, one in enumerate(watched)
     )
     # Above zero where a value speaks for the conclusion.
     values = frame[["measured", "low", "high"]]
@@ -107,42 +93,28 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
     return frame.assign(flipped=margins["measured"] * stated < 0)
 
 
-def _records(
-    scenario: Scenario, results: Results, watched: Sequence[Conclusion], printed: pd.DataFrame
-) -> Iterator[dict[str, Any]]:
-    compared = {pair: compare(*(results.trainings[key] for key in pair)) for pair in {one.keys for one in watched}}
-    for place, one in enumerate(watched):
-        found, (own, other) = compared[one.keys], (printed.loc[key] for key in one.keys)
-        by_accuracy = one.measure == "accuracy"
-        apart = (own["published"] - other["published"]) / 100
-        ratio = own["published_cost_per_query"] / other["published_cost_per_query"]
-        name, unit = ("difference", 100) if by_accuracy else ("cost_ratio", 1)
-        sides = {side: results.measured.loc[key] for side, key in zip(_SIDES, one.keys, strict=True)}
-        yield {
-            "place": place,
-            "title": f"{one.title} ({results.benchmarks[one.benchmark]}, {one.measure})",
-            "preset": scenario.preset,
-            "parameter": scenario.parameter,
-            "value": scenario.value if scenario.parameter else None,
-            "benchmark": one.benchmark,
-            "measure": one.measure,
-            **{f"{side}_method": key[0] for side, key in zip(_SIDES, one.keys, strict=True)},
-            **{f"{side}_backbone": key[1] for side, key in zip(_SIDES, one.keys, strict=True)},
-            "published": apart if by_accuracy else ratio,
-            "measured": found[name] / unit,
-            "low": found[f"{name}_low"] / unit,
-            "high": found[f"{name}_high"] / unit,
-            "n": found["n"],
-            "p_exact": found["p_exact"],
-            "calibrated": any(row["calibrated"] for row in sides.values()),
-            **{f"{side}_{name}": row[name] for side, row in sides.items() for name in IDENTITY},
-        }
-
-
-def _labels(scenario: Scenario) -> tuple[str, str, str]:
-    if not scenario.parameter:
-        return "", "as stated", ""
-    return scenario.parameter, f"{scenario.parameter} ({scenario.stated:g})", f"{scenario.value:g}"
+def _record(one: Conclusion, results: Results, printed: pd.DataFrame) -> dict[str, Any]:
+    found = compare(*(results.trainings[key] for key in one.keys))
+    first, second = (printed.loc[key] for key in one.keys)
+    if one.measure == "accuracy":
+        name, unit, published = "difference", 100, (first["published"] - second["published"]) / 100
+    else:
+        name, unit = "cost_ratio", 1
+        published = first["published_cost_per_query"] / second["published_cost_per_query"]
+    sides = results.measured.loc[list(one.keys)].reset_index()
+    return {
+        "title": f"{one.title} ({results.benchmarks[one.benchmark]}, {one.measure})",
+        "benchmark": one.benchmark,
+        "measure": one.measure,
+        "published": published,
+        "measured": found[name] / unit,
+        "low": found[f"{name}_low"] / unit,
+        "high": found[f"{name}_high"] / unit,
+        "n": found["n"],
+        "p_exact": found["p_exact"],
+        "calibrated": bool(sides["calibrated"].any()),
+        **{f"{side}_{name}": sides.at[row, name] for row, side in enumerate(_SIDES) for name in _OF_EACH},
+    }
 
 
 def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:

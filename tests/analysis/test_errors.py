@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from analysis.source import Source
 from analysis.table import Entry
-from harness.errors import UserError
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import errors
 from tests.analysis.spending import record_of
@@ -30,13 +27,8 @@ def test_a_place_shows_how_many_have_no_verdict_and_why(write_cell: WriteCell) -
     assert entries(table, "CoT") == [Entry("75.0", below="N 25.0, E 12.5, R 12.5, C 12.5, S 12.5")]
     assert entries(table, "Single LLM") == [Entry("0.0")]
     found = record_of(table, method="cot")
-    assert found["measured"] == "12.50"
-    assert found["measured_of_graded"] == "50.00"
-    names = ("graded", "unparsable", "empty", "truncated", "call_failed", "sandbox_error")
-    shares = [float(found[name]) for name in names]
-    assert shares == [25, 25, 12.5, 12.5, 12.5, 12.5]
-    assert found["math_verify_undecided"] == ""
-    assert not any("not run" in note for note in table.notes)
+    names = ("measured", "measured_of_graded", "graded", "unparsable", "empty", "truncated", "call_failed")
+    assert [float(found[name]) for name in names] == [12.5, 50, 25, 25, 12.5, 12.5, 12.5]
     [note] = [note for note in table.notes if note.startswith("No verdict")]
     assert "N no answer found, E empty answer, R reply cut off, C call failed, S sandbox failed" in note
 
@@ -65,9 +57,3 @@ def test_programs_are_counted_by_how_they_ended(write_cell: WriteCell) -> None:
     ends = ("passed", "wrong_answer", "exception", "cpu_limit", "memory_limit", "killed", "wall_limit")
     assert [float(found[name]) for name in ends] == [12.5] * 6 + [0]
     assert record_of(table, benchmark="gsm_hard")["passed"] == ""
-
-
-def test_an_end_that_no_program_can_have_is_refused(write_cell: WriteCell) -> None:
-    folder = write_cell("cot", benchmark="mbpp", correct=[True], details=["timeout"])
-    with pytest.raises(UserError, match=r"ended as 'timeout'.*run the cell again"):
-        errors.build(Source.of([folder]))

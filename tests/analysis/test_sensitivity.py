@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.frames import IDENTITY
 from analysis.sensitivity import conclusions, plan
 from analysis.source import Source
-from analysis.table import DAGGER, Entry
+from analysis.table import DAGGER
 from analysis.tables import simulator_sensitivity as simulator_sensitivity_module
 from harness.errors import UserError
 from harness.runner import config, layout
@@ -37,10 +38,6 @@ conclusions:
     second: {method: single, backbone: qwen-2.5-32B}
 """
 N = 40
-
-
-def limited(**changes: object) -> Preset:
-    return EMBEDDED.model_copy(update=changes)
 
 
 @pytest.fixture
@@ -99,11 +96,10 @@ def test_the_plan_moves_every_parameter_to_both_ends_and_has_the_stated_values_f
 
 def test_what_a_preset_lacks_has_no_scenarios():
     assert plan(config.preset("paper")) == plan(config.preset("embedded@slope=4.0")) == []
-    assert plan(limited(benchmarks=("math",))) == []
-    one = limited(benchmarks=("gsm_hard",))
-    assert {conclusion.benchmark for conclusion in conclusions(one)} == {"gsm_hard"}
+    assert plan(EMBEDDED.model_copy(update={"benchmarks": ("math",)})) == []
+    one = EMBEDDED.model_copy(update={"benchmarks": ("gsm_hard",)})
     assert {cell.benchmark for scenario in plan(one) for cell in scenario.cells} == {"gsm_hard"}
-    pool = conclusions(limited(backbones=("llama-3.2-3B",)))
+    pool = conclusions(EMBEDDED.model_copy(update={"backbones": ("llama-3.2-3B",)}))
     assert {key.backbone for conclusion in pool for key in (conclusion.first, conclusion.second)} == {"pool"}
     with pytest.raises(UserError, match="preset paper has no scenarios"):
         simulator_sensitivity.build(Source(preset=config.preset("paper")))
@@ -114,16 +110,14 @@ def test_what_a_preset_lacks_has_no_scenarios():
     [
         ("[slope]", "[slop]", "unknown parameter 'slop'; did you mean 'slope'"),
         ("method: gmr", "method: gmrr", "unknown method 'gmrr'; did you mean 'gmr'"),
-        ("benchmark: humaneval", "benchmark: human_eval", "unknown benchmark 'human_eval'"),
-        ("qwen-2.5-32B", "qwen-2.5-32", "unknown backbone 'qwen-2.5-32'"),
+        ("qwen-2.5-32B", "qwen-2.5-32", "unknown backbone 'qwen-2.5-32'.*sensitivity.yaml"),
     ],
 )
 def test_a_slip_in_the_file_is_refused(tmp_path: Path, old: str, new: str, message: str):
     path = tmp_path / "sensitivity.yaml"
     path.write_text(CONFIG.replace(old, new, 1))
-    with pytest.raises(UserError, match=message) as caught:
+    with pytest.raises(UserError, match=message):
         plan(EMBEDDED, path)
-    assert "sensitivity.yaml" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +141,10 @@ def test_what_flips(
     assert list(found["measured"]) == pytest.approx([(count - 20) / 40 for count in (stated, low, high)])
 
 
-@pytest.mark.parametrize(("dear", "decision"), [("single", "holds"), ("gmr", "fails")])
-def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Preset], dear: str, decision: str):
+@pytest.mark.parametrize(("dear", "decision", "ratio"), [("single", "holds", 0.5), ("gmr", "fails", 4.0)])
+def test_a_cost_conclusion_is_that_the_first_is_cheaper(
+    run: Callable[..., Preset], dear: str, decision: str, ratio: float
+):
     """Every question of a made cell costs the same, half of it in the final call, which GMR's cost leaves out."""
     preset = run(scenarios(20, 20, 20))
     if dear == "gmr":
@@ -156,46 +152,30 @@ def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Prese
             spend(folder, [1.0] * N)
     found = simulator_sensitivity.build(Source(preset=preset)).frame
     costs = found[found["measure"] == "cost"]
-    assert list(costs["measured"]) == pytest.approx([0.5 if dear == "single" else 4.0] * 3)
+    assert list(costs["measured"]) == pytest.approx([ratio] * 3)
     assert set(costs["decision"]) == {decision}
 
 
 def test_the_table_and_its_records(run: Callable[..., Preset]):
     made = simulator_sensitivity.build(Source(preset=run(scenarios(35, 36, 5))))
-    assert made.simulated
-    found = {row.labels[:2]: row.entries[0] for row in made.rows}
     # 89.84 and 84.37 are printed.
-    assert found["in the paper", ""] == Entry("+5.47")
-    for labels, entry in {
-        ("as stated", ""): ("+37.50", "holds", DAGGER),
-        ("slope (5)", "4"): ("+40.00", "", DAGGER),
-        ("slope (5)", "7"): ("−37.50", "fails", f"{DAGGER}‡"),
-    }.items():
-        assert (found[labels].text, found[labels].beside, found[labels].sign) == entry
+    assert {row.labels[:2]: row.entries[0][:4] for row in made.rows} == {
+        ("in the paper", ""): ("+5.47", "", "", ""),
+        ("as stated", ""): ("+37.50", "", DAGGER, "holds"),
+        ("slope (5)", "4"): ("+40.00", "", DAGGER, ""),
+        ("slope (5)", "7"): ("−37.50", "", f"{DAGGER}‡", "fails"),
+    }
     notes = " ".join(made.notes)
     assert "Flipped (‡): GMR − Single (HumanEval, accuracy) at slope = 7." in notes
     assert "Decided otherwise: GMR − Single (HumanEval, accuracy) holds as stated, fails at slope = 7." in notes
-    assert "One training seed (0)" in notes
-    assert [one["preset"] for one in made.records[::2]] == list(scenarios(0, 0, 0))
+    assert (made.simulated, "One training seed (0)" in notes) == (True, True)
     last = made.records[-2]
     assert (last["parameter"], last["value"], last["flipped"]) == ("slope", "7", "true")
     assert (last["measured"], last["decision"], last["stated_decision"]) == ("-0.375", "fails", "holds")
     assert float(last["published"]) == pytest.approx(0.0547)
-    fields = ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones")
-    assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in fields)
+    assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in IDENTITY)
 
 
-def test_scenarios_that_do_not_go_together_are_refused(run: Callable[..., Preset]):
-    """One is missing, one is of another scenario, one of other questions."""
-    preset = run(scenarios(35, 36, 5))
-    high, low = (layout.RESULTS / f"embedded@slope={end}" for end in ("7.0", "4.0"))
-    shutil.rmtree(high)
+def test_a_scenario_that_was_not_run_is_named(run: Callable[..., Preset]):
     with pytest.raises(UserError, match=r"embedded@slope=7\.0.* missing"):
-        simulator_sensitivity.build(Source(preset=preset))
-    shutil.copytree(low, high)
-    with pytest.raises(UserError, match=r"of preset 'embedded@slope=4\.0', expected 'embedded@slope=7\.0'"):
-        simulator_sensitivity.build(Source(preset=preset))
-    shutil.rmtree(high)
-    run({"embedded@slope=7.0": 5}, n=20)
-    with pytest.raises(UserError, match=r"slope=7\.0.* other questions of humaneval"):
-        simulator_sensitivity.build(Source(preset=preset))
+        simulator_sensitivity.build(Source(preset=run({"embedded": 35, "embedded@slope=4.0": 36})))

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.frames import Results
-from analysis.provenance import SIMULATED
 from analysis.results import read_all
 from analysis.source import Source
 from analysis.table import NOT_RUN
@@ -22,14 +21,14 @@ from analysis.training import learned as learned_of
 from harness.agents.results import DECISIONS
 from harness.training.loop import TABLES
 from tests.analysis import learned
-from tests.analysis.reading import main_table, training_budget, write
+from tests.analysis.reading import main_table, training_budget
 from tests.analysis.spending import cell_of, record_of, row_of, title
 
 OPTIONS = {"backbone": 5, "role": 26, "mode": 6, "action": 10}
 
 
-def decision(name: str, choice: str, probability: float, step: int = 1, options: int | None = None) -> dict[str, Any]:
-    row = ("item-0000", step, name, 0, choice, options or OPTIONS.get(name, 2), math.log(probability))
+def decision(name: str, choice: str, probability: float, step: int = 1) -> dict[str, Any]:
+    row = ("item-0000", step, name, 0, choice, OPTIONS.get(name, 2), math.log(probability))
     return dict(zip(DECISIONS.names, row, strict=True))
 
 
@@ -65,13 +64,10 @@ def test_a_budget_counts_what_the_training_used(write_cell: Any) -> None:
     found = measured(made(write_cell, "gmr"))
     assert (found.questions, found.passes, found.trajectories, found.updates) == (3, 2, 12, 2)
     assert (found.calls, found.tokens, found.cost) == (24, 24 * 110, 12.0)
-
-
-def test_calls_of_an_optimizer_are_charged_and_are_no_questions(write_cell: Any) -> None:
-    folder = trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=4)
-    found = measured(folder)
+    # Calls of an optimizer are charged and are no questions.
+    found = measured(trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=4))
     assert (found.questions, found.calls, found.cost) == (3, 32, 16.0)
-    assert measured(folder)[[f"top_{name}" for name in CHOICES]].isna().all()
+    assert found[[f"top_{name}" for name in CHOICES]].isna().all()
 
 
 def test_several_trainings_are_averaged(write_cell: Any) -> None:
@@ -79,35 +75,25 @@ def test_several_trainings_are_averaged(write_cell: Any) -> None:
         trained(made(write_cell, "gmr", [decision("backbone", name, 0.2)] * 4, seed), cost=seed + 1.0)
         for seed, name in enumerate(("small", "small", "large"))
     ]
-    assert (measured(*folders)).cost == 48
     found = measured(*folders)
-    assert (found.top_backbone, found.top_backbone_share) == ("small", pytest.approx(200 / 3))
+    assert (found.cost, found.top_backbone, found.top_backbone_share) == (48, "small", pytest.approx(200 / 3))
 
 
 @pytest.mark.parametrize(("probability", "entropy"), [(1.0, 0), (0.1, 100)])
 def test_a_random_policy_is_100_and_a_settled_one_0(write_cell: Any, probability: float, entropy: float) -> None:
-    folder = made(write_cell, "puppeteer", [decision("action", "plan", probability)] * 8, backbone="qwen-2.5-32B")
-    assert measured(folder).entropy_action == pytest.approx(entropy)
-
-
-def test_what_nobody_drew_is_left_out(write_cell: Any) -> None:
-    """Guesses, gates, and the end that the step limit forces after the sixth step."""
-    chosen = [decision("action", "plan", 0.1), decision("task", "Math", 1.0), decision("halt", "yes", 0.5)]
+    """Guesses, gates, and the end that the step limit forces after the sixth step are left out."""
+    other = [decision("task", "Math", 1.0), decision("halt", "yes", 0.5)]
     forced = [decision("action", "terminate", 1e-6, step=7)] * 20
-    found = measured(made(write_cell, "puppeteer", [*chosen, *forced], backbone="qwen-2.5-32B"))
+    chosen = [decision("action", "plan", probability)] * 8
+    found = measured(made(write_cell, "puppeteer", [*chosen, *other, *forced], backbone="qwen-2.5-32B"))
     assert found[[f"top_{name}" for name in CHOICES]].notna().sum() == 1
-    assert (found.entropy_action, found.top_action) == (pytest.approx(100), "plan")
+    assert (found.entropy_action, found.top_action) == (pytest.approx(entropy), "plan")
 
 
-def test_a_choice_from_one_option_has_no_entropy(write_cell: Any) -> None:
-    found = measured(made(write_cell, "gmr", [{**decision("backbone", "small", 1.0), "options": 1}]))
-    assert pd.isna(found.entropy_backbone)
-
-
-def test_a_greedy_choice_has_no_entropy(write_cell: Any) -> None:
-    found = measured(made(write_cell, "gmr_greedy", [decision("backbone", "small", 0.6)]))
-    assert pd.isna(found.entropy_backbone)
-    assert found.top_backbone_share == 100
+@pytest.mark.parametrize(("method", "options"), [("gmr", 1), ("gmr_greedy", 5)])
+def test_a_choice_from_one_option_or_a_greedy_one_has_no_entropy(write_cell: Any, method: str, options: int) -> None:
+    found = measured(made(write_cell, method, [{**decision("backbone", "small", 0.6), "options": options}]))
+    assert (pd.isna(found.entropy_backbone), found.top_backbone_share) == (True, 100)
 
 
 @pytest.fixture
@@ -122,7 +108,7 @@ def learners(write_cell: Any) -> list[Path]:
     ]
 
 
-def test_the_table_sets_learners_side_by_side(learners: list[Path], tmp_path: Path) -> None:
+def test_the_table_sets_learners_side_by_side(learners: list[Path]) -> None:
     table = training_budget.build(Source.of(learners))
     assert len(table.rows) == 4
     for method, calls, entropy, top in (
@@ -139,8 +125,6 @@ def test_the_table_sets_learners_side_by_side(learners: list[Path], tmp_path: Pa
     record = record_of(table, method="masrouter")
     assert (record["cost"], record["top_backbone"]) == ("12", "large")
     assert float(record["entropy_backbone"]) == pytest.approx(100)
-    for path in write(table, tmp_path / "reports", "training_budget"):
-        assert SIMULATED in path.read_text(), path.name
 
 
 def test_a_row_left_as_initialised_is_called_so(write_cell: Any) -> None:
