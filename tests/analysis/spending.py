@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,45 +18,34 @@ from tests.analysis.reading import Row
 ENGINE = {"concurrent_sequences": 64, "prefill_tokens_per_s_1b": 60000.0, "decode_tokens_per_s_1b": 600.0}
 
 
-def _change(folder: Path, change: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
-    path = folder / "items.parquet"
-    rows = [row | change(place, row) for place, row in enumerate(pq.read_table(path).to_pylist())]
-    pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
-
-
 def spend(folder: Path, costs: Sequence[float], depths: Sequence[int] | None = None) -> Path:
     """Replace the costs, and the depths, of a cell's questions, none of which has a final call."""
-    depth = depths or [1] * len(costs)
-    _change(folder, lambda at, _: {"cost_steps": costs[at], "cost_total": costs[at], "depth": depth[at]})
+    path = folder / "items.parquet"
+    rows = pq.read_table(path).to_pylist()
+    for row, cost, depth in zip(rows, costs, depths or [1] * len(rows), strict=True):
+        row |= {"cost_steps": cost, "cost_total": cost, "depth": depth}
+    pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
     return folder
 
 
 def with_calls(folder: Path, calls: Sequence[Sequence[tuple[str, int, int]]]) -> Path:
-    """Give a cell calls (backbone, prompt and completion tokens), by item, and its items the tokens of these."""
-    rows: list[dict[str, Any]] = []
-
-    def count(at: int, item: dict[str, Any]) -> dict[str, Any]:
-        names = ("backbone", "prompt_tokens", "completion_tokens")
-        rows.extend({"item_id": item["item_id"], **dict(zip(names, call, strict=True))} for call in calls[at])
-        _, prompts, replies = zip(*calls[at], strict=True) if calls[at] else ((), (), ())
-        return {"calls": len(calls[at]), "prompt_tokens": sum(prompts), "completion_tokens": sum(replies)}
-
-    _change(folder, count)
-    # The order of the file is free.
+    """Give a cell calls by item: backbone, prompt and completion tokens. The order of the file is free."""
+    names = ("backbone", "prompt_tokens", "completion_tokens")
+    items = pq.read_table(folder / "items.parquet")["item_id"].to_pylist()
+    both = zip(items, calls, strict=True)
+    rows = [{"item_id": item, **dict(zip(names, call, strict=True))} for item, own in both for call in own]
     pq.write_table(pa.Table.from_pylist(rows[::-1]), folder / "calls.parquet")
     return folder
 
 
-def time(cell: Path, folder: Path, seconds: float, /, **changes: Any) -> Path:
-    """A timing job of a cell; ``changes`` replace top-level keys."""
+def time(cell: Path, folder: Path, /, **changes: Any) -> Path:
+    """A timing job of a cell, of 6 seconds; ``changes`` replace top-level keys."""
     run = json.loads((cell / "run.json").read_text())
+    names = ("preset", "method", "benchmark", "backbone", "seed", "simulated")
+    numbers = {"schema": 1, "n": run["data"]["n_test"], "seconds": 6.0, "concurrency": 32, "calls": 8}
     document = {
-        "schema": 1,
-        **{name: run[name] for name in ("preset", "method", "benchmark", "backbone", "seed", "simulated")},
-        "n": run["data"]["n_test"],
-        "seconds": seconds,
-        "concurrency": 32,
-        "calls": 8,
+        **{name: run[name] for name in names},
+        **numbers,
         "failed_calls": 0,
         "prompt_tokens": 100,
         "completion_tokens": 10,

@@ -92,21 +92,19 @@ def test_accuracy_cost_and_total_beside_the_published_ones(write_cell: WriteCell
         build([write_cell("aflow")], "mbpp")
 
 
-def test_a_fitted_cost_carries_the_dagger_and_neither_ratio_nor_difference(write_cell: WriteCell) -> None:
+def test_a_fitted_cost_has_neither_ratio_nor_difference_and_a_ratio_far_from_one_its_sign(
+    write_cell: WriteCell,
+) -> None:
     table = build([write_cell("single", calibrated=True), write_cell("macnet_chain")])
     fitted = [cell_of(table, row_of(table, "Single LLM", "qwen-2.5-14B"), one, "Meas.") for one in (ACCURACY, COST)]
     assert [(entry.sign, entry.beside) for entry in fitted] == [(DAGGER, "")] * 2
     record = record_of(table, method="single", backbone="qwen-2.5-14B")
     assert (record["cost_ratio"], record["difference"], record["calibrated"]) == ("", "", "true")
-    assert any(note.startswith(DAGGER) for note in table.notes)
-    assert not any(note.startswith(DAGGER) for note in build([write_cell("aflow")]).notes)
-
-
-@pytest.mark.parametrize(("factor", "sign"), [(1, ""), (3, ""), (4, FAR), (0.25, FAR)])
-def test_a_ratio_far_from_one_has_its_sign(write_cell: WriteCell, factor: float, sign: str) -> None:
-    table = build([spend(write_cell("macnet_chain"), [factor * PRINTED] * 4)])
-    assert macnet(table, COST).sign == sign
-    assert any(note.startswith(FAR) for note in table.notes) == (sign == FAR)
+    assert [note[0] for note in table.notes if note[0] in (DAGGER, FAR)] == [DAGGER, FAR]
+    for seed, (factor, sign) in enumerate(((1, ""), (3, ""), (4, FAR), (0.25, FAR)), 1):
+        table = build([spend(write_cell("macnet_chain", seed=seed), [factor * PRINTED] * 4)])
+        assert macnet(table, COST).sign == sign
+        assert [note[0] for note in table.notes if note[0] in (DAGGER, FAR)] == [sign][: len(sign)]
 
 
 # Two operations a token and parameter, by hand.
@@ -120,7 +118,7 @@ def test_compute_and_time_beside_the_published_ones(
 ) -> None:
     folder = with_calls(write_cell("gmr", "pool", "humaneval", simulated=simulated), CALLS)
     assert pflops(read(folder)).tolist() == pytest.approx(PFLOPS)
-    table = hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t", 6.0),)))
+    table = hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t"),)))
     printed, own, seconds, passed = row_of(table, "GMR").entries
     mean = sum(PFLOPS) / 4
     assert (printed.text, seconds.text) == ("0.107", "1.5")
@@ -163,4 +161,4 @@ def test_a_timing_that_does_not_go_with_its_cell_is_refused(
 ) -> None:
     folder = with_calls(write_cell("gmr", "pool", "humaneval"), CALLS)
     with pytest.raises(UserError, match=message):
-        hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t", 6.0, **changes),)))
+        hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t", **changes),)))

@@ -1,4 +1,4 @@
-"""The main table: every place holds what the cells and the paper say, and nothing else."""
+"""The main table, where every place holds what the cells and the paper say, and the table of errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analysis.statistics import wilson
 from analysis.table import DAGGER, NOT_RUN, Entry
 from harness.runner.config import preset
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import main_table, paired
+from tests.analysis.reading import errors, main_table, paired
 from tests.analysis.spending import cell_of, record_of, row_of
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
@@ -106,15 +106,45 @@ def test_a_missing_seed_leaves_no_average(write_cell):
     assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool): 0/2 on MBPP." in table.notes
 
 
-def test_answers_without_a_verdict_are_reported(write_cell, verdicts):
-    statuses = ["graded", "unparsable", "call_failed", "sandbox_error", "empty", "truncated", "graded", "graded"]
-    table = build(write_cell("cot", correct=verdicts(1, 8), statuses=statuses), write_cell(correct=[True] * 8))
-    record = record_of(table, method="cot", backbone="qwen-2.5-14B")
-    names = ("unparsable", "empty", "truncated", "call_failed", "sandbox_error", "measured")
-    assert [record[name] for name in names] == ["12.50"] * 6
-    (note,) = [note for note in table.notes if "without a full verdict" in note]
-    assert "call failed 12.5 %" in note
-    assert not any("without a full verdict" in note for note in build(write_cell("aflow")).notes)
+def test_answers_without_a_verdict_are_counted_and_told(write_cell):
+    """In the main table the worst row of each benchmark; in that of errors every row and why."""
+    statuses = ["graded", "graded", "unparsable", "unparsable", "empty", "truncated", "call_failed", "sandbox_error"]
+    correct = [True] + [False] * 7
+    folders = [write_cell("cot", correct=correct, statuses=statuses), write_cell("single", correct=[True] * 8)]
+    (note,) = [note for note in build(*folders).notes if "without a full verdict" in note]
+    assert "no answer found 25.0 %, empty answer 12.5 %" in note
+    assert not any("without a full verdict" in note for note in build(folders[1]).notes)
+    table = errors.build(Source.of(folders))
+    assert [row.entries for row in table.rows] == [
+        (Entry("0.0"),),
+        (Entry("75.0", below="N 25.0, E 12.5, R 12.5, C 12.5, S 12.5"),),
+    ]
+    record = record_of(table, method="cot")
+    names = ("measured", "measured_of_graded", "graded", "unparsable", "empty", "truncated", "call_failed")
+    assert [float(record[name]) for name in names] == [12.5, 50, 25, 25, 12.5, 12.5, 12.5]
+
+
+def test_programs_are_counted_by_how_they_ended(write_cell):
+    ends = {
+        "passed": "graded",
+        "wrong_answer: assert f(1) == 2": "graded",
+        "exception: cpu_limit": "graded",
+        "cpu_limit": "graded",
+        "memory_limit": "graded",
+        "killed: signal 11": "graded",
+        "HTTP 400: too long": "call_failed",
+        "": "unparsable",
+    }
+    correct = [True] + [False] * 7
+    programs = {"correct": correct, "statuses": list(ends.values()), "details": list(ends)}
+    folders = [write_cell("cot", benchmark="mbpp", **programs), write_cell("cot", correct=[True])]
+    table = errors.build(Source.of(folders))
+    assert [group.columns for group in table.groups] == [("No verdict",), ("No verdict", "Stopped")]
+    assert [entry.text for entry in table.rows[0].entries] == ["0.0", "25.0", "37.5"]
+    record = record_of(table, benchmark="mbpp")
+    names = ("passed", "wrong_answer", "exception", "cpu_limit", "memory_limit", "killed", "wall_limit")
+    assert [float(record[name]) for name in names] == [12.5] * 6 + [0]
+    assert record_of(table, benchmark="gsm_hard")["passed"] == ""
 
 
 def test_the_second_grader_of_mathematics(write_cell):

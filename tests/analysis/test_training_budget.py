@@ -68,15 +68,10 @@ def test_a_budget_counts_what_the_training_used(write_cell: Any) -> None:
     found = measured(trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=4))
     assert (found.questions, found.calls, found.cost) == (3, 32, 16.0)
     assert found[[f"top_{name}" for name in CHOICES]].isna().all()
-
-
-def test_several_trainings_are_averaged(write_cell: Any) -> None:
-    folders = [
-        trained(made(write_cell, "gmr", [decision("backbone", name, 0.2)] * 4, seed), cost=seed + 1.0)
-        for seed, name in enumerate(("small", "small", "large"))
-    ]
-    found = measured(*folders)
-    assert (found.cost, found.top_backbone, found.top_backbone_share) == (48, "small", pytest.approx(200 / 3))
+    # Several trainings are averaged.
+    several = [made(write_cell, "gmr", [decision("backbone", name, 0.2)], 1 + at) for at, name in enumerate("aab")]
+    found = measured(*(trained(folder, cost=1.0 + at) for at, folder in enumerate(several)))
+    assert (found.cost, found.top_backbone, found.top_backbone_share) == (48, "a", pytest.approx(200 / 3))
 
 
 @pytest.mark.parametrize(("probability", "entropy"), [(1.0, 0), (0.1, 100)])
@@ -96,19 +91,15 @@ def test_a_choice_from_one_option_or_a_greedy_one_has_no_entropy(write_cell: Any
     assert (pd.isna(found.entropy_backbone), found.top_backbone_share) == (True, 100)
 
 
-@pytest.fixture
-def learners(write_cell: Any) -> list[Path]:
+def test_the_table_sets_learners_side_by_side(write_cell: Any) -> None:
     settled = [decision("backbone", "large", 1.0), decision("role", "Math/Solver", 1 / 26)]
     spread = [decision("backbone", name, 0.2) for name in ("small", "large", "large")]
-    return [
+    learners = [
         made(write_cell, "gmr", settled),
         made(write_cell, "masrouter", spread),
         made(write_cell, "puppeteer", [decision("action", "plan", 0.1)], backbone="qwen-2.5-32B"),
         trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=1),
     ]
-
-
-def test_the_table_sets_learners_side_by_side(learners: list[Path]) -> None:
     table = training_budget.build(Source.of(learners))
     assert len(table.rows) == 4
     for method, calls, entropy, top in (
