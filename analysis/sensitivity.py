@@ -43,11 +43,6 @@ class Conclusion(Declaration):
         first, second = ((row.method, row.backbone, self.benchmark) for row in (self.first, self.second))
         return first, second
 
-    def applies_to(self, preset: Preset) -> bool:
-        """Whether a preset has the benchmark and the backbones."""
-        rows = {self.first.backbone, self.second.backbone} - {POOL}
-        return self.benchmark in preset.benchmarks and rows <= set(preset.backbones)
-
 
 class Scenario(NamedTuple):
     """The simulator with at most one parameter changed, and the cells run with it."""
@@ -91,7 +86,12 @@ def plan(preset: Preset, path: Path = PATH) -> list[Scenario]:
 
 def conclusions(preset: Preset, path: Path = PATH) -> list[Conclusion]:
     """The conclusions about rows that a preset has, in the order of the file."""
-    return [conclusion for conclusion in _file(path).conclusions if conclusion.applies_to(preset)]
+    known = {*preset.backbones, POOL}
+    return [
+        one
+        for one in _file(path).conclusions
+        if one.benchmark in preset.benchmarks and {one.first.backbone, one.second.backbone} <= known
+    ]
 
 
 class _File(Declaration):

@@ -45,13 +45,10 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
 
     One seed is a count out of ``n`` and gets a Wilson interval, which says nothing of how far another training would
-    move the value. Several seeds answer the same items, so each resample draws items and, apart from them, seeds. Its
-    weakness is the number of seeds: three show on average two thirds of the variance between trainings. Where trainings
-    differ by less than questions let the value vary it covers its 95 %, rather more on small test sets; where they
-    differ by much more it falls to some 80 %.
-
-    Where all verdicts are the same, or there is but one item, resampling shows no spread, and the Wilson interval of as
-    many items takes its place.
+    move the value; so do verdicts that are all the same, and a single item. Several seeds answer the same items, so
+    each resample draws items and, apart from them, seeds. Three seeds show on average two thirds of the variance
+    between trainings: the interval covers its 95 % where trainings differ by less than questions let the value vary,
+    and some 80 % where they differ by much more.
 
     Raises:
         ValueError: There is no verdict at all, or the seeds differ in length.

@@ -109,7 +109,7 @@ def _with_ratio(values: pd.DataFrame) -> pd.Series:
 def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
     """Both trainings, or their ratio. Totals, in thousands, are compared as costs are, by their ratio."""
     is_ratio = own.index[0][0] == _RATIO
-    found = {}
+    found: dict[str, list[Entry]] = {}
     for measure, rows in own.groupby("measure"):
         are_totals = measure == "steps" and not is_ratio
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)

@@ -5,7 +5,7 @@ Paper, Cost Calculation for Open-Weight Backbones; D-REPORT-3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -92,35 +92,26 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
         f"PFLOPs its 95 % bootstrap interval over questions{' and seeds, and seed 0 alone' if several else ''}."
     )
     if timings:
-        yield from _timing_legend(timings)
+        first, hosts = timings[0], "; ".join(sorted({one.machine for one in timings}))
+        yield (
+            "Seconds of a question: wall-clock time of the whole test set over n, from a job of its own with the "
+            f"method as trained with seed {first.seed}: {first.concurrency} questions at a time, one method at a time, "
+            "nothing cached, answers not graded. One pass has no interval."
+        )
+        if first.engine is None:
+            yield f"Measured from {hosts}; the time of the servers is part of it, and depends on what they ran on."
+        else:
+            yield (
+                "Modelled: no server was timed. By assumption each backbone has a server for "
+                f"{first.engine['concurrent_sequences']:g} sequences at once, and of N billion parameters reads "
+                f"{first.engine['prefill_tokens_per_s_1b']:g} / N tokens of a prompt a second and writes "
+                f"{first.engine['decode_tokens_per_s_1b']:g} / N. Only what happens around the servers took its own "
+                f"time, on {hosts}."
+            )
+        if failed := sum(one.failed_calls for one in timings):
+            yield f"In the timed passes {failed} of {sum(one.calls for one in timings)} calls got no reply."
     if frame[["pflops", "seconds"]].isna().any(axis=None):
         yield f"{NOT_RUN}: not run."
     if frame["published_pflops"].isna().any():
         yield notes.BLANK
     yield from notes.protocol(results)
-
-
-def _timing_legend(timings: Sequence[Timing]) -> Iterator[str]:
-    first = timings[0]
-    yield (
-        "Seconds of a question: wall-clock time of the whole test set over n, from a job of its own with the method as "
-        f"trained with seed {first.seed}: {first.concurrency} questions at a time, one method at a time, nothing "
-        "cached, answers not graded. One pass has no interval."
-    )
-    hosts = "; ".join(sorted({one.machine for one in timings}))
-    if first.engine is None:
-        yield f"Measured from {hosts}; the time of the servers is part of it, and depends on what they ran on."
-    else:
-        yield f"{_modelled(first.engine)} Only what happens around the servers took its own time, on {hosts}."
-    failed = sum(one.failed_calls for one in timings)
-    if failed:
-        yield f"In the timed passes {failed} of {sum(one.calls for one in timings)} calls got no reply."
-
-
-def _modelled(engine: Mapping[str, float]) -> str:
-    return (
-        "Modelled: no server was timed. By assumption each backbone has a server for "
-        f"{engine['concurrent_sequences']:g} sequences at once, and of N billion parameters reads "
-        f"{engine['prefill_tokens_per_s_1b']:g} / N tokens of a prompt a second and writes "
-        f"{engine['decode_tokens_per_s_1b']:g} / N."
-    )

@@ -33,7 +33,10 @@ def build(source: Source) -> Table:
     keys = [key for key in (*_ORDER, *sorted(set(results.benchmarks) - set(_ORDER))) if key in results.benchmarks]
     seeds, printed = _by_seed(results), results.printed("seed_variance")
     frame = _frame(results, seeds, printed, [*keys, OVERALL])
-    rows = [(*row, label) for row in frame.index.droplevel("benchmark").unique() for label in _labels(seeds, row)]
+    rows: list[Label] = []
+    for row in frame.index.droplevel("benchmark").unique():
+        own = [f"seed {seed}" for seed in seeds.loc[row].index]
+        rows += [(*row, label) for label in ("mean", "sd", *(own if len(own) > 1 else []))]
     groups = {(results.benchmarks[key], results.questions(key)): _group(frame, seeds, key, rows) for key in keys}
     if results.has_average:
         groups["Overall", ""] = _group(frame, seeds, OVERALL, rows)
@@ -92,12 +95,6 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, columns
     return frame.assign(
         published=frame["published_mean"], ran=True, several=False, difference=difference.astype(float).round(2)
     )
-
-
-def _labels(seeds: pd.DataFrame, row: tuple[str, str]) -> list[str]:
-    """Mean, deviation, and each seed where there are several."""
-    found = seeds.loc[row].index
-    return ["mean", "sd", *(f"seed {seed}" for seed in found if len(found) > 1)]
 
 
 def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str, rows: Sequence[Label]) -> dict[str, list[Entry]]:
