@@ -138,13 +138,14 @@ def test_programs_are_counted_by_how_they_ended(write_cell):
     correct = [True] + [False] * 7
     programs = {"correct": correct, "statuses": list(ends.values()), "details": list(ends)}
     folders = [write_cell("cot", benchmark="mbpp", **programs), write_cell("cot", correct=[True])]
-    table = errors.build(Source.of(folders))
+    table = errors.build(Source.of([*folders, write_cell("single", correct=[True])]))
     assert [group.columns for group in table.groups] == [("No verdict",), ("No verdict", "Stopped")]
-    assert [entry.text for entry in table.rows[0].entries] == ["0.0", "25.0", "37.5"]
+    texts = [[entry.text for entry in row.entries] for row in table.rows]
+    assert texts == [["0.0", NOT_RUN, NOT_RUN], ["0.0", "25.0", "37.5"]]
     record = record_of(table, benchmark="mbpp")
     names = ("passed", "wrong_answer", "exception", "cpu_limit", "memory_limit", "killed", "wall_limit")
     assert [float(record[name]) for name in names] == [12.5] * 6 + [0]
-    assert record_of(table, benchmark="gsm_hard")["passed"] == ""
+    assert record_of(table, method="single", benchmark="gsm_hard")["passed"] == ""
 
 
 def test_the_second_grader_of_mathematics(write_cell):
