@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from annotated_types import MinLen
-from pydantic import BeforeValidator, Field, PositiveFloat
+from pydantic import BeforeValidator, Field, PositiveFloat, Strict
 
 from harness.files import ROOT, Declaration, Many, Percentage, Text, read
 
@@ -22,18 +23,26 @@ class Count(NamedTuple):
     n: int
 
 
+class Fit(enum.StrEnum):
+    """How a printed percentage relates to a whole number of correct answers."""
+
+    ROUNDED = "rounded"
+    TRUNCATED = "truncated"
+    NONE = "none"
+
+
 _Count = Annotated[Count, BeforeValidator(lambda text: Count(*map(int, text.split("/"))))]
 
 
 class PublishedAccuracy(Declaration):
     """One accuracy of the main table, in percent as printed.
 
-    ``fit`` says how it relates to a whole number of correct answers out of a plausible number of questions; ``counts``
-    are all plausible ``k/n`` behind it, and ``near`` is the closest where none fits.
+    ``fit`` says whether a plausible number of test questions explains it; ``counts`` are all plausible ``k/n`` behind
+    it, and ``near`` is the closest where none fits.
     """
 
     percent: Percentage = Field(alias="accuracy")
-    fit: Literal["rounded", "truncated", "none"]
+    fit: Annotated[Fit, Strict(False)]
     counts: Many[_Count] = ()
     near: _Count | None = None
 
