@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import below_one_another, compared, say
+from analysis.columns import below_one_another, entries, say
 from analysis.frames import IDENTITY, Results
 from analysis.results import Cell
 from analysis.source import Source
@@ -115,14 +115,13 @@ def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
         ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
         first = unit * rows["seed0"].where(rows["sd"].notna())
-        pair = compared(
-            rows.rename(columns={"measured": measure, "published": f"published_{measure}"}),
-            measure,
-            "{:.2f}" if is_ratio else "{:.1f}",
-            form,
-            unit,
-            beside=say(ratio, "×{:.2f}") if are_totals else say(difference, signed),
-            below=say(unit * rows["sd"], f"sd {form}") + say(first, f"; seed 0: {form}"),
-        )
-        found |= {f"{measure.capitalize()} {title.lower()}": column for title, column in pair.items()}
+        beside = say(ratio, "×{:.2f}") if are_totals else say(difference, signed)
+        below = say(unit * rows["sd"], f"sd {form}") + say(first, f"; seed 0: {form}")
+        printed = say(unit * rows["published"], "{:.2f}" if is_ratio else "{:.1f}")
+        found |= {
+            f"{measure.capitalize()} publ.": entries(printed),
+            f"{measure.capitalize()} meas.": entries(
+                say(unit * rows["measured"], form), NOT_RUN, beside=beside, below=below
+            ),
+        }
     return found

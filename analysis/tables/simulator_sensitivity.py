@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis import notes
 from analysis.columns import daggers, entries, interval, say
-from analysis.frames import IDENTITY, Results, with_costs
-from analysis.paired import compare
+from analysis.frames import IDENTITY, KEY, Results, with_costs
+from analysis.paired import ENDS, compare
 from analysis.provenance import provenance
 from analysis.results import read_all
 from analysis.sensitivity import Conclusion, Scenario, conclusions, plan
@@ -21,10 +20,9 @@ from harness.errors import UserError
 
 FLIP = "‡"
 _SIDES = ("first", "second")
-_OF_EACH = ("method", "backbone", *IDENTITY)
 _COLUMNS = [
     *("preset", "parameter", "value", "benchmark", "measure"),
-    *(f"{side}_{name}" for side in _SIDES for name in _OF_EACH[:2]),
+    *(f"{side}_{name}" for side in _SIDES for name in KEY[:2]),
     *("published", "measured", "low", "high", "n", "p_exact", "decision", "stated_decision", "flipped", "calibrated"),
     *(f"{side}_{name}" for side in _SIDES for name in IDENTITY),
 ]
@@ -72,18 +70,25 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
     ``decision`` says whether the whole interval lies on the side of the conclusion; ``flipped`` whether the point
     estimate is on the other side than with the simulator as stated, a tie being on neither.
     """
+    sides = {side: [one.keys[at] for one in watched] for at, side in enumerate(_SIDES)}
     printed = with_costs(runs[0].frame, runs[0])
-    frame = pd.DataFrame(
-        {
-            "place": place,
-            "preset": scenario.preset,
-            "parameter": scenario.parameter,
-            "value": scenario.value if scenario.parameter else None,
-            **_record(one, run, printed),
-        }
-        for scenario, run in zip(scenarios, runs, strict=True)
-        for place, one in enumerate(watched)
-    )
+    first, second = (printed.loc[keys].reset_index() for keys in sides.values())
+    base = pd.DataFrame([{"benchmark": one.benchmark, "measure": one.measure} for one in watched])
+    base["title"] = [f"{one.title} ({runs[0].benchmarks[one.benchmark]}, {one.measure})" for one in watched]
+    is_accuracy = base["measure"] == "accuracy"
+    ratio = first["published_cost_per_query"] / second["published_cost_per_query"]
+    base["published"] = ((first["published"] - second["published"]) / 100).where(is_accuracy, ratio)
+    parts = []
+    for scenario, run in zip(scenarios, runs, strict=True):
+        found = pd.DataFrame([compare(*(run.trainings[key] for key in one.keys)) for one in watched])
+        for name, end in zip(("measured", "low", "high"), ENDS, strict=True):
+            found[name] = (found[f"difference{end}"] / 100).where(is_accuracy, found[f"cost_ratio{end}"])
+        of_each = [run.measured.loc[keys].reset_index().add_prefix(f"{side}_") for side, keys in sides.items()]
+        part = pd.concat([base, found[["measured", "low", "high", "n", "p_exact"]], *of_each], axis=1)
+        value = scenario.value if scenario.parameter else float("nan")
+        parts.append(part.assign(preset=scenario.preset, parameter=scenario.parameter, value=value))
+    frame = pd.concat(parts).rename_axis("place").reset_index()
+    frame["calibrated"] = frame[[f"{side}_calibrated" for side in _SIDES]].any(axis=1)
     # Above zero where a value speaks for the conclusion.
     values = frame[["measured", "low", "high"]]
     margins = values.where(frame["measure"] == "accuracy", 1 - values)
@@ -91,30 +96,6 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
     frame["stated_decision"] = frame.groupby("place")["decision"].transform("first")
     stated = margins["measured"].groupby(frame["place"]).transform("first")
     return frame.assign(flipped=margins["measured"] * stated < 0)
-
-
-def _record(one: Conclusion, results: Results, printed: pd.DataFrame) -> dict[str, Any]:
-    found = compare(*(results.trainings[key] for key in one.keys))
-    first, second = (printed.loc[key] for key in one.keys)
-    if one.measure == "accuracy":
-        name, unit, published = "difference", 100, (first["published"] - second["published"]) / 100
-    else:
-        name, unit = "cost_ratio", 1
-        published = first["published_cost_per_query"] / second["published_cost_per_query"]
-    sides = results.measured.loc[list(one.keys)].reset_index()
-    return {
-        "title": f"{one.title} ({results.benchmarks[one.benchmark]}, {one.measure})",
-        "benchmark": one.benchmark,
-        "measure": one.measure,
-        "published": published,
-        "measured": found[name] / unit,
-        "low": found[f"{name}_low"] / unit,
-        "high": found[f"{name}_high"] / unit,
-        "n": found["n"],
-        "p_exact": found["p_exact"],
-        "calibrated": bool(sides["calibrated"].any()),
-        **{f"{side}_{name}": sides.at[row, name] for row, side in enumerate(_SIDES) for name in _OF_EACH},
-    }
 
 
 def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:

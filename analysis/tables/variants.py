@@ -209,11 +209,11 @@ def _power(detectable: pd.Series) -> Iterator[str]:
 
 def _twins(twins: tuple[str, str], results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
     """How far apart two trainings of one configuration ended, where both were run."""
-    first, second = (frame["published"].reindex([(one, POOL, key) for key in results.benchmarks]) for one in twins)
-    pairs = {key: (key, other) for key, other in zip(first.index, second.index, strict=True)}
-    found = comparisons(results, pairs).assign(printed=first - second.to_numpy()).dropna(subset="n")
+    first, second = ([(one, POOL, key) for key in results.benchmarks] for one in twins)
+    found = comparisons(results, {key: (key, other) for key, other in zip(first, second, strict=True)})
+    printed = frame["published"].reindex(first) - frame["published"].reindex(second).to_numpy()
     parts = []
-    for (*_, key), gain in found.iterrows():
+    for (*_, key), gain in found.assign(printed=printed).dropna(subset="n").iterrows():
         told = "" if pd.isna(gain["printed"]) else f"published {signed(gain['printed'])}, measured "
         mean, low, high = (signed(gain[f"difference{end}"]) for end in ENDS)
         parts.append(f"{results.benchmarks[key]} {told}{mean} ({low} to {high})")
