@@ -12,17 +12,11 @@ from analysis.statistics import Array, Estimate, estimate, ratios, resampled, wi
 
 
 class Ratio(NamedTuple):
-    """One measure of one training seed: Σ numerator / Σ denominator over the questions.
-
-    Attributes:
-        numerators: One a question.
-        denominators: One a question; 0 for a question that has no part in the measure.
-        is_share: Whether the ratio lies between 0 and 1.
-    """
+    """One measure of one training seed: Σ numerator / Σ denominator over the questions."""
 
     numerators: Array
-    denominators: Array
-    is_share: bool = True
+    denominators: Array  # 0 for a question that has no part in the measure
+    is_share: bool = True  # whether the ratio lies between 0 and 1
 
     @property
     def value(self) -> float:
@@ -53,11 +47,7 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
     One seed: the questions are resampled. Several seeds: questions and seeds are, independently of each other, since
     all seeds answer the same questions. Resamples in which nothing has a part in a measure are left out. A share of
     exactly 0 or 1 would have an interval without width; it gets the Wilson interval of as many questions as have a part
-    in it. A single question has no interval.
-
-    Args:
-        seeds: The measures of each seed, over the same questions in the same order. A seed without a measure has no
-            part in its mean.
+    in it. A single question has no interval. A seed without a measure has no part in its mean.
     """
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     if not names:

@@ -69,11 +69,8 @@ def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimat
     """The unweighted mean of several test sets, with its normal interval.
 
     The test sets share no item and no training, so the variances of their means add. A test set on which every item
-    has the same verdict contributes no variance: with few items the interval is then too narrow.
-
-    Args:
-        estimates: One a test set, one at least.
-        lowest: The smallest possible value: 0 of an accuracy, -1 of a difference of two.
+    has the same verdict contributes no variance: with few items the interval is then too narrow. ``lowest`` is the
+    smallest possible value: 0 of an accuracy, -1 of a difference of two.
     """
     count = len(estimates)
     mean = math.fsum(one.mean for one in estimates) / count
@@ -87,11 +84,8 @@ def resampled(
 ) -> Array:
     """Statistics of bootstrap resamples, shape (statistics, resamples), or of one statistic (resamples,).
 
-    Args:
-        counts: How many observations each sample has. Samples are drawn from apart, by number.
-        statistic: From the numbers drawn of each sample, shape (resamples, observations), to the statistics.
-        batch: Resamples at a time, on which the draws of several samples depend.
-        resamples: How many, :data:`RESAMPLES` unless given.
+    ``counts`` are the observations of each sample, which are drawn from apart; ``statistic`` is given the numbers drawn
+    of each, shape (resamples, observations). The draws of several samples depend on the ``batch``, resamples at a time.
     """
     generator, total, size = np.random.default_rng(SEED), resamples or RESAMPLES, batch or max(1, _BATCH // max(counts))
     found = []
@@ -104,17 +98,11 @@ def resampled(
 
 
 def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None = None) -> Array:
-    """Σ top / Σ bottom over drawn items, then the mean over drawn seeds.
+    """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples).
 
-    Args:
-        tops: By measure, seed and item.
-        bottoms: The same; None for a mean over the items.
-        items: Numbers of the items drawn, shape (resamples, items).
-        seeds: Numbers of the seeds drawn, shape (resamples, seeds); None for all.
-
-    Returns:
-        Shape (measures, resamples). A seed whose items have no part in a measure has none in its mean; not a number
-        where that leaves none.
+    ``tops`` and ``bottoms`` are by measure, seed and item, no bottoms for a mean over the items; the numbers of ``items``
+    and ``seeds`` drawn are by resample, no seeds for all. A seed whose items have no part in a measure has none in its
+    mean; not a number where that leaves none.
     """
     top = _sums(tops, items)
     bottom = np.full_like(top, items.shape[1]) if bottoms is None else _sums(bottoms, items)
