@@ -100,9 +100,9 @@ def resampled(
 def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None = None) -> Array:
     """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples).
 
-    ``tops`` and ``bottoms`` are by measure, seed and item, no bottoms for a mean over the items; the numbers of ``items``
-    and ``seeds`` drawn are by resample, no seeds for all. A seed whose items have no part in a measure has none in its
-    mean; not a number where that leaves none.
+    ``tops`` and ``bottoms`` are by measure, seed and item, no bottoms for a mean over the items; the numbers of
+    ``items`` and ``seeds`` drawn are by resample, no seeds for all. A seed whose items have no part in a measure has
+    none in its mean; not a number where that leaves none.
     """
     top = _sums(tops, items)
     bottom = np.full_like(top, items.shape[1]) if bottoms is None else _sums(bottoms, items)
