@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 
 from analysis.statistics import Array, Estimate, estimate, ratios, resampled, wilson
 
+# Resamples at a time, on which the draws over several seeds depend.
+_BATCH = 1000
+
 
 class Ratio(NamedTuple):
     """One measure of one training seed: Σ numerator / Σ denominator over the questions."""
@@ -58,7 +61,7 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
     tops, bottoms = (np.array([[one[part] for one in each] for each in of.values()], dtype=float) for part in (0, 1))
 
     _, several, questions = tops.shape
-    found = resampled([questions, several][: 1 + (several > 1)], lambda *drawn: ratios(tops, bottoms, *drawn))
+    found = resampled([questions, several][: 1 + (several > 1)], lambda *drawn: ratios(tops, bottoms, *drawn), _BATCH)
     return {name: _estimate(each, row) for (name, each), row in zip(of.items(), found, strict=True)}
 
 
