@@ -103,7 +103,7 @@ def test_a_missing_seed_leaves_no_average(write_cell):
     table = build(*(write_cell("gmr", "pool", key, seed=seed) for key, seed in places))
     assert [place(table, group, "GMR").text for group in ("Avg.", "MBPP")] == [NOT_RUN, "75.00"]
     assert "No average over benchmarks with different seeds: GMR (LLM Pool)." in table.notes
-    assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool): 0/2 on MBPP." in table.notes
+    assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool) on MBPP: 0/2." in table.notes
 
 
 def test_answers_without_a_verdict_are_counted_and_told(write_cell):
