@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -174,15 +173,10 @@ class Results:
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
-    def unpublished(self, questions: Mapping[str, float] = MappingProxyType({})) -> pd.DataFrame:
-        """What was measured with its costs, of a sweep of which the paper prints no number.
-
-        Total costs are scaled to the number of ``questions`` of a benchmark.
-        """
-        blank = dict.fromkeys(("published", "published_total"), float("nan"))
-        frame = pd.DataFrame(blank, index=self.measured.index)
-        sizes = [questions.get(key, float("nan")) for *_, key in frame.index]
-        return with_costs(self.with_measured(frame.assign(published_questions=sizes)), self)
+    def unpublished(self) -> pd.DataFrame:
+        """What was measured with its costs, of a sweep of which the paper prints no number."""
+        blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
+        return with_costs(self.with_measured(pd.DataFrame(blank, index=self.measured.index)), self)
 
     @cached_property
     def _printed(self) -> pd.DataFrame:

@@ -26,7 +26,9 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """A row a weight, ascending, benchmark by benchmark; the utility of a training without its log is missing."""
     results = source.results()
-    frame = sweeps.by_weight(results, QUESTIONS).rename(columns={"on_frontier": "frontier"})
+    frame = sweeps.by_weight(results).rename(columns={"on_frontier": "frontier"})
+    sizes = pd.Series([QUESTIONS.get(key) for *_, key in frame.index], frame.index, dtype=float)
+    frame = frame.assign(published_questions=sizes, total_scaled=frame["cost_per_query"] * sizes)
     frame = frame.join(results.each(_steps_and_utility))
     scaled = columns.scaled_to(frame)
     return columns.table(
