@@ -31,7 +31,7 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
             mark=marks(measured),
             sign=daggers(frame),
             beside=say(frame["difference"], signed),
-            below=interval(frame["low"], frame["high"], ".1f") + say(alone, "; seed 0: {:.2f}"),
+            below=interval(frame["low"], frame["high"], "{:.1f}") + say(alone, "; seed 0: {:.2f}"),
         ),
     }
 
@@ -73,17 +73,17 @@ def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     }
 
 
-def interval(low: pd.Series, high: pd.Series, form: str) -> pd.Series:
-    """The ends of an interval as text."""
-    return say(low, f"{{:{form}}}–") + say(high, f"{{:{form}}}")
+def interval(low: pd.Series, high: pd.Series, form: str | Callable[[float], str], between: str = "–") -> pd.Series:
+    """The ends of an interval as text, empty where one is missing."""
+    first, last = say(low, form), say(high, form)
+    return (first + between + last).where((first != "") & (last != ""), "")
 
 
 def ends(
     frame: pd.DataFrame, name: str, form: str | Callable[[float], str], between: str = "–", unit: float = 1.0
 ) -> pd.Series:
     """The interval of a column, ``NAME_low`` to ``NAME_high``, as text; then ``NAME_seed0`` where there is one."""
-    low, high = (say(unit * frame[f"{name}_{end}"], form) for end in ("low", "high"))
-    found = (low + between + high).where((low != "") & (high != ""), "")
+    found = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
     return found + say(unit * frame[f"{name}_seed0"], f"; seed 0: {form}") if f"{name}_seed0" in frame else found
 
 

@@ -102,11 +102,10 @@ def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:
     """The published value, then those of the scenarios."""
     if conclusion.measure == "accuracy":
         text = [say(100 * own[name], signed) for name in ("published", "measured")]
-        low, high = (say(100 * own[name], lambda points: signed(points, 1)) for name in ("low", "high"))
-        below = low + ", " + high
+        below = interval(100 * own["low"], 100 * own["high"], lambda points: signed(points, 1), ", ")
     else:
         text = [say(own[name], "×{:.2f}") for name in ("published", "measured")]
-        below = interval(own["low"], own["high"], ".2f")
+        below = interval(own["low"], own["high"], "{:.2f}")
     # A decision is given as stated, and where it is another one.
     told = own["decision"].where((own["decision"] != own["stated_decision"]) | (own["parameter"] == ""), "")
     signs = daggers(own) + own["flipped"].map({True: FLIP, False: ""})
