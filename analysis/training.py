@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from analysis.frames import KEY, Results
 from analysis.results import TRAINING, Cell, read_table
@@ -42,6 +43,16 @@ def updates(cell: Cell) -> pd.DataFrame:
     rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
     return log.reset_index("epoch").rename_axis(columns=None)
+
+
+def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series:
+    """Mean of a measure over the attempts of groups of updates.
+
+    The last update of an epoch may be of fewer attempts than the others, and counts for less.
+    """
+    attempts = log["trajectories"]
+    sums = pd.DataFrame({"total": log[measure] * attempts, "attempts": attempts}).groupby(np.asarray(by)).sum()
+    return sums["total"] / sums["attempts"]
 
 
 def rollouts(cell: Cell) -> Rollouts:

@@ -106,7 +106,7 @@ def test_the_page_on_artefacts_names_them_all() -> None:
     page = (ROOT / "docs" / "report.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall(r"`([a-z_0-9/]+)`", row.split("|")[1])}
-    assert named == {*artefacts(), "claims", "search_history"}
+    assert named == {*artefacts(), "claims"}
 
 
 def test_code_and_files_that_are_read_decide_whether_a_report_is_made_again() -> None:
