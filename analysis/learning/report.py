@@ -40,11 +40,9 @@ _LOGGED = ("accuracy", "utility", "cost_total", "depth", "entropy")
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured.
+    """What was measured, and how many cells of the run are missing.
 
     Attributes:
-        cells: What it was measured in.
-        unfinished: How many cells of the run are missing.
         values: One row a benchmark, method, backbone, seed and measure. Shares are in percent, utility in points, own
             utility in the unit of the method, costs in the paper's unit, entropies in nats. A single backbone has no
             seed. A measure that does not apply has no row; ``collapse`` is ``inf`` where the choice never settled.
@@ -152,11 +150,7 @@ def at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
 
 
 def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
-    """Measure the finished cells of a run for a study, which answers its questions as far as they allow.
-
-    Args:
-        folders: Cells of one preset, in any order; those not finished are counted and left out.
-        declaration: The study.
+    """Measure the cells of a preset for a study; those not finished are counted and left out.
 
     Raises:
         UserError: A cell cannot be read, the cells do not belong together, none has learned anything, or the
@@ -189,11 +183,7 @@ def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Write the tables ``learning`` and ``learning_contrasts`` and the figure ``learning_curves`` in every format.
-
-    Returns:
-        The files written.
-    """
+    """Write the tables ``learning`` and ``learning_contrasts`` and the figure ``learning_curves``; return the files."""
     return [
         *table.write(_measured(report), folder, "learning"),
         *table.write(_contrasts(report), folder, "learning_contrasts"),

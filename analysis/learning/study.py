@@ -54,11 +54,10 @@ class Study(Declaration):
 
     Attributes:
         cost_weight: λ_c of the utility in every row, so that rows can be compared.
-        contrasts: The questions by name.
-        own_utility: What the methods maximise, in words; a reader of their own utilities needs them.
-        collapsed_entropy: In nats; below it the choice of a backbone counts as settled. ``None`` asks nothing of it.
-        single: The method whose cells are the single backbones, if these are references.
-        random: Routers that choose uniformly, each with a fixed depth; may be none.
+        own_utility: What the methods maximise, in words.
+        collapsed_entropy: In nats; below it the choice of a backbone counts as settled.
+        single: The method whose cells are the single backbones.
+        random: Routers that choose uniformly, each with a fixed depth.
     """
 
     cost_weight: NonNegativeFloat
