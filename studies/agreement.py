@@ -30,8 +30,8 @@ from harness import files
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
+from harness.benchmarks.loading import DATA_DIR
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.benchmarks.sources import DATA_DIR
 from harness.errors import UserError, unknown
 from harness.files import write_atomically
 from harness.runner import layout

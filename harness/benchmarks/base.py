@@ -28,30 +28,21 @@ class Benchmark(abc.ABC):
     """One benchmark: how its questions are read, divided, asked, answered and graded.
 
     A subclass is stateless. All methods share its one extractor and its one grader.
-
-    Attributes:
-        key: Name of the entry in ``config/benchmarks.yaml``; also ``Item.benchmark`` of every item.
-        title: The name tables print.
-        rule_version: Changes whenever extraction or grading can give another verdict on the same text.
-        output_rules: The answer format as it is told to a model.
-        role_domain: The domain of the role catalogue that fits the questions.
     """
 
-    rule_version: ClassVar[str]
-    output_rules: ClassVar[str]
-    role_domain: ClassVar[str]
+    rule_version: ClassVar[str]  # changes whenever extraction or grading can give another verdict on the same text
+    output_rules: ClassVar[str]  # the answer format as it is told to a model
+    role_domain: ClassVar[str]  # the domain of the role catalogue that fits the questions
 
     def __init__(self, key: str, title: str) -> None:
-        self.key = key
-        self.title = title
+        self.key = key  # in ``config/benchmarks.yaml``; also ``Item.benchmark`` of every item
+        self.title = title  # the name tables print
 
     @abc.abstractmethod
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
         """Turn records in the upstream schema into items, in upstream order.
 
-        Raises:
-            KeyError: A record lacks a field of the schema.
-            ValueError: A field has a value no record of this benchmark can have.
+        Raises KeyError where a record lacks a field, ValueError where one has a value no record can have.
         """
 
     @abc.abstractmethod
@@ -78,15 +69,10 @@ class Benchmark(abc.ABC):
         """The verdict on an extracted answer."""
 
     def split(self, items: Sequence[Item], kind: str) -> Split:
-        """Divide the items into training and test ids.
+        """Divide all items of the benchmark, in any order, into training and test ids.
 
-        Args:
-            items: All items of the benchmark, in any order.
-            kind: ``"published"`` gives the sizes that the published percentages imply, ``"official"`` the
-                benchmark's own test questions with a fifth of them set aside for training.
-
-        Raises:
-            UserError: The kind is unknown.
+        ``"published"`` gives the sizes that the published percentages imply, ``"official"`` the benchmark's own test
+        questions with a fifth of them set aside for training; raises UserError for any other kind.
         """
         if kind == "published":
             return self._published_split(items)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import fenced_blocks
@@ -28,10 +26,6 @@ class CodeBenchmark(Benchmark):
         "whole program: its imports, the requested function under its given name and with its given parameters, and "
         "every helper it calls. Put no example calls, tests or input reading into it."
     )
-
-    def problems(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Every record that can be executed, those too that are no question of the benchmark."""
-        return self.normalise(records)
 
     def present(self, item: Item, answer: str) -> str:
         """One fenced Python block; the fence is longer than any run of backticks inside."""
@@ -87,11 +81,7 @@ def _program(source: str) -> ast.Module | None:
 
 
 def task_of(item: Item) -> CodeTask:
-    """The execution data of a programming question.
-
-    Raises:
-        ValueError: The item belongs to another kind of benchmark.
-    """
+    """The execution data of a programming question; raises ValueError for any other."""
     if item.code is None:
         raise ValueError(f"item {item.id} of {item.benchmark} has no tests to run")
     return item.code

@@ -7,7 +7,6 @@ import enum
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 
@@ -42,16 +41,6 @@ class Item:
     def to_json(self) -> bytes:
         """The canonical serialisation: one line, keys sorted."""
         return orjson.dumps(dataclasses.asdict(self), option=orjson.OPT_SORT_KEYS)
-
-    @classmethod
-    def from_json(cls, line: bytes | str) -> Item:
-        """The inverse of :meth:`to_json`."""
-        record: dict[str, Any] = orjson.loads(line)
-        record["options"] = tuple(record["options"])
-        if record["code"] is not None:
-            task = record["code"]
-            record["code"] = CodeTask(**{**task, "visible": tuple(task["visible"])})
-        return cls(**record)
 
 
 def checksum(items: Iterable[Item]) -> str:

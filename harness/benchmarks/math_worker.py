@@ -1,4 +1,4 @@
-"""The process in which Math-Verify runs: one JSON request a line in, one JSON verdict a line out.
+"""The process in which Math-Verify runs: a pair of gold and answer in, a verdict out, both JSON.
 
 Math-Verify hands a model's text to third-party parsers and a computer-algebra system, which may run for ever, exhaust
 memory, kill the interpreter or evaluate what they read. So every pair is decided in a child of its own, forked after
@@ -19,6 +19,7 @@ import sys
 import sysconfig
 
 from harness.sandbox.jail import confinement, linux
+from harness.sandbox.jail.values import Channel
 
 ON_LINUX = sys.platform == "linux"
 CPU_LIMIT_S = 4
@@ -38,16 +39,17 @@ WARMING = (
 
 
 def main() -> None:
-    """Answer requests until the input ends."""
+    """Answer requests until the connection ends."""
     for gold, answer in WARMING:
         _equal(gold, answer)
     nowhere = os.open(os.devnull, os.O_RDWR)
     _close_the_disk()
     gc.freeze()
-    for line in sys.stdin:
-        request = json.loads(line)
-        sys.stdout.write(f'{{"equal": {_decide(request["gold"], request["answer"], nowhere).decode()}}}\n')
-        sys.stdout.flush()
+    channel = Channel(0)
+    with contextlib.suppress(EOFError):
+        while True:
+            gold, answer = json.loads(channel.receive())
+            channel.send(_decide(gold, answer, nowhere))
 
 
 def _close_the_disk() -> None:

@@ -21,13 +21,8 @@ class Mbpp(CodeBenchmark):
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
         """Upstream's few-shot and validation ranges are left out: no score counts them."""
-        return self.problems(
-            [record for record in records if record["task_id"] in TEST_IDS or record["task_id"] in TRAIN_IDS]
-        )
-
-    def problems(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Those of all of upstream's ranges."""
-        return [self._item(record) for record in records]
+        counted = {*TEST_IDS, *TRAIN_IDS}
+        return [self._item(record) for record in records if record["task_id"] in counted]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
         asserts = [_unix(line).strip() for line in record["test_list"]]
@@ -68,8 +63,7 @@ def _unix(text: str) -> str:
 def _entry_point(example: str, gold: str) -> str:
     """The function an assert is about, however it is wrapped: ``set(f(x)) == ...``, ``not f(x)``, ``isclose(f(x), y)``.
 
-    Raises:
-        ValueError: The assert calls no function of the program.
+    Raises ValueError where the assert calls no function of the program.
     """
     tree, program = parse(example), parse(gold)
     if tree is None or program is None:

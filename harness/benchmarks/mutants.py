@@ -10,24 +10,15 @@ import ast
 import functools
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.benchmarks.programs import parse
 
 MOST_MUTANTS = 16
 
+_PAIRS = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)]
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
+    one: other for a, b in _PAIRS for one, other in ((a, b), (b, a))
 }
 # No operator is replaced by one whose result can be astronomically larger.
 _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
@@ -49,8 +40,7 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _KINDS = ("condition", "operator", "constant", "comparison", "name", "return")
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
+class _Site(NamedTuple):
     kind: str
     in_while: bool
     node: ast.AST
@@ -60,18 +50,10 @@ class _Site:
 
 @functools.lru_cache(maxsize=2048)
 def mutants(source: str, entry_point: str) -> tuple[str, ...]:
-    """Wrong variants of a program, distinct, not executed.
+    """Wrong variants of a correct program, distinct, not executed, those of the entry point first.
 
-    Args:
-        source: A correct program.
-        entry_point: The function whose body is changed first.
-
-    Returns:
-        At most :data:`MOST_MUTANTS` programs, the most plausible first; the last resorts, a function that returns
-        nothing and one that only raises, are always among them.
-
-    Raises:
-        ValueError: The source is no program.
+    At most :data:`MOST_MUTANTS`, the most plausible first; the last resorts, a function that returns nothing and one
+    that only raises, are always among them. Raises ValueError where the source is no program.
     """
     tree = parse(source)
     if tree is None:
@@ -107,8 +89,7 @@ def _in_turn(sites: list[_Site]) -> Iterator[_Site]:
 def _sites(tree: ast.Module, entry_point: str) -> Iterator[_Site]:
     """All sites, those of the entry point first, then those of other definitions."""
     named = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    ordered = sorted(named, key=lambda node: node.name != entry_point)
-    for definition in ordered:
+    for definition in sorted(named, key=lambda node: node.name != entry_point):
         for statement in definition.body:
             yield from _sites_below(statement, in_while=False)
 

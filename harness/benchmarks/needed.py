@@ -8,12 +8,14 @@ import dis
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType
+from typing import NamedTuple, TypeVar
 
 from harness.benchmarks.programs import definitions, parse
 
+T = TypeVar("T")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 # What a function looks up by a name that is nowhere in the program.
@@ -52,21 +54,21 @@ class _Statement:
         return "__name__" in self.loads
 
 
+class _Call(NamedTuple):
+    """Whatever calls a definition that may change a value which the function needs."""
+
+    name: str
+
+
 def needed(source: str, entry_point: str, checks: str = "") -> str:
     """A program without the statements of its top level that its function does not need.
 
-    The function needs what binds a name that it uses, or that something it needs uses, and every statement that may
-    change the value of such a name. Statements that use the function itself are trials of it and count only where they
-    bind such a name. Asserts never count.
+    The function, and the tests, which may use further names of the program, need what binds a name that they use, or
+    that something they need uses, and every statement that may change the value of such a name. Statements that use the
+    function itself are trials of it and count only where they bind such a name. Asserts never count.
 
-    Args:
-        source: The program.
-        entry_point: The function.
-        checks: Source of the tests, which may use further names of the program.
-
-    Returns:
-        The program with ``pass`` in place of each statement left out, all others on the lines where they were; the
-        program as it is where it does not bind the function or cannot be compiled.
+    Returns the program with ``pass`` in place of each statement left out, all others on the lines where they were; the
+    program as it is where it does not bind the function or cannot be compiled.
     """
     tree = parse(source)
     if tree is None or entry_point not in definitions(tree):
@@ -79,87 +81,60 @@ def needed(source: str, entry_point: str, checks: str = "") -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError, OverflowError):
         return source
     names = {entry_point}.union(*(test.loads for test in tests)).difference(*(test.assigns for test in tests))
-    kept = _Needs(statements, entry_point).of(names)
+    kept = _needed_places(statements, names, entry_point)
     return source if len(kept) == len(statements) else _without(source, statements, kept)
 
 
-class _Needs:
-    """Which statements a function needs; the time grows linearly with the program.
+def _needed_places(statements: list[_Statement], names: set[str], entry_point: str) -> set[int]:
+    """Places of the statements that some names of the program need; the time grows linearly with the program."""
+    loading = _index(statement.loads for statement in statements)
+    assigning = _index(statement.assigns for statement in statements)
+    passing = _index(statement.passes for statement in statements)
+    changing = _index(statement.changes for statement in statements)
+    applying = _index(statement.applies for statement in statements)
+    # Names of values; those of definitions and imports alone are only called.
+    valued = [one for one in statements if not isinstance(one.node, (*_DEFINITIONS, *_IMPORTS))]
+    values = frozenset[str]().union(*(statement.assigns for statement in valued))
 
-    Args:
-        statements: The top level.
-        entry_point: The function.
-    """
+    def users(name: str) -> Iterator[str]:
+        """Definitions that use a name."""
+        for place in loading[name]:
+            yield from statements[place].assigns if statements[place].defines else ()
 
-    def __init__(self, statements: list[_Statement], entry_point: str) -> None:
-        self._statements = statements
-        self._loading = _index(statement.loads for statement in statements)
-        self._assigning = _index(statement.assigns for statement in statements)
-        self._passing = _index(statement.passes for statement in statements)
-        self._changing = _index(statement.changes for statement in statements)
-        self._applying = _index(statement.applies for statement in statements)
-        self._tried = self._users(entry_point)
-        # Names of values; those of definitions and imports alone are only called.
-        self._values = {
-            name
-            for statement in statements
-            if not isinstance(statement.node, (*_DEFINITIONS, *_IMPORTS))
-            for name in statement.assigns
-        }
+    tried = _closure({entry_point}, users)
 
-    def of(self, names: Iterable[str]) -> set[int]:
-        """Places of the statements that some names of the program need."""
-        kept: set[int] = set()
-        seen: set[str] = set()
-        carriers: set[str] = set()
-        every = frozenset(self._assigning)
-        pending = set(names)
-        for place, statement in enumerate(self._statements):
-            if statement.stays and not self._tries(statement):
-                kept.add(place)
-                pending |= statement.loads
-        while pending:
-            name = pending.pop()
-            seen.add(name)
-            for place in {*self._assigning[name], *self._touching(name, carriers)} - kept:
-                kept.add(place)
-                pending |= self._statements[place].loads - seen
-            if name in _BY_ANY_NAME:
-                pending |= every - seen
-        return {place for place in kept if not isinstance(self._statements[place].node, ast.Assert)}
+    def changers(places: Iterable[int]) -> Iterator[int | _Call]:
+        """What of some statements changes a value: they themselves or, of a definition, whatever calls it."""
+        for place in places:
+            statement = statements[place]
+            if not statement.is_idle and tried.isdisjoint(statement.loads):
+                yield from map(_Call, statement.assigns) if statement.defines else (place,)
 
-    def _touching(self, name: str, carriers: set[str]) -> Iterator[int]:
-        """Statements that may change the value of a name when they are executed.
+    def needs(one: int | str | _Call) -> Iterable[int | str | _Call]:
+        match one:
+            case int(place):
+                return statements[place].loads
+            case _Call(name):
+                return {*applying[name], *changers(loading[name])}
+        touching = [*(loading[one] if one in values else passing[one]), *changing[one]]
+        by_any_name = [*assigning] if one in _BY_ANY_NAME else []
+        return {*assigning[one], *applying[one], *changers(touching), *by_any_name}
 
-        They use the name, or a definition that does: a carrier, each of which is followed once.
-        """
-        yield from self._applying[name]
-        pending = [*(self._loading[name] if name in self._values else self._passing[name]), *self._changing[name]]
-        while pending:
-            statement = self._statements[place := pending.pop()]
-            if statement.is_idle or self._tries(statement):
-                continue
-            if not statement.defines:
-                yield place
-                continue
-            for carrier in statement.assigns - carriers:
-                carriers.add(carrier)
-                yield from self._applying[carrier]
-                pending += self._loading[carrier]
+    staying = {place for place, one in enumerate(statements) if one.stays and tried.isdisjoint(one.loads)}
+    start: set[int | str | _Call] = {*names, *staying}
+    reached = _closure(start, needs)
+    places = {one for one in reached if isinstance(one, int)}
+    return {place for place in places if not isinstance(statements[place].node, ast.Assert)}
 
-    def _tries(self, statement: _Statement) -> bool:
-        """Whether a statement uses the function itself."""
-        return not statement.loads.isdisjoint(self._tried)
 
-    def _users(self, name: str) -> set[str]:
-        """The name, and those of all definitions that use it, themselves or through others."""
-        users, pending = {name}, [name]
-        while pending:
-            found = (self._statements[place] for place in self._loading[pending.pop()])
-            new = frozenset().union(*(statement.assigns for statement in found if statement.defines)) - users
-            users |= new
-            pending += new
-        return users
+def _closure(start: set[T], following: Callable[[T], Iterable[T]]) -> set[T]:
+    """What can be reached."""
+    reached, pending = {*start}, [*start]
+    while pending:
+        new = {*following(pending.pop())} - reached
+        reached |= new
+        pending += new
+    return reached
 
 
 def _index(names_of: Iterable[frozenset[str]]) -> defaultdict[str, list[int]]:
@@ -173,7 +148,7 @@ def _index(names_of: Iterable[frozenset[str]]) -> defaultdict[str, list[int]]:
 def _read(node: ast.stmt) -> _Statement:
     code = compile(ast.Module([node], []), "<answer>", "exec", dont_inherit=True)
     loads, stores, declared = set(), set(), set()
-    for inner in _codes(code):
+    for inner in _closure({code}, lambda one: {part for part in one.co_consts if isinstance(part, CodeType)}):
         for step in dis.get_instructions(inner):
             match step.opname:
                 case "LOAD_NAME" | "LOAD_GLOBAL" | "LOAD_FROM_DICT_OR_GLOBALS":
@@ -200,13 +175,6 @@ def _read(node: ast.stmt) -> _Statement:
         applies=frozenset(applies),
         stays=stays,
     )
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    pending = [code]
-    while pending:
-        yield (found := pending.pop())
-        pending += (constant for constant in found.co_consts if isinstance(constant, CodeType))
 
 
 def _targets(node: ast.stmt) -> set[str]:

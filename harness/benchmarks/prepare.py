@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.loading import load_items, split_items
@@ -38,20 +38,13 @@ class Prepared:
 
 
 _FIELDS = {field.name for field in fields(Prepared)} - {"pool"}
+_ITEM = TypeAdapter(Item)
 
 
 def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_manifest: Path) -> None:
-    """Load, check and divide a benchmark, and write both files, each whole or not at all.
+    """Load, check and divide a benchmark, and write items (one JSON object a line) and manifest, each whole or not.
 
-    Args:
-        benchmark_key: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-        splits: ``"published"`` or ``"official"``; embedded data know the latter only.
-        out_items: Where the questions of the split go, one JSON object a line.
-        out_manifest: Where the manifest goes.
-
-    Raises:
-        UserError: The data cannot be had or are not what they should be.
+    ``data`` and ``splits`` as for :func:`load_items` and :func:`split_items`, whose errors it raises.
     """
     loaded = load_items(benchmark_key, data)
     split = split_items(benchmark_key, data, loaded.items, splits)
@@ -78,43 +71,24 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
 def read(manifest: Path, items: Path) -> Prepared:
     """The questions that :func:`prepare` wrote.
 
-    Raises:
-        UserError: A file is missing or damaged, or the two do not belong together.
+    Raises UserError where a file is missing or damaged, or the two do not belong together.
     """
-    listed = _read_manifest(manifest)
-    pool = _read_items(items)
-    if checksum(pool) != listed["pool_checksum"]:
-        raise UserError(f"{items} does not hold the questions that {manifest} lists; delete both and prepare again")
-    by_id = {item.id: item for item in pool}
-    missing = sorted({*listed["train"], *listed["test"]} - set(by_id))
-    if missing:
-        raise UserError(f"{manifest} lists {missing[0]!r}, which {items} does not hold; delete both and prepare again")
-    train = [by_id[id_] for id_ in listed.pop("train")]
-    test = [by_id[id_] for id_ in listed.pop("test")]
-    return Prepared(**listed, pool=pool, train=train, test=test)
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
+    again = "delete both and prepare again"
+    path = manifest
     try:
-        listed = orjson.loads(_read_bytes(path))
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path} is not JSON ({error}); delete it and prepare again") from error
-    if not isinstance(listed, dict) or set(listed) != _FIELDS:
-        raise UserError(f"{path} is no manifest of this version; delete it and prepare again")
-    return listed
-
-
-def _read_items(path: Path) -> list[Item]:
-    try:
-        return [Item.from_json(line) for line in _read_bytes(path).splitlines()]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path} holds a line that is no question ({error}); delete it and prepare again") from error
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
+        listed = orjson.loads(manifest.read_bytes())
+        path = items
+        pool = [_ITEM.validate_json(line) for line in items.read_bytes().splitlines()]
     except OSError as error:
         raise UserError(
             f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
         ) from error
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({' '.join(str(error).split())[:160]}); {again}") from error
+    if not isinstance(listed, dict) or set(listed) != _FIELDS:
+        raise UserError(f"{manifest} is no manifest of this version; {again}")
+    by_id = {item.id: item for item in pool}
+    train, test = listed.pop("train"), listed.pop("test")
+    if checksum(pool) != listed["pool_checksum"] or not by_id.keys() >= {*train, *test}:
+        raise UserError(f"{items} does not hold the questions that {manifest} lists; {again}")
+    return Prepared(**listed, pool=pool, train=[by_id[id_] for id_ in train], test=[by_id[id_] for id_ in test])

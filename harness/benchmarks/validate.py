@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from tqdm import tqdm
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.items import Item, Verdict
@@ -17,64 +17,39 @@ from harness.concurrency import gather
 
 MUTANTS_TRIED = 10
 AT_ONCE = 64
-LOG_EVERY = 500
-
-logger = logging.getLogger(__name__)
+GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "visible examples hold for gold"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of a validation, exceptions listed by id in the order of the questions."""
+    """For every check of a benchmark, whether it holds of each question, by id in the order of the questions.
 
-    title: str  # the benchmark
-    data: str  # ``"embedded"`` or ``"real"``
-    items: int  # number of questions
-    with_examples: int  # number of questions with visible examples
-    gold_wrong: tuple[str, ...]  # questions whose gold answer is graded wrong
-    mutant_right: tuple[str, ...]  # questions none of whose wrong answers is graded wrong
-    examples_wrong: tuple[str, ...]  # questions whose own visible examples fail on the gold program
-    # For every secondary rule, the questions on whose gold or wrong answer it differs from the headline verdict.
-    disagreements: Mapping[str, tuple[str, ...]]
+    A secondary rule agrees where it says the same as the headline verdict of gold and of the wrong answer.
+    """
+
+    title: str  # the benchmark, and which data
+    holds: Mapping[str, Mapping[str, bool]]
 
     @property
     def passed(self) -> bool:
         """Whether every gold answer is right and every question has a wrong answer that is wrong."""
-        return not self.gold_wrong and not self.mutant_right
+        return not self.exceptions(GOLD) and not self.exceptions(WRONG)
+
+    def exceptions(self, check: str) -> list[str]:
+        """The questions of which a check does not hold."""
+        return [id_ for id_, holds in self.holds[check].items() if not holds]
 
     def to_markdown(self) -> str:
         """The report as a list, exceptions by id."""
-        lines = [
-            f"{self.title}, {self.data} data: {self.items} questions",
-            _line("gold answer right", self.items, self.gold_wrong),
-            _line("a wrong answer graded wrong", self.items, self.mutant_right),
-        ]
-        if self.with_examples:
-            lines.append(_line("visible examples hold for gold", self.with_examples, self.examples_wrong))
-        lines += [_line(f"{name} agrees", self.items, ids) for name, ids in sorted(self.disagreements.items())]
+        lines = [f"{self.title}: {len(self.holds[GOLD])} questions"]
+        for name, found in self.holds.items():
+            listed = f"; not for {', '.join(self.exceptions(name))}" if self.exceptions(name) else ""
+            lines.append(f"- {name}: {sum(found.values())} of {len(found)}{listed}")
         return "\n".join(lines) + "\n"
 
 
-class _Finding(NamedTuple):
-    id: str
-    gold: Verdict
-    mutant: Verdict | None
-    examples_hold: bool | None
-
-    def disagrees(self, rule: str) -> bool:
-        verdicts = [self.gold, *([self.mutant] if self.mutant else [])]
-        return any(verdict.also.get(rule, verdict.correct) is not verdict.correct for verdict in verdicts)
-
-
 async def validate(key: str, data: str) -> Report:
-    """Validate every question of a benchmark.
-
-    Args:
-        key: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-
-    Raises:
-        UserError: The data cannot be had or are not what they should be.
-    """
+    """Validate every question of a benchmark, ``"embedded"`` or ``"real"``; raises as :func:`load_items`."""
     from harness.sandbox import Sandbox
 
     items = load_items(key, data).items
@@ -85,31 +60,34 @@ async def validate(key: str, data: str) -> Report:
 async def check(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> Report:
     """Validate the given questions."""
     slots = asyncio.Semaphore(AT_ONCE)
-    findings: dict[str, _Finding] = {}
 
-    async def one(item: Item) -> None:
+    async def one(item: Item) -> dict[str, bool]:
         async with slots:
-            gold = await subject.grade(item, subject.present(item, item.gold), tools)
-            mutant = await _failing_mutant(subject, item, tools)
-            findings[item.id] = _Finding(item.id, gold, mutant, await _examples_hold(item, tools))
-        if len(findings) % LOG_EVERY == 0:
-            logger.info("%s: %d of %d questions validated", subject.title, len(findings), len(items))
+            found = await _checked(subject, item, tools)
+        progress.update()
+        return found
 
-    await gather(map(one, items))
-    found = [findings[item.id] for item in items]
-    return Report(
-        title=subject.title,
-        data=data,
-        items=len(found),
-        with_examples=sum(one.examples_hold is not None for one in found),
-        gold_wrong=tuple(one.id for one in found if not one.gold.correct),
-        mutant_right=tuple(one.id for one in found if one.mutant is None),
-        examples_wrong=tuple(one.id for one in found if one.examples_hold is False),
-        disagreements={
-            rule: tuple(one.id for one in found if one.disagrees(rule))
-            for rule in sorted({rule for one in found for rule in one.gold.also})
-        },
-    )
+    with tqdm(total=len(items), desc=subject.title, disable=None) as progress:
+        found = dict(zip([item.id for item in items], await gather(map(one, items)), strict=True))
+    checks = dict.fromkeys(name for checked in found.values() for name in checked)
+    holds = {name: {id_: checked[name] for id_, checked in found.items() if name in checked} for name in checks}
+    return Report(f"{subject.title}, {data} data", holds)
+
+
+async def _checked(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bool]:
+    from harness.sandbox import Outcome, Program
+
+    gold = await subject.grade(item, subject.present(item, item.gold), tools)
+    mutant = await _failing_mutant(subject, item, tools)
+    checked = {GOLD: gold.correct, WRONG: mutant is not None}
+    task = item.code
+    if task is not None and task.visible:
+        examples = Program(item.gold, task.setup, "\n".join(task.visible), task.entry_point)
+        checked[EXAMPLES] = (await tools.sandbox.run(examples)).outcome is Outcome.PASSED
+    verdicts = [gold] if mutant is None else [gold, mutant]
+    for rule in sorted({rule for one in verdicts for rule in one.also}):
+        checked[f"{rule} agrees"] = all(one.also.get(rule, one.correct) is one.correct for one in verdicts)
+    return checked
 
 
 async def _failing_mutant(subject: Benchmark, item: Item, tools: Tools) -> Verdict | None:
@@ -119,19 +97,3 @@ async def _failing_mutant(subject: Benchmark, item: Item, tools: Tools) -> Verdi
         if not verdict.correct:
             return verdict
     return None
-
-
-async def _examples_hold(item: Item, tools: Tools) -> bool | None:
-    """Whether the gold program satisfies the visible examples, ``None`` where there are none."""
-    from harness.sandbox import Outcome, Program
-
-    if item.code is None or not item.code.visible:
-        return None
-    task = item.code
-    program = Program(item.gold, task.setup, "\n".join(task.visible), task.entry_point)
-    return (await tools.sandbox.run(program)).outcome is Outcome.PASSED
-
-
-def _line(what: str, items: int, exceptions: Sequence[str]) -> str:
-    listed = f"; not for {', '.join(exceptions)}" if exceptions else ""
-    return f"- {what}: {items - len(exceptions)} of {items}{listed}"

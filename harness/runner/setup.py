@@ -28,7 +28,6 @@ from harness.runner import layout
 from harness.runner.config import Preset
 from harness.runner.plan import Plan
 from harness.sandbox import Sandbox
-from harness.sandbox.cache import CachedSandbox
 from harness.sandbox.jail.confinement import FULL
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ async def open_runtime(
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
     check_calibration(plan, served)
     cache = stack.enter_context(Cache(layout.cache()))
-    sandbox = await stack.enter_async_context(CachedSandbox(cache))
+    sandbox = await stack.enter_async_context(Sandbox(cache=cache))
     check_confinement(sandbox.level, served)
     return await runtime_of(plan, client, served, sandbox, cache, endpoints_of(plan), stack), served
 

@@ -8,10 +8,16 @@ import contextlib
 import functools
 import logging
 import os
+import re
+import sys
+import sysconfig
+from dataclasses import astuple, replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from harness.errors import UserError
+from harness.files import ROOT, fingerprint
+from harness.sandbox.cache import Cache, Reach, Verdicts
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.worker import Worker, failed
@@ -20,6 +26,18 @@ from harness.sandbox.worker import Worker, failed
 LEVELS = (FULL, RLIMIT)
 # What the neighbours of a program may have brought about.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
+# Another machine, or this one on another day, may end the same program otherwise. A limit of memory is among them: with
+# more processors, more of it is set aside for threads. A limit of output is not: the program's own bytes are counted.
+MACHINES_OWN = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
+# How chance, the clock and the machine get into a program; a word too many costs no more than executing again.
+_DOORS = (
+    "random secrets uuid time timeit datetime tempfile os io pathlib glob shutil platform socket http urllib resource "
+    "signal gc threading _thread concurrent asyncio multiprocessing subprocess "
+    "gzip zipfile tarfile email ssl statistics logging importlib __import__"
+)
+_OPEN_DOOR = re.compile(rf"\b(?:{'|'.join(_DOORS.split())})\b|\b(?:id|open)\(")
+# Enough for what a tool reads, which is printed last; grading reads no output.
+_KEPT_OUTPUT = 1000
 # Loads from disk after confinement, both Python and shared objects.
 _PROBE = Program("import decimal, json, random, statistics, zoneinfo")
 
@@ -63,13 +81,19 @@ class Sandbox:
     Args:
         limits: What each program may use.
         workers: Programs alive at once, by default one a processor; of more, slow programs reach their wall limit.
-        level: One of :data:`LEVELS`, by default the best that works; belongs in every result.
-
-    Raises:
-        UserError: The machine offers no level, or not the one asked for.
+        level: One of :data:`LEVELS`, by default the best that works; belongs in every result. Raises UserError where
+            the machine offers none, or not the one asked for.
+        cache: With one, a program is executed only if no cell has yet, as far as its outcome and its text tell, or
+            once in this process; what it prints is cut to the last 1000 characters, remembered or not.
     """
 
-    def __init__(self, limits: Limits | None = None, workers: int | None = None, level: str | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        workers: int | None = None,
+        level: str | None = None,
+        cache: Cache | None = None,
+    ) -> None:
         if level and level not in LEVELS:
             raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
         if level and (reason := why_not(level)):
@@ -84,6 +108,7 @@ class Sandbox:
         self._slots = asyncio.Semaphore(self._places)
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
+        self._verdicts = Verdicts(cache, self._ground) if cache else None
 
     async def __aenter__(self) -> Self:
         return self
@@ -91,16 +116,38 @@ class Sandbox:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._verdicts:
+            await self._verdicts.close()
         while self._idle:
             self._idle.pop().close()
 
     async def run(self, program: Program) -> Execution:
-        """Execute a program and return how it ended.
+        """Execute a program and return how it ended, or did when it was last executed.
 
         A failure of the sandbox itself is tried once more and then reported as :attr:`Outcome.SANDBOX_ERROR`, which
         must not be scored. A program that passes a limit of time, or is killed, is executed once more while no other
-        is, and that counts: a busy machine must not decide.
+        is, and that counts: a busy machine must not decide. Raises UserError where the cache is broken.
         """
+        if self._verdicts is None:
+            return await self._executed(program)
+        outcome, *rest = await self._verdicts.of(astuple(program), lambda: self._judged(program))
+        return Execution(Outcome(outcome), *rest)
+
+    def _ground(self) -> tuple[str, ...]:
+        """All that decides besides the program."""
+        code = fingerprint([ROOT / "harness" / "sandbox"])
+        return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
+
+    async def _judged(self, program: Program) -> tuple[tuple[Any, ...], Reach]:
+        execution = await self._executed(program)
+        # Whether the text alone decides how it ends, as far as the text tells.
+        own = not any(_OPEN_DOOR.search(part) for part in (program.source, program.setup, program.checks))
+        reach = Reach.MACHINE if own and execution.outcome not in MACHINES_OWN else Reach.PROCESS
+        if execution.outcome is Outcome.SANDBOX_ERROR:
+            reach = Reach.ASKER
+        return astuple(replace(execution, stdout=execution.stdout[-_KEPT_OUTPUT:])), reach
+
+    async def _executed(self, program: Program) -> Execution:
         async with self._slots:
             execution = await self._tried(program)
         if execution.outcome not in _DOUBTFUL:

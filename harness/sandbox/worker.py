@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import json
 import marshal
 import os
 import re
-import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -27,6 +24,7 @@ from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.jail.fork_server import BOX_BYTES, BOX_ENTRIES
 from harness.sandbox.jail.values import LONGEST_ORDER
 from harness.sandbox.model import Execution, Limits, Outcome, Program
+from harness.sandbox.process import Child
 
 # The customary user that owns nothing, also what the kernel shows for users it cannot name; and a neighbour of it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
@@ -37,8 +35,6 @@ _INSTALLED_PACKAGES = ("site-packages", "dist-packages")
 _PATIENCE_S = 60.0
 # What checks leave behind in the process they share does not pile up.
 _LIFETIME = 1000
-_HEAD, _PIECE = 4, 1 << 16
-_FAREWELL_S = 5.0
 # Not -I, which would ignore PYTHONHASHSEED: everything else it does is done by -P, -s and the environment.
 _OPTIONS = ("-P", "-S", "-s")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
@@ -60,43 +56,25 @@ class Worker:
         self._programs = 0
         self._limits = limits
         self._home = _home() if level == RLIMIT else None
-        self._connection, theirs = socket.socketpair()
         told = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_BOX))
         command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
-        silent: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603  our own launcher
-                command, stdin=theirs.fileno(), env=_ENVIRONMENT, cwd="/", start_new_session=True, **silent
-            )
-        self._errors: Any = self._process.stderr
-        self._connection.setblocking(False)
+        self.child = Child(command, _ENVIRONMENT, Path("/"))
 
     async def run(self, program: Program) -> Execution:
         """Execute a program; raises OSError where the worker has failed, or could not be started."""
-        order = _framed(asdict(program))
+        order = marshal.dumps(asdict(program))
         if len(order) > LONGEST_ORDER:
             told = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
             return Execution(Outcome.NOT_EXECUTABLE, told, "")
         self.is_spent = True
         # Until then even a crowded machine lets a worker start, the program reach its limits, and the checks theirs.
-        async with asyncio.timeout(self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S):
-            try:
-                # One that has failed says why before it ends.
-                with contextlib.suppress(BrokenPipeError):
-                    await asyncio.get_running_loop().sock_sendall(self._connection, order)
-                content = await self._received()
-            except BaseException:
-                # It would end no sooner than what it does.
-                self._process.kill()
-                raise
-        if not content and await asyncio.to_thread(self._process.wait) == -signal.SIGXCPU:
+        content = await self.child.ask(order, self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S)
+        if not content and await asyncio.to_thread(self.child.process.wait) == -signal.SIGXCPU:
             # Only with what a program returns can checks take so long.
             told = f"more than {self._limits.cpu_s} s of processor time in the checks"
             return Execution(Outcome.CPU_LIMIT, told, "")
         if not content:
-            os.set_blocking(self._errors.fileno(), False)
-            words = (self._errors.read() or b"").decode("utf-8", "replace").strip().splitlines()
-            raise OSError(f"the worker ended: {words[-1] if words else 'it said nothing'}")
+            raise OSError(f"the worker ended: {self.child.last_words()}")
         # The process of the checks wrote it; no program can write to this connection.
         found: dict[str, Any] = marshal.loads(content)  # noqa: S302
         if "failure" in found:
@@ -107,29 +85,11 @@ class Worker:
 
     def close(self) -> None:
         """End it and all that belongs to it."""
-        # The end of the connection is its end, and before it that of the fork server and its program.
-        self._connection.close()
-        self._process.wait()
-        # Where it was killed, only the fork server still holds the other end.
-        select.select([self._errors], [], [], _FAREWELL_S)
-        self._errors.close()
+        self.child.close()
         # Trees deeper than the interpreter can follow, and directories whose owner took all rights away.
         for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             if self._home is not None:
                 subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
-
-    async def _received(self) -> bytes:
-        """The next message, empty where the worker has ended."""
-        content, end = b"", _HEAD
-        # One that ended with something unread resets the connection: then its last words say more.
-        with contextlib.suppress(ConnectionResetError):
-            while len(content) < end:
-                piece = await asyncio.get_running_loop().sock_recv(self._connection, _PIECE)
-                if not piece:
-                    return b""
-                content += piece
-                end = _HEAD + int.from_bytes(content[:_HEAD], "little")
-        return content[_HEAD:]
 
 
 def failed(reason: object) -> Execution:
@@ -183,11 +143,6 @@ def _line(detail: str) -> str:
 
 def _writable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _framed(message: Any) -> bytes:
-    content = marshal.dumps(message)
-    return len(content).to_bytes(_HEAD, "little") + content
 
 
 def _home() -> str:

@@ -13,8 +13,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from harness.benchmarks.humaneval import HumanEval
 from harness.benchmarks.items import Item
+from harness.benchmarks.loading import load
 from harness.benchmarks.registry import entry
-from harness.benchmarks.sources import load
 from harness.errors import UserError
 from harness.sandbox import Outcome, Program, Sandbox
 from tests.benchmarks.conftest import DATA, Measure, chosen

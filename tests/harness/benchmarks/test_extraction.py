@@ -6,6 +6,8 @@ Many texts are slips of form that the outputs of real models show, each in words
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +24,7 @@ GOOD = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
 CUT = 'def other(n):\n    """Some text that never'
 
 
+# What is looked for, in which text, and what is found.
 # fmt: off
 BOXES = [
     (r"so \boxed{5}", "5"), (r"\boxed{1} then \boxed{\frac{1}{2}}", r"\frac{1}{2}"), (r"\boxed{\boxed{7}}", "7"),
@@ -31,16 +34,59 @@ BOXES = [
     ("no box, only {braces}", None), (r"\boxed{", None),
 ]
 # fmt: on
+ALL_BOXES = [
+    (r"\boxed{a} \boxed{b \boxed{c} \boxed{d {} } \fbox{e}", ["e", "d {}", "c", "a"]),
+    (r"\boxed{a \boxed{b \boxed{c} d \boxed{e}} f} \boxed{g}", ["g", "e", "c"]),
+]
+ANSWER_LINES = [
+    (
+        "The answer is 3.\nNo, the answer is the answer is 8\nNo: the **Answer is:** $4$\nFinal answer is\n5",
+        ["3.", "the", "8", "$4$", "5"],
+    ),
+    ("**Answer:** 5 m", ["5 m"]),
+    ("Final answer: $x$\nAnswer: -2", ["$x$", "-2"]),
+    ("Answer: The answer is 5", ["5"]),
+    ("Answer: none of them. answers: 5", []),  # words alone state nothing, and a list is no statement
+    ("The answer is\n\n$$\n5\n$$", ["5"]),
+    ("The answer is $$5$$", ["$$5$$"]),
+]
+BLOCKS = [
+    ("First:\n```python\nx = 1\n```\nthen\n~~~\ny\n~~~\n```output\n3\n```\n", ["x = 1\n", "y\n", "3\n"]),
+    ("```python\nx = 1", ["x = 1\n"]),  # never closed
+    ("Code: ```python\nx = 1\n```", ["x = 1\n"]),  # opened behind prose
+    ("```python\nx = 1```", ["x = 1\n"]),  # closed behind code
+    ("```python\nx = 1\n```python\ny = 2\n```", ["x = 1\n", "y = 2\n"]),  # second opened instead of first closed
+    ("```python\nx = 1\n```.", ["x = 1\n"]),
+    ("````python\ns = '```'\n````", ["s = '```'\n"]),
+    ("Use ```inline``` code\n```python\nx = 1\n```", ["x = 1\n"]),
+    ("```python\r\nx = 1\r\n```", ["x = 1\n"]),
+    ("```python\nx = 'a\u2028b'\n```", ["x = 'a\u2028b'\n"]),  # a line separator inside a string is no new line
+    ("none", []),
+]
+SALVAGED = [
+    (
+        "x = (1,\n\ndef f():\n    return 2\n\nand so on\n\n@cached\nclass C:\n    y = 3\n\nimport is a word\n",
+        ["def f():", "    return 2", "@cached", "class C:", "    y = 3"],
+    ),
+    *((text, []) for text in ("", "prose only", "(" * 60, "\0", f"{GOOD}\n{'#' * LONGEST_SALVAGED}\n((")),
+]
+FOUND = [
+    *((last_box, *row) for row in BOXES),
+    *((lambda text: list(boxes_from_last(text)), *row) for row in ALL_BOXES),
+    *((after_answer_is, *row) for row in ANSWER_LINES),
+    *((lambda text: [block.source for block in fenced_blocks(text)], *row) for row in BLOCKS),
+    *((lambda text: [line for line in salvage(text).split("\n") if line], *row) for row in SALVAGED),
+]
 
 
-@pytest.mark.parametrize(("text", "expected"), BOXES)
-def test_the_last_balanced_box(text: str, expected: str | None) -> None:
-    assert last_box(text) == expected
+@pytest.mark.parametrize(("find", "text", "found"), FOUND)
+def test_what_is_found_in_a_text(find: Callable[[str], Any], text: str, found: Any) -> None:
+    assert find(text) == found
 
 
-def test_boxes_from_last_to_first() -> None:
-    assert list(boxes_from_last(r"\boxed{a} \boxed{b \boxed{c} \boxed{d {} } \fbox{e}")) == ["e", "d {}", "c", "a"]
-    assert list(boxes_from_last(r"\boxed{a \boxed{b \boxed{c} d \boxed{e}} f} \boxed{g}")) == ["g", "e", "c"]
+def test_a_block_has_its_language() -> None:
+    blocks = fenced_blocks("```Python\nx\n```\n~~~\ny\n~~~\n```output\n3\n```")
+    assert [block.language for block in blocks] == ["python", "", "output"]
 
 
 @given(st.text(alphabet="abc12+ ", max_size=20), HOSTILE)
@@ -49,53 +95,6 @@ def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
     assert last_box(f"{before.rstrip(chr(92))}\\boxed{{{content}}}") == content.strip()
     after_answer_is(before)
     fenced_blocks(before)
-
-
-@pytest.mark.parametrize(
-    ("text", "stated"),
-    [
-        (
-            "The answer is 3.\nNo, the answer is the answer is 8\nNo: the **Answer is:** $4$\nFinal answer is\n5",
-            ["3.", "the", "8", "$4$", "5"],
-        ),
-        ("**Answer:** 5 m", ["5 m"]),
-        ("Final answer: $x$\nAnswer: -2", ["$x$", "-2"]),
-        ("Answer: The answer is 5", ["5"]),
-        ("Answer: none of them. answers: 5", []),  # words alone state nothing, and a list is no statement
-        ("The answer is\n\n$$\n5\n$$", ["5"]),
-        ("The answer is $$5$$", ["$$5$$"]),
-    ],
-)
-def test_answer_lines(text: str, stated: list[str]) -> None:
-    assert after_answer_is(text) == stated
-
-
-@pytest.mark.parametrize(
-    ("text", "sources"),
-    [
-        ("First:\n```python\nx = 1\n```\nthen\n~~~\ny\n~~~\n```output\n3\n```\n", ["x = 1\n", "y\n", "3\n"]),
-        ("```python\nx = 1", ["x = 1\n"]),  # never closed
-        ("Code: ```python\nx = 1\n```", ["x = 1\n"]),  # opened behind prose
-        ("```python\nx = 1```", ["x = 1\n"]),  # closed behind code
-        ("```python\nx = 1\n```python\ny = 2\n```", ["x = 1\n", "y = 2\n"]),  # second opened instead of first closed
-        ("```python\nx = 1\n```.", ["x = 1\n"]),
-        ("````python\ns = '```'\n````", ["s = '```'\n"]),
-        ("Use ```inline``` code\n```python\nx = 1\n```", ["x = 1\n"]),
-        ("```python\r\nx = 1\r\n```", ["x = 1\n"]),
-        ("```python\nx = 'a\u2028b'\n```", ["x = 'a\u2028b'\n"]),  # a line separator inside a string is no new line
-        ("none", []),
-    ],
-)
-def test_fenced_blocks(text: str, sources: list[str]) -> None:
-    assert [block.source for block in fenced_blocks(text)] == sources
-
-
-def test_a_block_has_its_language() -> None:
-    assert [block.language for block in fenced_blocks("```Python\nx\n```\n~~~\ny\n~~~\n```output\n3\n```")] == [
-        "python",
-        "",
-        "output",
-    ]
 
 
 # fmt: off
@@ -135,13 +134,6 @@ LETTERS = [
     ("One says the answer is (A).\n\nNow, combining all the answers:\nThe answer is (C).", "C"),
 ]
 # fmt: on
-
-
-@pytest.mark.parametrize(("text", "letter"), LETTERS)
-def test_letters(text: str, letter: str | None) -> None:
-    assert benchmark("mmlu_pro").extract(item_of("mmlu_pro"), text) == letter
-
-
 # fmt: off
 VALUES = [
     ("The answer is 5.", 5), ("The answer is -5", -5), ("The answer is −5", -5),
@@ -165,23 +157,6 @@ VALUES = [
     ("The answer is 12 100-dollar notes", 12),
 ]
 # fmt: on
-
-
-@pytest.mark.parametrize(("text", "value"), VALUES)
-def test_numbers(text: str, value: float) -> None:
-    answer = benchmark("gsm_hard").extract(item_of("gsm_hard"), text)
-    assert answer is not None
-    assert float(answer) == value
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_any_number_comes_back_from_plain_digits(value: float) -> None:
-    subject, item = benchmark("gsm_hard"), item_of("gsm_hard")
-    text = subject.present(item, repr(value))
-    assert re.fullmatch(r"The answer is -?\d+(\.\d+)?", text)
-    assert float(str(subject.extract(item, text))) == value
-
-
 # fmt: off
 FORMULAS = [
     (r"so \boxed{ 2 }", "2"), ("The answer is 2.", "2"),
@@ -203,52 +178,54 @@ FORMULAS = [
     (r"\boxed{5 \text{ inches}}", r"5 \text{ inches}"),
 ]
 # fmt: on
+PROGRAMS = [
+    (f"```python\n{GOOD}```", GOOD),
+    (f"```\n{GOOD}```", GOOD),
+    (f"```python\nx = 1\n```\n```python\n{GOOD}```", GOOD),  # the first that defines the function
+    (f"```python\n{GOOD}```\n```python\nprint(norm(1, 2))\n```", GOOD),
+    ("```python\nx = 1\n```\n```python\ny = 2\n```", "y = 2\n"),  # none defines it: the last that parses
+    ("```python\nx = 1\n```\n```python\ny = = 2\n```", "x = 1\n"),
+    (f"```bash\npip install x\n```\n```py\n{GOOD}```", GOOD),
+    (f"```output\n5\n```\n```Python3\n{GOOD}```", GOOD),
+    (f"```python\n{GOOD}", GOOD),
+    (GOOD, GOOD),  # no fence at all
+    ("```python\nnorm = lambda a, b: 5.0\n```", "norm = lambda a, b: 5.0\n"),
+    ("```python\ndef norm(a, b)\n    return 1\n```", None),
+    ("x = (" * 5000, None),
+    ("a\0b", None),
+    (f"{GOOD}\n\n{CUT}", GOOD),  # cut off behind the function
+    (f"```python\n{GOOD}\n\n{CUT}", GOOD),  # the same inside a fence that is never closed
+    (f"{GOOD}\nThis is Pythagoras' theorem.\n", GOOD),  # prose behind, no fences
+    (f"Here it is:\n\n{GOOD}", GOOD),
+    (f"{GOOD}```\n", GOOD),  # a fence that is closed but never opened
+    (f"Try this.\n\nimport math\n\nThen:\n\n{GOOD}", f"import math\n\n{GOOD}"),
+    (f"1. Code:\n\n   ```python\n   {GOOD.replace(chr(10), chr(10) + '   ').rstrip()}\n   ```\n", GOOD),
+    (f"\ufeff{GOOD}", GOOD),
+    (GOOD.replace("\n", "\r\n"), GOOD),
+    (f"```python\n{GOOD}```\n\n```python\n{CUT}", GOOD),
+    (f"```python\nx = 1\n```\n\n{GOOD}\nDone.", GOOD),
+    # Nothing to salvage: the function itself is cut off, or is not there.
+    ("def norm(a, b):\n    return (a * a +", None),
+    (f"Some prose.\n\n{CUT}", None),
+    ("    return 5\n\ndef other():\n    return 1\n", None),
+]
+ANSWERS = {"mmlu_pro": LETTERS, "gsm_hard": VALUES, "math": FORMULAS, "humaneval": PROGRAMS}
 
 
-@pytest.mark.parametrize(("text", "answer"), FORMULAS)
-def test_formulas(text: str, answer: str | None) -> None:
-    assert benchmark("math").extract(item_of("math"), text) == answer
+@pytest.mark.parametrize(("key", "text", "answer"), [(key, *row) for key, rows in ANSWERS.items() for row in rows])
+def test_the_answer_of_a_reply(key: str, text: str, answer: Any) -> None:
+    found: Any = benchmark(key).extract(item_of(key), text)
+    if key == "humaneval" and found and answer:
+        found, answer = ([line for line in one.splitlines() if line] for one in (found, answer))
+    assert (float(found) if key == "gsm_hard" else found) == answer
 
 
-@pytest.mark.parametrize(
-    ("text", "program"),
-    [
-        (f"```python\n{GOOD}```", GOOD),
-        (f"```\n{GOOD}```", GOOD),
-        (f"```python\nx = 1\n```\n```python\n{GOOD}```", GOOD),  # the first that defines the function
-        (f"```python\n{GOOD}```\n```python\nprint(norm(1, 2))\n```", GOOD),
-        ("```python\nx = 1\n```\n```python\ny = 2\n```", "y = 2\n"),  # none defines it: the last that parses
-        ("```python\nx = 1\n```\n```python\ny = = 2\n```", "x = 1\n"),
-        (f"```bash\npip install x\n```\n```py\n{GOOD}```", GOOD),
-        (f"```output\n5\n```\n```Python3\n{GOOD}```", GOOD),
-        (f"```python\n{GOOD}", GOOD),
-        (GOOD, GOOD),  # no fence at all
-        ("```python\nnorm = lambda a, b: 5.0\n```", "norm = lambda a, b: 5.0\n"),
-        ("```python\ndef norm(a, b)\n    return 1\n```", None),
-        ("x = (" * 5000, None),
-        ("a\0b", None),
-        (f"{GOOD}\n\n{CUT}", GOOD),  # cut off behind the function
-        (f"```python\n{GOOD}\n\n{CUT}", GOOD),  # the same inside a fence that is never closed
-        (f"{GOOD}\nThis is Pythagoras' theorem.\n", GOOD),  # prose behind, no fences
-        (f"Here it is:\n\n{GOOD}", GOOD),
-        (f"{GOOD}```\n", GOOD),  # a fence that is closed but never opened
-        (f"Try this.\n\nimport math\n\nThen:\n\n{GOOD}", f"import math\n\n{GOOD}"),
-        (f"1. Code:\n\n   ```python\n   {GOOD.replace(chr(10), chr(10) + '   ').rstrip()}\n   ```\n", GOOD),
-        (f"\ufeff{GOOD}", GOOD),
-        (GOOD.replace("\n", "\r\n"), GOOD),
-        (f"```python\n{GOOD}```\n\n```python\n{CUT}", GOOD),
-        (f"```python\nx = 1\n```\n\n{GOOD}\nDone.", GOOD),
-        # Nothing to salvage: the function itself is cut off, or is not there.
-        ("def norm(a, b):\n    return (a * a +", None),
-        (f"Some prose.\n\n{CUT}", None),
-        ("    return 5\n\ndef other():\n    return 1\n", None),
-    ],
-)
-def test_programs(text: str, program: str | None) -> None:
-    found = benchmark("humaneval").extract(item_of("humaneval"), text)
-    assert (found and [line for line in found.splitlines() if line]) == (
-        program and [line for line in program.splitlines() if line]
-    )
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_any_number_comes_back_from_plain_digits(value: float) -> None:
+    subject, item = benchmark("gsm_hard"), item_of("gsm_hard")
+    text = subject.present(item, repr(value))
+    assert re.fullmatch(r"The answer is -?\d+(\.\d+)?", text)
+    assert float(str(subject.extract(item, text))) == value
 
 
 @given(st.text(alphabet="ab`\n ", max_size=40))
@@ -264,33 +241,17 @@ async def test_a_program_that_is_cut_off_is_graded_by_its_complete_part(tools: T
     assert (verdict.correct, verdict.status) == (True, Status.GRADED)
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        (
-            "x = (1,\n\ndef f():\n    return 2\n\nand so on\n\n@cached\nclass C:\n    y = 3\n\nimport is a word\n",
-            ["def f():", "    return 2", "@cached", "class C:", "    y = 3"],
-        ),
-        *((text, []) for text in ("", "prose only", "(" * 60, "\0", f"{GOOD}\n{'#' * LONGEST_SALVAGED}\n((")),
-    ],
-)
-def test_salvage(text: str, lines: list[str]) -> None:
-    assert [line for line in salvage(text).split("\n") if line] == lines
+SLOW = ["\\boxed{", "`", "answer is ", "answer: ", "answer*:("]
+SLOWER = ["```\n", "{", "}", "~~~", "\\"]
+PAIRS = [("\\boxed{", "}"), ("\\boxed{(A) ", "}"), ("\\boxed{1, we ", "}"), ("12", " th x"), ("(C)", "~ ")]
 
 
 @pytest.mark.parametrize(
     ("unit", "end"),
     [
-        *(
-            pytest.param(unit, "", marks=pytest.mark.nightly if unit in ("```\n", "{", "}", "~~~", "\\") else ())
-            for unit in ("\\boxed{", "`", "answer is ", "answer: ", "answer*:(", "```\n", "{", "}", "~~~", "\\")
-        ),
-        ("\\boxed{", "}"),
-        ("\\boxed{(A) ", "}"),
-        ("\\boxed{1, we ", "}"),
-        ("The answer is A\nQuestion: ", ""),
-        ("12", " th x"),
-        ("(C)", "~ "),
+        *((unit, "") for unit in [*SLOW, "The answer is A\nQuestion: "]),
+        *PAIRS,
+        *(pytest.param(unit, "", marks=pytest.mark.nightly) for unit in SLOWER),
     ],
 )
 def test_long_texts_end(unit: str, end: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -62,17 +62,14 @@ def test_every_text_has_a_verdict(key: str, most: int) -> None:
 
 @pytest.mark.parametrize("most", [30, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_every_answer_is_equal_or_not_or_undecided(most: int) -> None:
-    verifier, loop = MathVerifier((sys.executable, "-c", IMPATIENT)), asyncio.new_event_loop()
+    verifier = MathVerifier((sys.executable, "-c", IMPATIENT))
+    with asyncio.Runner() as runner:
 
-    def equal(gold: str, answer: str) -> Any:
-        return loop.run_until_complete(verifier.equal(gold, answer))
+        @cases(most)
+        @given(st.sampled_from(GOLDS), ANSWERS)
+        def decided(gold: str, answer: str) -> None:
+            assert runner.run(verifier.equal(gold, answer)) in (True, False, None)
 
-    @cases(most)
-    @given(st.sampled_from(GOLDS), ANSWERS)
-    def decided(gold: str, answer: str) -> None:
-        assert equal(gold, answer) in (True, False, None)
-
-    decided()
-    assert [equal(gold, gold) for gold in GOLDS] == [True] * len(GOLDS)
-    loop.run_until_complete(verifier.close())
-    loop.close()
+        decided()
+        assert all(runner.run(verifier.equal(gold, gold)) for gold in GOLDS)
+        runner.run(verifier.__aexit__(None, None, None))

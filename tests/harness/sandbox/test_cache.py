@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 import stat
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,18 +13,15 @@ import pytest
 from harness.files import ROOT
 from harness.llm.database import Cache
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
-from harness.sandbox.cache import CachedSandbox
-from harness.sandbox.pool import LEVELS, why_not
+from harness.sandbox.pool import LEVELS
+from tests.harness.sandbox.conftest import need
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
 PROGRAMS = [Program(f"x = {number}") for number in range(3)]
-FOR_GOOD = [
-    Outcome.PASSED,
-    Outcome.WRONG_ANSWER,
-    Outcome.EXCEPTION,
-    Outcome.NOT_EXECUTABLE,
-    Outcome.OUTPUT_LIMIT,
-]
+FOR_GOOD = {
+    *(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION),
+    *(Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT),
+}
 
 
 @dataclass
@@ -49,18 +44,18 @@ class Executor:
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Executor:
     one = Executor()
-    monkeypatch.setattr(Sandbox, "run", lambda sandbox, program: one.run(sandbox, program))
+    monkeypatch.setattr(Sandbox, "_executed", lambda sandbox, program: one.run(sandbox, program))
     return one
 
 
-def cache_in(folder: Path) -> Cache:
-    return Cache(folder / "cache.sqlite")
+def cached(folder: Path, limits: Limits = SMALL) -> Sandbox:
+    return Sandbox(limits, cache=Cache(folder / "cache.sqlite"))
 
 
-async def fill(folder: Path, programs: list[Program], executor: Executor) -> list[Program]:
+async def fill(folder: Path, programs: list[Program], executor: Executor, limits: Limits = SMALL) -> list[Program]:
     """Run programs as one cell; which of them had to be executed."""
     executor.given.clear()
-    async with CachedSandbox(cache_in(folder), SMALL) as sandbox:
+    async with cached(folder, limits) as sandbox:
         for program in programs:
             assert await sandbox.run(program) == executor.expected(program)
     return list(executor.given)
@@ -93,45 +88,27 @@ async def test_chance_clock_and_machine_are_not_remembered_for_others(tmp_path: 
 async def test_all_that_decides_is_in_the_key(
     tmp_path: Path, executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def executed(program: Program, limits: Limits = SMALL) -> bool:
-        before = len(executor.given)
-        async with CachedSandbox(cache_in(tmp_path), limits) as sandbox:
-            await sandbox.run(program)
-        return len(executor.given) > before
-
-    assert await executed(Program("ab", "c", "d"))
-    assert not await executed(Program("ab", "c", "d"))
-    for program in (Program("a", "bc", "d"), Program("abc", "", "d"), Program("ab", "cd"), Program("a'", "'", "d")):
-        assert await executed(program)
+    one = Program("ab", "c", "d")
+    others = [Program("a", "bc", "d"), Program("abc", "", "d"), Program("ab", "cd"), Program("a'", "'", "d")]
+    assert await fill(tmp_path, [one, *others], executor) == [one, *others]
     for limits in (Limits(cpu_s=2), Limits(wall_s=7.0), Limits(memory_mib=300), Limits(threads=3)):
-        assert await executed(Program("ab", "c", "d"), limits)
+        assert await fill(tmp_path, [one], executor, limits) == [one]
     asked: list[Path] = []
     for place, other in (
-        ("harness.sandbox.cache.fingerprint", lambda paths: asked.extend(paths) or "other code"),
+        ("harness.sandbox.pool.fingerprint", lambda paths: asked.extend(paths) or "other code"),
         ("sys.version", "4.0"),
         ("harness.sandbox.pool.best_level", lambda: "other"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, other)
-            assert await executed(Program("ab", "c", "d"))
+            assert await fill(tmp_path, [one], executor) == [one]
     assert asked == [ROOT / "harness" / "sandbox"]
-    assert not await executed(Program("ab", "c", "d"))
-
-
-async def test_any_text_is_a_program_and_the_end_of_its_output_is_kept(tmp_path: Path, executor: Executor) -> None:
-    execution = Execution(Outcome.OUTPUT_LIMIT, "", "".join(map(str, range(10_000))))
-    executor.expected = lambda program: execution  # type: ignore[method-assign]
-    for _ in range(2):
-        async with CachedSandbox(cache_in(tmp_path), SMALL) as sandbox:
-            stdout = (await sandbox.run(Program("x = '\udc80'"))).stdout
-            assert len(stdout) == 1000
-            assert stdout.endswith("99989999")
-    assert len(executor.given) == 1
+    assert await fill(tmp_path, [one], executor) == []
 
 
 async def test_callers_at_the_same_time_share_the_execution(tmp_path: Path, executor: Executor) -> None:
     executor.gate = asyncio.Event()
-    async with CachedSandbox(cache_in(tmp_path), SMALL) as sandbox:
+    async with cached(tmp_path) as sandbox:
         callers = [asyncio.create_task(sandbox.run(PROGRAMS[0])) for _ in range(20)]
         await asyncio.sleep(0)
         callers[0].cancel()  # takes nobody along
@@ -144,40 +121,35 @@ async def test_callers_at_the_same_time_share_the_execution(tmp_path: Path, exec
 
 
 async def test_executions_are_the_same_with_and_without_the_cache(tmp_path: Path) -> None:
-    bodies = ["2 * x", "x + 1", "x / 0", "print('y' * 70_000)", "(", "bytearray(1 << 40)", "2 * x"]
-    checks = ("assert f(2) == 4", "assert f(0) == 0")
-    programs = [Program(f"def f(x):\n    return {body}", checks=check) for body in bodies for check in checks]
+    bodies = ["2 * x", "x / 0", "print('y' * 70_000)", "(", "bytearray(1 << 40)", "'\udc80'", "2 * x"]
+    programs = [Program(f"def f(x):\n    return {body}", checks="assert f(2) == 4") for body in bodies]
 
     async def executed(sandbox: Sandbox) -> list[Execution]:
         async with sandbox:
             found = await asyncio.gather(*map(sandbox.run, programs))
+        # The end of what is printed is kept.
         return [replace(execution, stdout=execution.stdout[-1000:]) for execution in found]
 
-    cache = cache_in(tmp_path)
-    plain, cold = await executed(Sandbox(SMALL)), await executed(CachedSandbox(cache, SMALL))
-    with closing(sqlite3.connect(cache.path)) as database:
-        assert database.execute("SELECT count(*) FROM verdicts").fetchall() == [(2 * 5,)]
-    assert plain == cold == await executed(CachedSandbox(cache, SMALL))
+    assert await executed(Sandbox(SMALL)) == await executed(cached(tmp_path)) == await executed(cached(tmp_path))
 
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_no_program_writes_into_the_cache(level: str, tmp_path: Path) -> None:
-    if why_not(level):
-        pytest.skip(f"sandbox level {level!r} is not available on this machine")
+    need(level)
     if level == "rlimit" and os.geteuid() != 0:
         pytest.skip("at level 'rlimit' a program is the user that runs the suite, unless that is root")
     for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o011)  # what protects is not that nobody gets here
-    cache = Cache(tmp_path / "cache" / "cache.sqlite")
+    path = tmp_path / "cache" / "cache.sqlite"
     attack = f"""
 import os
 for action in (
-    lambda: open({str(cache.path)!r}, "a"),
-    lambda: open({str(cache.path.with_name("cache.sqlite-wal"))!r}, "a"),
-    lambda: open({str(cache.path.with_name("forged.sqlite"))!r}, "w"),
-    lambda: os.truncate({str(cache.path)!r}, 0),
-    lambda: os.unlink({str(cache.path)!r}),
-    lambda: os.rename({str(cache.path.parent)!r}, {str(tmp_path / "away")!r}),
+    lambda: open({str(path)!r}, "a"),
+    lambda: open({str(path.with_name("cache.sqlite-wal"))!r}, "a"),
+    lambda: open({str(path.with_name("forged.sqlite"))!r}, "w"),
+    lambda: os.truncate({str(path)!r}, 0),
+    lambda: os.unlink({str(path)!r}),
+    lambda: os.rename({str(path.parent)!r}, {str(tmp_path / "away")!r}),
 ):
     try:
         action()
@@ -185,8 +157,8 @@ for action in (
         continue
     raise SystemExit("written")
 """
-    with cache:
-        async with CachedSandbox(cache, SMALL, level=level) as sandbox:
+    with Cache(path) as cache:
+        async with Sandbox(SMALL, level=level, cache=cache) as sandbox:
             await sandbox.run(PROGRAMS[0])
             assert (await sandbox.run(Program(attack))) == Execution(Outcome.PASSED, "", "")
-    assert [path.name for path in cache.path.parent.iterdir()] == ["cache.sqlite"]
+    assert [one.name for one in path.parent.iterdir()] == ["cache.sqlite"]

@@ -12,20 +12,17 @@ from tests.harness.sandbox.conftest import Execute
 
 PASSED, WRONG, RAISED = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION
 UNREADABLE, MEMORY, KILLED = Outcome.NOT_EXECUTABLE, Outcome.MEMORY_LIMIT, Outcome.KILLED
-FULL_STOP = "import os\nos._exit(0)"
+IMPORTS = "import decimal, email.message, hashlib, json, lzma, sqlite3, ssl, unittest, zoneinfo, encodings.utf_16"
+FILES = (
+    "import os, tempfile\nempty = os.listdir('.')\nos.mkdir('a')\nopen('a/b.txt', 'w').write('x')\n"
+    "with tempfile.TemporaryFile() as f:\n    f.write(b'1')\nwritten = open('a/b.txt').read()"
+)
 # Program, checks, outcome, a part of the detail.
 ENDS = [
-    ("def f(x):\n    return 2 * x", "assert f(2) == 4", PASSED, ""),
     ("x = 1", "", PASSED, ""),
     ("def f(x):\n    return 2 * x", "assert True\nassert f(2) == 5, 'not five'", WRONG, "not five (checks, line 2)"),
-    (
-        "def g(x):\n    return 2",
-        "def check(f):\n    assert f(1) == 3\ncheck(g)",
-        WRONG,
-        "AssertionError (checks, line 2)",
-    ),
+    ("def g(x):\n    return 2", "def check(f):\n    assert f(1) == 3\ncheck(g)", WRONG, "Error (checks, line 2)"),
     ("def f():\n    assert False", "f()", RAISED, "AssertionError (program, line 2)"),
-    ("def f():\n    return 1 / 0", "f()", RAISED, "ZeroDivisionError"),
     ("import numpy_that_is_not_here", "", RAISED, "ModuleNotFoundError"),
     ("x = 1", "f()", RAISED, "name 'f' is not defined (checks, line 1)"),
     ("def f():\n    return undefined_name", "f()", RAISED, "'undefined_name' is not defined (program, line 2)"),
@@ -35,37 +32,22 @@ ENDS = [
     ("raise UnicodeDecodeError('utf-8', b'', 0, 1, 'no')", "", RAISED, "UnicodeDecodeError"),
     ("raise ExceptionGroup('several', [ValueError()])", "", RAISED, "ExceptionGroup: several (1 sub-exception)"),
     ("class E(Exception):\n    def __str__(self):\n        raise RuntimeError\nraise E", "", RAISED, ""),
-    (FULL_STOP, "assert f()", RAISED, "exit with status 0 before the last check"),
-    ("def f(:\n    pass", "f()", UNREADABLE, "SyntaxError: invalid syntax (program, line 1)"),
-    ("Sure, here is the function you asked for.", "", UNREADABLE, "SyntaxError"),
+    ("import os\nos._exit(0)", "assert f()", RAISED, "exit with status 0 before the last check"),
+    ("Sure, here is the function you asked for.", "", UNREADABLE, "SyntaxError: invalid syntax (program, line 1)"),
     ("x = 1\0", "", UNREADABLE, "null "),
     ("x = '\ud800'", "", UNREADABLE, "UnicodeEncodeError"),
     ("x = " + "(" * 5000, "", UNREADABLE, "SyntaxError"),
     ("def f():\r\n    return 1\r\n", "assert f() == 1", PASSED, ""),
-    ("x = [0]\nwhile True:\n    x = x * 2", "", MEMORY, "MemoryError"),
     ("x = bytearray(1 << 40)", "", MEMORY, "MemoryError"),
     ("def f(n):\n    return f(n + 1)\nf(0)", "", RAISED, "RecursionError"),
     ("import ctypes\nctypes.string_at(0)", "", KILLED, "SIGSEGV"),
-    ("import os\nos.abort()", "", KILLED, "SIGABRT"),
     ("import os\nos.kill(os.getpid(), 40)", "", KILLED, "signal 40"),
     ("name = input()", "", RAISED, "EOFError"),
     ("import asyncio\nasync def f():\n    return 3\nx = asyncio.run(f())", "assert x == 3", PASSED, ""),
     ("import pickle\nclass P: pass\nx = type(pickle.loads(pickle.dumps(P()))) is P", "assert x", PASSED, ""),
     ("if __name__ == '__main__':\n    raise SystemExit(3)", "", PASSED, ""),
-    (
-        "import decimal, email.message, hashlib, json, lzma, sqlite3, ssl, unittest, zoneinfo, encodings.utf_16",
-        "assert 'é'.encode('utf-16') and zoneinfo.ZoneInfo",
-        *(PASSED, ""),
-    ),
-    (
-        (
-            "import os, tempfile\nempty = os.listdir('.')\nos.mkdir('a')\nopen('a/b.txt', 'w').write('x')\n"
-            "with tempfile.TemporaryFile() as f:\n    f.write(b'1')\nwritten = open('a/b.txt').read()"
-        ),
-        "assert empty == [] and written == 'x'",
-        *(PASSED, ""),
-    ),
-    ("import os\nprint('x', file=open(os.devnull, 'w'))\nfor d in range(3):\n    os.close(d)", "", PASSED, ""),
+    (IMPORTS, "assert 'é'.encode('utf-16') and zoneinfo.ZoneInfo", PASSED, ""),
+    (FILES, "assert empty == [] and written == 'x'", PASSED, ""),
     ("x = 0\n" + "x += 1  # filler\n" * 20_000, "assert x == 20_000", PASSED, ""),
     ("words = {'a', 'b', 'c', 'd', 'e', 'f'}\nraise ValueError(words, object())", "", RAISED, "0x..."),
     ("def f(): return 1", "if f() == 2:\n    assert False", RAISED, "no assertion of the checks was reached"),
@@ -258,9 +240,7 @@ class Always:
 LYING = [
     ("f() == date(2024, 2, 29)", "class L(date, Always): pass\ndef f(): return L(2023, 1, 1)"),
     ("f() == Decimal('0.3')", "class L(Decimal):\n    __eq__ = Always.__eq__\ndef f(): return L(0)"),
-    ("f() == OrderedDict(a=1)", "class L(OrderedDict):\n    __eq__ = Always.__eq__\ndef f(): return L()"),
     ("f() == {2: 1}", "def f(): return defaultdict(Always, {0: 0})"),
-    ("f() == (1, 2)", "class L(Pair):\n    __eq__ = Always.__eq__\ndef f(): return L(0, 2)"),
     ("f() == Person('a', 3)", ("@dataclass\nclass Person:\n    x: str\n    y: int\n    __eq__ = Always.__eq__\n"
      "def f(): return Person('', 3)")),
     ("f() == Colour.RED", ("class Colour(enum.Enum):\n    RED = 1\n    BLUE = 2\n    __eq__ = Always.__eq__\n"

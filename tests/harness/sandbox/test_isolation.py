@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 import sysconfig
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,29 +86,6 @@ async def test_namespaces_of_its_own(execute: Execute, monkeypatch: pytest.Monke
         assert (await execute({"": Program(source, DENIED)})) == {"": PASSED}
     imports = await execute({name: Program(f"import {name}") for name in ("pytest", "numpy", "harness", "jail")})
     assert {one.detail.partition(":")[0] for one in imports.values()} == {"ModuleNotFoundError"}
-
-
-DAEMON = """
-import os, time
-try:
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            time.sleep(60)
-        os._exit(0)
-except OSError:
-    pass
-"""
-BLOCKED = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nsignal.pause()"
-
-
-@pytest.mark.parametrize(("source", "outcome"), [(DAEMON, Outcome.PASSED), (BLOCKED, Outcome.WALL_LIMIT)])
-async def test_nothing_outlives_the_verdict(
-    level: str, descendants: Callable[[], set[int]], source: str, outcome: Outcome
-) -> None:
-    async with Sandbox(Limits(cpu_s=1, wall_s=0.5), level=level) as sandbox:
-        assert (await sandbox.run(Program(source))).outcome is outcome
-    assert descendants() == set()
 
 
 PID, ALLOW, KILL, EPERM, ENOSYS = 4242, 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026

@@ -116,16 +116,11 @@ UNREADABLE = """
 """
 
 
-@pytest.mark.parametrize("text", [one for line in UNREADABLE.strip().splitlines() for one in line.split("|")])
-def test_what_no_honest_side_writes_is_unreadable(text: str) -> None:
-    with pytest.raises(values.UnreadableError):
-        values.unpack(text.encode(), resolve)
-
-
-def test_bytes_that_no_honest_side_writes_are_unreadable() -> None:
+def test_what_no_honest_side_writes_is_unreadable() -> None:
     # As a process begins; libraries of mathematics lift the limit in theirs.
     sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)
-    for content in (b"\xff", b"9" * 5000, b'{"complex": [1e999, ' + b"9" * 400 + b"]}"):
+    texts = [one.encode() for line in UNREADABLE.strip().splitlines() for one in line.split("|")]
+    for content in (*texts, b"\xff", b"9" * 5000, b'{"complex": [1e999, ' + b"9" * 400 + b"]}"):
         with pytest.raises(values.UnreadableError):
             values.unpack(content, resolve)
     # By chance, or by what ran before, the interpreter gives up in the object or in the list within it.
