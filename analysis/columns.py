@@ -37,9 +37,8 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
 def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
     """Costs of one question in 1e-4, published and measured; a calibrated one carries its sign instead of a ratio.
 
-    Args:
-        frame: With costs (:func:`analysis.frames.with_costs`).
-        far: The sign on ratios that ask for an explanation.
+    The frame is with costs (:func:`analysis.frames.with_costs`); ``far`` is the sign on ratios that ask for an
+    explanation.
     """
     ends = interval(UNIT * frame["cost_low"], UNIT * frame["cost_high"], ".2f")
     return {
@@ -61,10 +60,15 @@ def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
 
 def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Costs of the paper's test set: as printed, and the measured mean times its number of questions."""
-    scaled = say(frame["total_scaled"], _scaled_total)
     return {
-        "Publ.": entries(say(frame["published_total"], _printed_total)),
-        "Meas.": entries(scaled.mask(~frame["ran"], NOT_RUN)),
+        # With three decimals like the paper, or as many more as it once prints; measured ones with one more where three
+        # would say little.
+        "Publ.": entries(say(frame["published_total"], lambda of: f"{of:.3f}" if round(of, 3) == of else f"{of:g}")),
+        "Meas.": entries(
+            say(frame["total_scaled"], lambda of: f"{of:.3f}" if of >= _SMALL else f"{of:.4f}").mask(
+                ~frame["ran"], NOT_RUN
+            )
+        ),
     }
 
 
@@ -114,13 +118,3 @@ def table(
         provenance=results.provenance,
         frame=frame,
     )
-
-
-def _printed_total(total: float) -> str:
-    """With three decimals like the paper, or as many more as it once prints."""
-    return f"{total:.3f}" if round(total, 3) == total else f"{total:g}"
-
-
-def _scaled_total(total: float) -> str:
-    """With the same decimals, and one more where they would say little."""
-    return f"{total:.3f}" if total >= _SMALL else f"{total:.4f}"

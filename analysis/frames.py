@@ -18,7 +18,7 @@ import pandas as pd
 from analysis.provenance import identity, provenance
 from analysis.published import Published, load
 from analysis.ratios import mean
-from analysis.results import TRAINING, Cell
+from analysis.results import TRAINING, Cell, by_place
 from analysis.statistics import Estimate, accuracy, macro_average
 from harness.benchmarks.items import Status
 
@@ -53,17 +53,11 @@ def percent(fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Results:
-    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, with the published numbers.
-
-    Attributes:
-        cells: The cells.
-        published: The paper's numbers.
-        own: Whether tables leave out the published rows that were not run, as they do for methods of one's own choice.
-    """
+    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, with the published numbers."""
 
     cells: tuple[Cell, ...]
     published: Published = field(default_factory=load)
-    own: bool = False
+    own: bool = False  # leave out published rows that were not run, as for methods of one's own choice
 
     @property
     def simulated(self) -> bool:
@@ -77,11 +71,8 @@ class Results:
 
     @cached_property
     def trainings(self) -> dict[Key, tuple[Cell, ...]]:
-        """The cells of each place, in order of seed."""
-        found: dict[Key, list[Cell]] = {}
-        for cell in sorted(self.cells, key=lambda cell: cell.run.seed):
-            found.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
-        return {key: tuple(found[key]) for key in sorted(found)}
+        """The cells by method, backbone and benchmark, in order of seed."""
+        return by_place(self.cells)
 
     @cached_property
     def benchmarks(self) -> dict[str, str]:
@@ -103,8 +94,7 @@ class Results:
     def rows(self) -> pd.DataFrame:
         """The rows of the main table by method and backbone: all published ones in their order, then those of the run.
 
-        Columns: ``method_title``, ``backbone_title``, ``family``, ``multi_agent`` and ``routing`` (None where the paper
-        says nothing), ``average``, ``name``, how a footnote calls the row, and whether it ``was_run`` on any benchmark.
+        ``name`` is how a footnote calls the row; ``was_run`` is on any benchmark.
         """
         printed = {(row.method, row.backbone): row.average for row in self.published.rows}
         titles = {cell.run.method: cell.run.method_title for cell in self.cells}
@@ -112,21 +102,20 @@ class Results:
         rows = list(dict.fromkeys([*printed, *run]))
         records = []
         for method, backbone in rows:
-            known, where = self.published.methods.get(method), self.published.backbones.get(backbone, backbone)
-            title, average = known.title if known else titles[method], printed.get((method, backbone))
+            known, average = self.published.methods.get(method), printed.get((method, backbone))
             records.append(
                 {
-                    "method_title": title,
-                    "backbone_title": where,
+                    "method_title": known.title if known else titles[method],
+                    "backbone_title": self.published.backbones.get(backbone, backbone),
                     "family": known.family if known and average is not None else "not in the paper",
                     "multi_agent": known.multi_agent if known else None,
                     "routing": known.routing if known else None,
                     "average": average,
-                    "name": f"{title} ({where})",
                     "was_run": (method, backbone) in run,
                 }
             )
-        return pd.DataFrame(records, index=pd.MultiIndex.from_tuples(rows, names=KEY[:2]))
+        frame = pd.DataFrame(records, index=pd.MultiIndex.from_tuples(rows, names=KEY[:2]))
+        return frame.assign(name=frame["method_title"] + " (" + frame["backbone_title"] + ")")
 
     @cached_property
     def ran(self) -> pd.DataFrame:
@@ -140,21 +129,19 @@ class Results:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """What was measured: one row a place, indexed by :data:`KEY`; see :func:`measure` for the columns."""
+        """What :func:`measure` says of each place."""
         return self.each(measure)
 
     def each(self, of: Callable[[Sequence[Cell]], Mapping[str, Any]]) -> pd.DataFrame:
-        """What a function says of the cells of each place, one row a place, indexed by :data:`KEY`."""
+        """What a function says of the cells of each place: one row a method, backbone and benchmark."""
         found = [dict(of(cells)) for cells in self.trainings.values()]
         return pd.DataFrame(found, index=pd.MultiIndex.from_tuples(self.trainings, names=KEY))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every row that is shown, on every benchmark of the run.
+        """Every row that is shown, on every benchmark of the run: what is printed and what was measured.
 
-        The columns of :attr:`rows`, the published accuracies and what was measured (:meth:`with_measured`); besides
-        ``benchmark_title``, and ``published`` with ``published_fit`` and ``published_counts``, the counts of correct
-        answers that can be behind it.
+        ``published_counts`` are the counts of correct answers that can be behind a published accuracy.
         """
         index = pd.MultiIndex.from_tuples(
             [(*row, key) for row in self.shown.index for key in self.benchmarks], names=KEY
@@ -164,10 +151,9 @@ class Results:
         )
 
     def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame indexed by :data:`KEY` with ``published`` accuracies, joined with what was measured.
+        """A frame indexed by :data:`KEY` with ``published`` accuracies, joined with what was measured, if anything.
 
-        ``ran`` says whether anything was; ``difference`` is measured minus published in points, missing where the one
-        was fitted to the other.
+        ``difference`` is measured minus published in points, missing where the one was fitted to the other.
         """
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
@@ -175,8 +161,7 @@ class Results:
     def unpublished(self, questions: Mapping[str, float] = MappingProxyType({})) -> pd.DataFrame:
         """What was measured with its costs, of a sweep of which the paper prints no number.
 
-        Args:
-            questions: By benchmark, how many to scale the total costs to.
+        Total costs are scaled to the number of ``questions`` of a benchmark.
         """
         blank = dict.fromkeys(("published", "published_total"), float("nan"))
         frame = pd.DataFrame(blank, index=self.measured.index)
@@ -208,8 +193,8 @@ class Results:
     def averages(self) -> pd.DataFrame:
         """The average over the paper's benchmarks of every row: the columns of :attr:`frame` that an average has.
 
-        Nothing is measured unless all benchmarks were run, and with the same seeds: an average that weighs a training
-        on one benchmark more than on another is of no method. ``uneven`` says where the seeds differ.
+        Nothing is measured unless all benchmarks were run, and with the same seeds (else it is ``uneven``): an average
+        that weighs a training on one benchmark more than on another is of no method.
         """
         columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
         found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
@@ -245,15 +230,12 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
 def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     """What all seeds of one place scored and spent; an item without a verdict counts as wrong.
 
-    Returns:
-        ``measured``, ``low``, ``high`` in percent, ``fraction`` and ``variance`` of the same, ``seed0`` of that seed
-        alone, ``math_verify`` by the secondary grader of mathematics, the share of each status, the mean over the seeds
-        of calls, costs and tokens over the test set and of ``cost_per_query``, ``several`` seeds, whether anything was
-        ``learned``, and :func:`analysis.provenance.identity`.
+    ``seed0`` is of that seed alone, ``math_verify`` by the secondary grader of mathematics; calls, costs and tokens are
+    sums over the test set, as means over the seeds.
     """
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
-    first = seed_0(cells, "correct")
+    first = _seed_0(cells, "correct")
     n, seeds = len(cells[0].items), len(cells)
     shares = items["status"].value_counts(normalize=True)
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
@@ -283,19 +265,17 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def seed_0(cells: Sequence[Cell], column: str) -> float | None:
-    """The mean of a column of the items of that seed alone, if it was run."""
+def _seed_0(cells: Sequence[Cell], column: str) -> float | None:
     return next((float(cell.items[column].mean()) for cell in cells if cell.run.seed == 0), None)
 
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`.
 
-    ``published_cost_per_query`` is the printed total over the number of questions; ``cost_low`` and ``cost_high`` are
-    of a bootstrap over questions, and over several seeds: costs are skewed and sometimes all but constant, so no
-    distribution is assumed. ``cost_seed0`` is of that seed alone, where it is one of several; ``cost_ratio`` measured
-    over published, missing where the one was fitted to the other, and ``is_far`` whether it asks for an explanation;
-    ``total_scaled`` what as many questions as the paper's would have cost.
+    ``cost_low`` and ``cost_high`` are of a bootstrap over questions, and over several seeds: costs are skewed and
+    sometimes all but constant, so no distribution is assumed. ``cost_ratio`` is measured over published, missing where
+    the one was fitted to the other, and ``is_far`` whether it asks for an explanation; ``total_scaled`` is what as many
+    questions as the paper's would have cost.
     """
     found = frame.astype({"published_total": float, "published_questions": float}).join(results.each(_cost))
     printed = found["published_total"] / found["published_questions"]
@@ -306,6 +286,6 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 
 def _cost(cells: Sequence[Cell]) -> dict[str, float]:
-    ends, first = mean([cell.items["cost"] for cell in cells]), seed_0(cells, "cost")
+    ends, first = mean([cell.items["cost"] for cell in cells]), _seed_0(cells, "cost")
     alone = float("nan") if first is None or len(cells) == 1 else first
     return {"cost_low": ends.low, "cost_high": ends.high, "cost_seed0": alone}

@@ -6,8 +6,8 @@ what it took. Times, hosts and random ids are left out or follow from the run id
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
+import string
 import tempfile
 import zipfile
 from collections import defaultdict
@@ -25,7 +25,11 @@ from analysis import results
 from analysis.provenance import warning
 from analysis.results import Run
 from analysis.table import md_escape as escape
-from analysis.trajectories import Gate, Record, Said, Step, open_cell
+from analysis.trajectories import Gate, Record, Said, Step, records
+from harness.agents.activation import NO_ENTRY
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM
+from harness.agents.prompts import EXAMPLES_RUN
+from harness.agents.roles import catalogue
 from harness.benchmarks.items import Item
 from harness.files import whole_file
 from harness.runner import layout
@@ -44,6 +48,14 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
     "user": models.ChatMessageUser,
     "assistant": models.ChatMessageAssistant,
 }
+# Decisions about one agent of a team, whose place in it is their slot.
+_OF_AN_AGENT = ("role", "backbone", "short_cut")
+# Roles with a tool, Puppeteer's program among them, and how the outcome of one begins (harness/agents/activation.py).
+_WITH_TOOLS = {"python", *(role.key for role in catalogue() if role.tool != "none")}
+_OUTCOMES = (
+    *(EXAMPLES_RUN, NO_PROGRAM, NO_EXAMPLE, NO_ENTRY),
+    *("The program was executed; ", "The program gave no value: "),
+)
 
 
 def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
@@ -53,8 +65,7 @@ def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) ->
         UserError: The cell is damaged, or the log cannot be written.
     """
     run = results.read(layout.cell(preset, cell)).run
-    with open_cell(preset, cell, asked) as records:
-        log = _log(run, [_Sample(run, records.record(id_)).made() for id_ in records.ids])
+    log = _log(run, [_Sample(run, record).made() for record in records(preset, cell, asked)])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
     with tempfile.NamedTemporaryFile(suffix=".eval") as made:
         logs.write_eval_log(log, made.name, format="eval")
@@ -67,8 +78,11 @@ def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) ->
 
 
 def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
-    kind = "simulated" if run.simulated else "real"
+    """The log of a cell; where its numbers come from is in its metadata, and what is simulated says so first."""
     right = sum(sample.scores is not None and sample.scores[CORRECTNESS].value == CORRECT for sample in samples)
+    kind = "simulated" if run.simulated else "real"
+    accuracy = logs.EvalMetric(name="accuracy", value=right / len(samples))
+    names = ("simulated", "calibrated", "preset", "backbone", "seed", "run_id", "config_hash", "code")
     spec = logs.EvalSpec(
         eval_id=run.run_id[:_ID_LENGTH],
         run_id=run.run_id[:_ID_LENGTH],
@@ -90,7 +104,15 @@ def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
         ),
         model=f"{run.method}/{run.backbone}",
         config=logs.EvalConfig(),
-        metadata=_about(run),
+        metadata={
+            **({"warning": warning(True)} if run.simulated else {}),
+            **{name: getattr(run, name) for name in names},
+            "method": run.method_title,
+            "notes": list(run.notes),
+            "data": run.data.model_dump(),
+            "backbones": {key: dict(one) for key, one in run.backbones.items()},
+            "times": "left out, for they are no part of a result; see timing.json of the cell",
+        },
     )
     return logs.EvalLog(
         status="success",
@@ -98,13 +120,7 @@ def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
         results=logs.EvalResults(
             total_samples=len(samples),
             completed_samples=len(samples),
-            scores=[
-                logs.EvalScore(
-                    name=CORRECTNESS,
-                    scorer=CORRECTNESS,
-                    metrics={"accuracy": logs.EvalMetric(name="accuracy", value=right / len(samples))},
-                )
-            ],
+            scores=[logs.EvalScore(name=CORRECTNESS, scorer=CORRECTNESS, metrics={"accuracy": accuracy})],
         ),
         stats=logs.EvalStats(
             started_at=_TIME.isoformat(),
@@ -115,45 +131,40 @@ def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
     )
 
 
-def _about(run: Run) -> dict[str, Any]:
-    """Where the numbers come from; what is simulated says so first."""
-    names = ("simulated", "calibrated", "preset", "backbone", "seed", "run_id", "config_hash", "code")
-    return {
-        **({"warning": warning(True)} if run.simulated else {}),
-        **{name: getattr(run, name) for name in names},
-        "method": run.method_title,
-        "notes": list(run.notes),
-        "data": run.data.model_dump(),
-        "backbones": {key: dict(one) for key, one in run.backbones.items()},
-        "times": "left out, for they are no part of a result; see timing.json of the cell",
-    }
-
-
 class _Sample:
     """One trajectory on its way to a sample; ids are the same whenever the same sample is made."""
 
     def __init__(self, run: Run, record: Record) -> None:
         self._record = record
+        self._said = [*(one for step in record.steps for one in step.calls), *record.final]
         self._maker = "simulated" if run.simulated else "backbone"
         self._seed = f"{run.run_id}\0{record.item.id}"
         self._count = 0
 
     def made(self) -> logs.EvalSample:
-        record, item = self._record, self._record.item
-        said = [one for step in record.steps for one in step.calls] + list(record.final)
-        scores = _scores(record)
+        record, item, verdict = self._record, self._record.item, self._record.verdict
+        last = self._said[-1] if self._said else None
+        score = Score(
+            value=CORRECT if verdict.correct else INCORRECT,
+            answer=None if verdict.answer is None else _answer(item, verdict.answer),
+            explanation=plain(": ".join(filter(None, (verdict.status.value, verdict.detail)))),
+            metadata=dict(verdict.also) or None,
+        )
         return logs.EvalSample(
             id=plain(item.id),
             epoch=1,
             input=plain(item.question),
             choices=[plain(option) for option in item.options] or None,
             target=_answer(item, item.gold),
-            messages=self._conversation(said[-1]) if said else [],
-            output=self._output(plain(record.answer), said[-1]) if said else models.ModelOutput(),
-            scores=scores,
-            metadata=dataclasses.asdict(record.totals),
-            events=list(self._events(scores[CORRECTNESS])),
-            model_usage=_sums((self._model(one), _usage(one)) for one in said),
+            messages=[*self._prompt(last), self._reply(_text(last))] if last else [],
+            output=self._output(plain(record.answer), last) if last else models.ModelOutput(),
+            scores={
+                CORRECTNESS: score,
+                STATUS: Score(value=verdict.status.value, explanation=plain(verdict.detail) or None),
+            },
+            metadata=dict(record.totals),
+            events=list(self._events(score)),
+            model_usage=_sums((self._model(one), _usage(one)) for one in self._said),
             uuid=self._id(),
         )
 
@@ -161,27 +172,23 @@ class _Sample:
         record = self._record
         for step in record.steps:
             agent = step.role and step.backbone and f": {step.role.choice} on {step.backbone.choice}"
-            title = f"step {step.number}{agent or ''}"
-            yield from self._span(title, step.calls, list(_chosen(step)), [*_gates(step), _spent(step.calls)])
+            yield from self._span(
+                f"step {step.number}{agent or ''}", step.calls, list(_chosen(step)), list(_gates(step))
+            )
         if record.final:
             kept = [str(step.number) for step in record.steps if step.written and step.written.is_open]
             has_gates = any(step.written for step in record.steps)
-            memory = [f"**memory** holds what was said in step {', '.join(kept)}" if kept else "**memory** is empty"]
-            yield from self._span("aggregation", record.final, memory if has_gates else [], [_spent(record.final)])
-        common: dict[str, Any] = {"timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
-        yield events.ScoreEvent(
-            score=score, target=_answer(record.item, record.item.gold), scorer=CORRECTNESS, **common
-        )
+            memory = f"**memory** holds what was said in step {', '.join(kept)}" if kept else "**memory** is empty"
+            yield from self._span("aggregation", record.final, [memory] if has_gates else [], [])
+        target = _answer(record.item, record.item.gold)
+        yield events.ScoreEvent(score=score, target=target, scorer=CORRECTNESS, **self._common())
 
     def _span(self, title: str, said: Sequence[Said], before: list[str], after: list[str]) -> Iterator[events.Event]:
+        """The events of a step: what was decided, its calls, each with what the agent's tool found, what it took."""
         span = self._id()
-
-        def common() -> dict[str, Any]:
-            return {"span_id": span, "timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
-
-        yield events.SpanBeginEvent(id=span, name=plain(title), type="step", **common())
+        yield events.SpanBeginEvent(id=span, name=plain(title), type="step", span_id=span, **self._common())
         if before:
-            yield events.InfoEvent(source="decided", data=_listed(before), **common())
+            yield events.InfoEvent(source="decided", data=_listed(before), span_id=span, **self._common())
         for one in said:
             yield events.ModelEvent(
                 model=self._model(one),
@@ -193,22 +200,30 @@ class _Sample:
                 output=self._output(_text(one), one),
                 error=None if one.call.error is None else plain(one.call.error),
                 metadata={name: getattr(one.call, name) for name in ("purpose", "slot", "key", "cost")},
-                **common(),
+                span_id=span,
+                **self._common(),
             )
-        yield events.InfoEvent(source="then", data=_listed(after), **common())
-        yield events.SpanEndEvent(id=span, **common())
+            if outcome := _outcome(one, self._said):
+                yield events.InfoEvent(source="tool", data=plain(escape(outcome)), span_id=span, **self._common())
+        prompt, completion = (sum(getattr(one.call, f"{of}_tokens") for one in said) for of in ("prompt", "completion"))
+        took = f"**took** {prompt:,} + {completion:,} tokens, cost {sum(one.call.cost for one in said):.3g}"
+        yield events.InfoEvent(source="then", data=_listed([*after, took]), span_id=span, **self._common())
+        yield events.SpanEndEvent(id=span, span_id=span, **self._common())
+
+    def _common(self) -> dict[str, Any]:
+        return {"timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
 
     def _prompt(self, said: Said) -> list[models.ChatMessage]:
         if said.messages is None:
             return [models.ChatMessageUser(content=_UNKNOWN, id=self._id())]
         return [_MESSAGES[one.role](content=plain(one.content), id=self._id()) for one in said.messages]
 
-    def _conversation(self, said: Said) -> list[models.ChatMessage]:
-        return [*self._prompt(said), models.ChatMessageAssistant(content=_text(said), id=self._id())]
+    def _reply(self, text: str, **how: Any) -> models.ChatMessageAssistant:
+        return models.ChatMessageAssistant(content=text, id=self._id(), **how)
 
     def _output(self, text: str, said: Said) -> models.ModelOutput:
         name = self._model(said)
-        message = models.ChatMessageAssistant(content=text, id=self._id(), model=name, source="generate")
+        message = self._reply(text, model=name, source="generate")
         stop = _STOPS.get(said.call.finish_reason, "unknown")
         return models.ModelOutput(
             model=name,
@@ -239,6 +254,20 @@ def _place(said: Said) -> str:
     return f"{said.call.role or said.call.purpose} {said.call.slot or ''}".strip()
 
 
+def _outcome(said: Said, all_said: Sequence[Said]) -> str:
+    """What the tool of an agent found, where a later prompt has it behind the agent's reply; no table has it.
+
+    A reply that is nothing but a program, or whose fence is open, got a fence there.
+    """
+    reply, has_tool = (said.reply or "").strip(), said.call.role in _WITH_TOOLS and said.call.purpose != "second_call"
+    for later in all_said[1 + all_said.index(said) :] if reply and has_tool else ():
+        prompt = "\n\n".join(message.content for message in later.messages or ())
+        outcome = prompt.partition(reply)[2].lstrip("`~\n").partition("\n\n")[0]
+        if outcome.startswith(_OUTCOMES):
+            return outcome
+    return ""
+
+
 def _answer(item: Item, text: str) -> str:
     """An answer as the viewer, which reads Markdown, shows it unchanged: a program stands in a fence."""
     fence = "````" if "```" in text else "```"
@@ -257,28 +286,17 @@ def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.M
     return dict(sorted(found.items()))
 
 
-def _scores(record: Record) -> dict[str, Score]:
-    verdict = record.verdict
-    return {
-        CORRECTNESS: Score(
-            value=CORRECT if verdict.correct else INCORRECT,
-            answer=None if verdict.answer is None else _answer(record.item, verdict.answer),
-            explanation=plain(": ".join(part for part in (verdict.status.value, verdict.detail) if part)),
-            metadata=dict(verdict.also) or None,
-        ),
-        STATUS: Score(value=verdict.status.value, explanation=plain(verdict.detail) or None),
-    }
-
-
 def _listed(lines: Iterable[str]) -> str:
     return plain("".join(f"- {line}\n" for line in lines))
 
 
 def _chosen(step: Step) -> Iterator[str]:
     """What was decided before the first call of a step, in Markdown: who acts, and what of the memory is shown."""
-    for one in filter(None, (step.role, step.backbone, *step.choices)):
+    agents_in_order = sorted(step.choices, key=lambda one: one.slot)
+    for one in filter(None, (step.role, step.backbone, *agents_in_order)):
+        agent = f"agent {string.ascii_uppercase[one.slot - 1]}: " if one.slot and one.name in _OF_AN_AGENT else ""
         drawn = "" if one.probability is None else f", {_percent(one.probability)}, one of {one.options}"
-        yield f"**{escape(one.name.replace('_', ' '))}** {escape(one.choice)}{drawn}"
+        yield f"**{agent}{escape(one.name.replace('_', ' '))}** {escape(one.choice)}{drawn}"
     if step.written is not None:
         shown = (
             f"step {number} {_gate(gate, 'shown', 'left out', 'being shown')}"
@@ -296,9 +314,9 @@ def _gates(step: Step) -> Iterator[str]:
 
 def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
     """The outcome, and the probability of the gate being open."""
-    drawn = (
-        "nothing was drawn" if gate.probability is None else f"probability of {opening} {_percent(gate.probability)}"
-    )
+    drawn = "nothing was drawn"
+    if gate.probability is not None:
+        drawn = f"probability of {opening} {_percent(gate.probability)}"
     return f"{is_open if gate.is_open else closed} ({drawn})"
 
 
@@ -307,8 +325,3 @@ def _percent(probability: float) -> str:
     if 0 < probability < 0.0005:
         return "<0.1%"
     return ">99.9%" if 0.9995 < probability < 1 else f"{probability:.1%}"
-
-
-def _spent(said: Sequence[Said]) -> str:
-    prompt, completion = sum(one.call.prompt_tokens for one in said), sum(one.call.completion_tokens for one in said)
-    return f"**took** {prompt:,} + {completion:,} tokens, cost {sum(one.call.cost for one in said):.3g}"

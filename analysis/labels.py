@@ -22,16 +22,10 @@ Array = NDArray[np.float64]
 def places(
     points: ArrayLike, sizes: Sequence[tuple[float, float]], obstacles: ArrayLike, room: Sequence[float]
 ) -> Array:
-    """A place for the label of each point, one after the other, where least is in the way.
+    """The centres of labels for points, shape (n, 2), each in turn where least is in the way.
 
-    Args:
-        points: Centres of the markers to label, shape (n, 2).
-        sizes: Width and height of each label.
-        obstacles: What labels stay off, markers for one: centre, width and height of each, shape (m, 4).
-        room: Centre, width and height of where labels may be.
-
-    Returns:
-        The centres of the labels, shape (n, 2).
+    Sizes are width and height of each label; obstacles, such as markers, and the room for labels are boxes: centre,
+    width and height, shape (m, 4) and (4,).
     """
     taken = list(np.asarray(obstacles, dtype=float))
     found = []

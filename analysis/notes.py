@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
 from analysis.frames import Key, Results
-from analysis.provenance import answered
-from analysis.results import Cell
+from analysis.results import Cell, answered
 from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 
 # A caption names so many rows; of more it says how many cells they are.
@@ -30,11 +29,22 @@ BLANK = "A blank published column: the paper has no such value."
 
 
 def settings(results: Results) -> str:
-    """What a run changed about its questions or replies, and backbones that were not the same all along.
+    """What a run changed about its questions or replies, and backbones that were not the same weights in every cell.
 
     One sentence for the caption, empty if there is nothing to say.
     """
-    found = [*_changes(results), *_revisions(results)]
+    noted: defaultdict[str, list[Cell]] = defaultdict(list)
+    revisions: defaultdict[str, defaultdict[str, list[Cell]]] = defaultdict(lambda: defaultdict(list))
+    for cell in results.cells:
+        for note in dict.fromkeys(cell.run.notes):
+            noted[note].append(cell)
+        for key, one in cell.run.backbones.items():
+            revisions[key][answered(one)].append(cell)
+    found = [f"{note}{_scope(results, cells)}" for note, cells in sorted(noted.items())]
+    for key, by_name in sorted(revisions.items()):
+        if len(by_name) > 1:
+            scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
+            found.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
     return f" Settings of this run: {'; '.join(found)}." if found else ""
 
 
@@ -90,9 +100,9 @@ def protocol(results: Results) -> Iterator[str]:
 
 def first_seeds(results: Results) -> str:
     """The seeds whose verdicts the McNemar test is about: seed 0, or the lowest of a row that was run without it."""
-    found: dict[int, list[Key]] = {}
+    found: defaultdict[int, list[Key]] = defaultdict(list)
     for key, cells in results.trainings.items():
-        found.setdefault(cells[0].run.seed, []).append(key)
+        found[cells[0].run.seed].append(key)
     if len(found) == 1:
         (seed,) = found
         return f"seed {seed}{', the lowest that was run' if seed else ''}"
@@ -107,24 +117,11 @@ def seeds(results: Results) -> Iterator[str]:
     numerous.
     """
     learned = results.measured[results.measured["learned"]]
-    by_place = {key: tuple(cell.run.seed for cell in results.trainings[key]) for key in learned.index}
-    times = Counter(by_place.values())
-    if len(times) < 2:
-        return
-    usual = max(times, key=lambda found: (times[found], len(found), found))
-    others = []
-    for row, name in results.rows["name"].items():
-        found: dict[tuple[int, ...], list[str]] = {}
-        for key, title in results.benchmarks.items():
-            if (own := by_place.get((*row, key), usual)) != usual:
-                found.setdefault(own, []).append(title)
-        on = [
-            _listed(own) + (f" on {', '.join(of)}" if len(of) < len(results.benchmarks) else "")
-            for own, of in found.items()
-        ]
-        if on:
-            others.append(f"{name}: {' and '.join(on)}")
-    yield f"Seeds of the learned rows: {_listed(usual)}, except {'; '.join(others)}."
+    by_seeds = {str(own): list(of.index) for own, of in learned.groupby("seeds")}
+    if len(by_seeds) > 1:
+        usual = max(by_seeds, key=lambda own: (len(by_seeds[own]), own.count(" "), own))
+        others = [f"{_few(_rows(results, by_seeds[own]))}: {_joined(own)}" for own in by_seeds if own != usual]
+        yield f"Seeds of the learned rows: {_joined(usual)}, except {'; '.join(others)}."
 
 
 def without_verdict(results: Results) -> Iterator[str]:
@@ -151,31 +148,12 @@ def math_verify(results: Results) -> Iterator[str]:
         yield f"{results.benchmarks[key]} graded by Math-Verify instead: {moved} against the measured values above."
 
 
-def _changes(results: Results) -> Iterator[str]:
-    for note in sorted({note for cell in results.cells for note in cell.run.notes}):
-        yield note + _scope(results, [cell for cell in results.cells if note in cell.run.notes])
-
-
-def _revisions(results: Results) -> Iterator[str]:
-    """Backbones under whose name not every cell was answered by the same weights."""
-    for key in sorted({key for cell in results.cells for key in cell.run.backbones}):
-        found: dict[str, list[Cell]] = {}
-        for cell in results.cells:
-            if key in cell.run.backbones:
-                found.setdefault(answered(cell.run.backbones[key]), []).append(cell)
-        if len(found) > 1:
-            scopes = [f"{name}{_scope(results, found[name])}" for name in sorted(found)]
-            yield f"{key} is not the same in all rows: {', '.join(scopes)}"
-
-
 def _scope(results: Results, cells: Sequence[Cell]) -> str:
     """Which rows some cells belong to, in brackets; empty where they are all."""
     if len(cells) == len(results.cells):
         return ""
     rows = _rows(results, [(cell.run.method, cell.run.backbone, cell.run.benchmark) for cell in cells])
-    if len(rows) > _FEW:
-        return f" ({len(cells)} of {len(results.cells)} cells)"
-    return f" (only {', '.join(rows)})"
+    return f" (only {', '.join(rows)})" if len(rows) <= _FEW else f" ({len(cells)} of {len(results.cells)} cells)"
 
 
 def _rows(results: Results, places: Iterable[Key]) -> list[str]:
@@ -193,5 +171,5 @@ def _few(rows: Sequence[str]) -> str:
     return ", ".join(rows) if len(rows) <= _FEW else f"{len(rows)} rows"
 
 
-def _listed(found: tuple[int, ...]) -> str:
-    return "/".join(map(str, found))
+def _joined(seeds: str) -> str:
+    return seeds.replace(" ", "/")

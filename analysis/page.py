@@ -7,6 +7,7 @@ page cannot say anything else than the files do.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +17,11 @@ import pandas as pd
 from markdown_it import MarkdownIt
 
 from analysis import registry, results
-from analysis.provenance import served, table_run_id, warning
+from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
-from analysis.registry import Artefact, by_section
+from analysis.registry import Artefact
 from analysis.results import Cell, short
-from analysis.table import environment
+from analysis.table import csv, environment
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
@@ -28,7 +29,6 @@ from harness.runner.config import Preset
 from harness.runner.ledger import ledger
 
 DEVIATIONS = ROOT / "docs" / "deviations.md"
-_TEMPLATE = Path(__file__).with_name("page.html.j2")
 _CELLS = "cells.csv"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
 # Reports that are text, by name: what a reader calls them.
@@ -46,41 +46,27 @@ _USE = {
 }
 
 
-class Exhibit(NamedTuple):
-    """One artefact as the page shows it.
-
-    Attributes:
-        key: Its name.
-        title: What readers call it.
-        files: Its downloads, from the folder of the preset.
-        shown: Of a table: warning, caption, rows, notes and provenance, as HTML.
-        caption: Of a figure.
-    """
+class Shown(NamedTuple):
+    """One artefact as the page shows it."""
 
     key: str
     title: str
-    files: Sequence[str]
-    shown: str = ""
-    caption: str = ""
+    files: Sequence[str]  # its downloads, from the folder of the preset
+    shown: str = ""  # of a table: warning, caption, rows, notes and provenance, as HTML
+    caption: str = ""  # of a figure
 
 
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page of a run, and ``cells.csv`` with what identifies each cell, from whatever is finished now.
 
-    Args:
-        preset: The run.
-        names: Keys of the artefacts that it ought to have.
-
-    Returns:
-        The artefacts that are not made yet.
+    Returns the keys of those of the named artefacts that are not made yet.
 
     Raises:
         UserError: No cell is finished, a file of the run is damaged, or the disk is full.
     """
-    wanted = list(dict.fromkeys([*registry.cells_of(preset), *config.cells(preset)]))
-    folders = {cell: layout.cell(preset.name, cell) for cell in wanted}
-    missing = [cell for cell, folder in folders.items() if not (folder / "run.json").is_file()]
-    cells = [results.read(folder) for cell, folder in folders.items() if cell not in missing]
+    wanted = dict.fromkeys([*registry.cells_of(preset), *config.cells(preset)])
+    folders = [layout.cell(preset.name, cell) for cell in wanted]
+    cells = [results.read(folder) for folder in folders if (folder / "run.json").is_file()]
     if not cells:
         raise UserError(
             f"no cell of preset {preset.name} is finished, so there is nothing to show; "
@@ -88,38 +74,42 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         )
     folder = layout.REPORTS / preset.name
     artefacts = [registry.artefact(name) for name in names]
-    made = {one.key: _exhibit(one, folder) for one in artefacts if len(_there(folder, one.files)) == len(one.files)}
-    lacking = [one for one in artefacts if one.key not in made]
+    made = {one.key: _shown(one, folder) for one in artefacts if len(_there(folder, one.files)) == len(one.files)}
+    lacking = {one.key: one.title for one in artefacts if one.key not in made}
+    sections: defaultdict[str, list[Shown]] = defaultdict(list)
+    for one in artefacts:
+        if one.key in made and one.key not in _FIRST:
+            sections[one.section].append(made[one.key])
     simulated = any(cell.run.simulated for cell in cells)
-    template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    text = template.render(
-        preset=preset.name,
-        banner=("simulated", warning(True)) if simulated else ("real", _REAL),
-        use=_USE[simulated],
-        facts=_facts(preset, cells, made),
-        first=[made[key] for key in _FIRST if key in made],
-        sections={
-            section: [made[key] for key in keys]
-            for section, keys in by_section(key for key in made if key not in _FIRST).items()
-        },
-        claims=_claims(folder),
-        texts=_texts(folder),
-        deviations=_deviations(cells),
-        tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
-        not_made={one.key: one.title or one.key for one in lacking},
-        missing=len(missing),
+    text = (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            preset=preset.name,
+            banner=("simulated", warning(True)) if simulated else ("real", _REAL),
+            use=_USE[simulated],
+            facts=_facts(preset, cells, made),
+            first=[made[key] for key in _FIRST if key in made],
+            sections=sections,
+            claims=_claims(folder),
+            texts=_texts(folder),
+            deviations=_deviations(cells),
+            tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
+            not_made=lacking,
+            missing=len(folders) - len(cells),
+        )
     )
-    write_atomically(folder / _CELLS, _identities(cells, warning(simulated)))
+    write_atomically(folder / _CELLS, csv(_identities(cells), warning(simulated)))
     write_atomically(folder / "index.html", text)
-    return [one.key for one in lacking]
+    return list(lacking)
 
 
-def _exhibit(artefact: Artefact, folder: Path) -> Exhibit:
-    key, title = artefact.key, artefact.title or artefact.key
-    files = _there(folder, [*artefact.files, f"{artefact.key}.pdf"])
+def _shown(artefact: Artefact, folder: Path) -> Shown:
+    key, title = artefact.key, artefact.title
+    files = _there(folder, [*artefact.files, f"{key}.pdf"])
     if artefact.kind == "figure":
-        return Exhibit(key, title, files, caption=_caption(folder / f"{key}.svg"))
-    return Exhibit(key, title, files, _body(folder / f"{key}.html"))
+        return Shown(key, title, files, caption=_caption(folder / f"{key}.svg"))
+    return Shown(key, title, files, _body(folder / f"{key}.html"))
 
 
 def _there(folder: Path, names: Iterable[str]) -> list[str]:
@@ -128,7 +118,7 @@ def _there(folder: Path, names: Iterable[str]) -> list[str]:
 
 def _body(path: Path) -> str:
     """What an HTML file shows; its renderer escaped whatever was put in."""
-    found = re.search(r"<body>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.search(r"<body[^>]*>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
     if found is None:
         raise UserError(f"{path} is not a report as this version of the suite writes it; make it again")
     return found[1]
@@ -204,23 +194,19 @@ def _deviations(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _facts(preset: Preset, cells: Sequence[Cell], made: Iterable[str]) -> list[tuple[str, str]]:
-    runs = [cell.run for cell in cells]
+    runs, known = [cell.run for cell in cells], provenance(cells)
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
     return [
         ("preset", f"{preset.name}: {preset.description}"),
         ("test questions", ", ".join(questions.values())),
-        ("backbones", _listed(key for run in runs for key in run.backbones)),
+        ("backbones", ", ".join(sorted({key for run in runs for key in run.backbones}))),
         ("methods", ", ".join(dict.fromkeys(run.method_title for run in runs))),
-        ("data", _listed(f"{run.data.source}, splits {run.data.splits}" for run in runs)),
-        ("training seeds", ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))),
+        ("data", known["source"]),
+        ("training seeds", known["seeds"]),
         ("settings", "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none"),
         ("complete", ", ".join(made)),
-        ("run", short(table_run_id(cells))),
+        ("run", known["run"]),
     ]
-
-
-def _listed(values: Iterable[str]) -> str:
-    return ", ".join(sorted(set(values)))
 
 
 def _spent(cells: Sequence[Cell]) -> str:
@@ -255,19 +241,17 @@ def _as_html(frame: pd.DataFrame, first: str) -> str:
         return str(frame.set_index(first).reset_index().to_html(index=False, border=0, justify="unset"))
 
 
-def _identities(cells: Sequence[Cell], warned: str) -> str:
-    """What identifies every cell, as CSV."""
-    names = ("cell", "method", "benchmark", "backbone", "seed", "simulated", "run_id", "config_hash", "code")
+def _identities(cells: Sequence[Cell]) -> pd.DataFrame:
+    """What identifies every cell."""
+    names = ("cell", "method", "benchmark", "backbone", "seed", "simulated")
     rows = [
         {
             **{name: getattr(cell.run, name) for name in names},
             "n": cell.run.data.n_test,
-            "data": cell.run.data.checksum,
             "rules": cell.run.rule_version,
             "sandbox": cell.run.sandbox,
-            "backbones": "; ".join(f"{key} = {served(one)}" for key, one in cell.run.backbones.items()),
+            **identity([cell]),
         }
         for cell in cells
     ]
-    comment = f"# {warned}\n" if warned else ""
-    return comment + str(pd.DataFrame(rows).to_csv(index=False, lineterminator="\n"))
+    return pd.DataFrame(rows).drop(columns="seeds")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.results import Cell, Run, short
+from analysis.results import Cell, Run, answered, revision, short
 
-# A commit of a repository of weights; other revisions, such as that of the simulator, are names.
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 SIMULATED = "SIMULATED BACKBONES: no language model was asked; the measured numbers say nothing about real models"
 
 
@@ -19,17 +16,9 @@ def warning(simulated: bool) -> str:
     return SIMULATED if simulated else ""
 
 
-def answered(backbone: Mapping[str, Any]) -> str:
-    """What answered under the name of a backbone, an identity of ``run.json``: its weights, and a known revision.
-
-    The revision is in its short form; that of the simulator names its calibration, its code and its ``length_scale``.
-    """
-    return f"{backbone['model']}{_revision(backbone)}"
-
-
 def served(backbone: Mapping[str, Any]) -> str:
-    """The same with the server, if it is known; a revision that the configuration states and none confirmed says so."""
-    return f"{backbone['model']}{_served(backbone)}"
+    """What answered under the name of a backbone, with its server; a revision that no server confirmed says so."""
+    return f"{answered(backbone)}{_doubt(backbone)}{by_server(backbone)}"
 
 
 def by_server(backbone: Mapping[str, Any]) -> str:
@@ -57,7 +46,7 @@ def provenance(cells: Sequence[Cell]) -> dict[str, str]:
         "code": _listed(short(run.code) for run in runs),
         "rules": _listed(f"{run.benchmark} {run.rule_version}" for run in runs),
         "sandbox": _listed(run.sandbox for run in runs),
-        "backbones": _backbones(cells),
+        "backbones": _backbones(runs),
     }
 
 
@@ -67,45 +56,34 @@ def identity(cells: Sequence[Cell]) -> dict[str, str]:
     Several seeds are joined by a space, ascending, and what differs between the cells is in their order; the backbones
     are ``key=model at revision by served_by``, joined by a semicolon (:func:`served`).
     """
-    backbones = {f"{key}={served(backbone)}" for cell in cells for key, backbone in cell.run.backbones.items()}
+
+    def told(of: Callable[[Run], str]) -> str:
+        values = [of(cell.run) for cell in cells]
+        return values[0] if len(set(values)) == 1 else " ".join(values)
+
     return {
         "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
-        "run_id": _of(cells, lambda run: run.run_id),
-        "config_hash": _of(cells, lambda run: run.config_hash),
-        "code": _of(cells, lambda run: run.code),
-        "data_checksum": _of(cells, lambda run: run.data.checksum),
-        "backbones": "; ".join(sorted(backbones)),
+        "run_id": told(lambda run: run.run_id),
+        "config_hash": told(lambda run: run.config_hash),
+        "code": told(lambda run: run.code),
+        "data_checksum": told(lambda run: run.data.checksum),
+        "backbones": _listed(f"{key}={served(one)}" for cell in cells for key, one in cell.run.backbones.items()),
     }
 
 
-def _of(cells: Sequence[Cell], of: Callable[[Run], str]) -> str:
-    """One value where all cells agree, else one a cell."""
-    values = [of(cell.run) for cell in cells]
-    return values[0] if len(set(values)) == 1 else " ".join(values)
+def _doubt(backbone: Mapping[str, Any]) -> str:
+    return " (not confirmed)" if revision(backbone) and not backbone.get("revision_confirmed") else ""
 
 
-def _revision(backbone: Mapping[str, Any]) -> str:
-    revision = backbone.get("revision")
-    if not revision:
-        return ""
-    return f" at {short(revision) if _COMMIT.fullmatch(revision) else revision}"
-
-
-def _served(backbone: Mapping[str, Any]) -> str:
-    revision = _revision(backbone)
-    doubt = " (not confirmed)" if revision and not backbone.get("revision_confirmed") else ""
-    return f"{revision}{doubt}{by_server(backbone)}"
-
-
-def _backbones(cells: Iterable[Cell]) -> str:
+def _backbones(runs: Iterable[Run]) -> str:
     """Those that one server answered in one revision, as the simulator does, share what follows their names.
 
     So do runs on several calibrations, each of which has all of them.
     """
     found: dict[str, set[str]] = {}
-    for cell in cells:
-        for key, backbone in cell.run.backbones.items():
-            found.setdefault(_served(backbone), set()).add(f"{key} = {backbone['model']}")
+    for run in runs:
+        for key, one in run.backbones.items():
+            found.setdefault(served(one).removeprefix(one["model"]), set()).add(f"{key} = {one['model']}")
     servers: dict[str, list[str]] = {}
     for server, names in sorted(found.items()):
         servers.setdefault(", ".join(sorted(names)), []).append(server)

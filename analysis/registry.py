@@ -16,71 +16,46 @@ from analysis.source import Source
 from harness.errors import UserError, unknown
 from harness.files import ROOT, Declaration, Distinct, Many, fingerprint, read_entries, source_of
 from harness.runner import config, layout
-from harness.runner.config import POOL, Cell, Preset
+from harness.runner.config import Cell, Preset
 
 if TYPE_CHECKING:
-    from analysis.figure import Figure
-    from analysis.table import Table
+    from analysis.table import Exhibit
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md", "html"), "figure": ("pdf", "png", "svg", "csv")}
 
 
 class Selection(Declaration):
-    """Some cells of a preset; what is not named is what the preset has.
-
-    Attributes:
-        methods: Keys of ``config/methods.yaml``; ``None`` for those of the preset, the rows of its main table.
-        benchmarks: Those of them that the preset has; ``None`` for all that it has.
-        backbones: Rows of the methods; ``None`` for all.
-        seeds: Training seeds; ``None`` for those of the preset.
-    """
+    """Some cells of a preset; what is not named is what the preset has, and what it has not is left out."""
 
     methods: Distinct[str] | None = None
     benchmarks: Distinct[str] | None = None
-    backbones: Distinct[str] | None = None
+    backbones: Distinct[str] | None = None  # rows of the methods
     seeds: Distinct[NonNegativeInt] | None = None
 
     def cells(self, preset: Preset) -> list[Cell]:
         """The cells, in the order of methods, rows, benchmarks, seeds."""
-        entries = config.methods()
-        seeds = preset.seeds if self.seeds is None else self.seeds
-        return [
-            Cell(method, benchmark, row, seed)
-            for method in (preset.methods if self.methods is None else self.methods)
-            for row in entries[method].rows
-            if (row == POOL or row in preset.backbones) and (self.backbones is None or row in self.backbones)
-            for benchmark in preset.benchmarks
-            if self.benchmarks is None or benchmark in self.benchmarks
-            for seed in (seeds if entries[method].trained else seeds[:1])
-        ]
+        asked = {
+            "methods": self.methods or preset.methods,
+            "benchmarks": tuple(key for key in preset.benchmarks if key in (self.benchmarks or preset.benchmarks)),
+            "seeds": self.seeds or preset.seeds,
+        }
+        found = config.cells(preset.model_copy(update=asked))
+        return [cell for cell in found if self.backbones is None or cell.backbone in self.backbones]
 
 
 class Artefact(Declaration):
-    """One entry of ``config/artefacts.yaml``.
+    """One entry of ``config/artefacts.yaml``."""
 
-    Attributes:
-        key: Its name below ``reports/``, without ending.
-        title: What readers call it; its key where it has no other name.
-        section: The section of the paper.
-        module: Module with a function ``build`` that turns a source into a table or a figure.
-        kind: ``table`` or ``figure``.
-        cells: The cells it is made from.
-        timings: The cells that are timed for it, with the first of their seeds.
-        data: Whether it reads the prepared questions.
-        scenarios: Whether it also reads the scenarios of ``config/sensitivity.yaml``, which only a simulated run has.
-        options: What its module is told.
-    """
-
-    key: Annotated[str, Field(pattern="^([a-z0-9_]+/)?[a-z0-9_]+$")]
-    title: str = ""
+    key: Annotated[str, Field(pattern="^([a-z0-9_]+/)?[a-z0-9_]+$")]  # name below ``reports/``, without ending
+    title: str
     section: str = "Not in the paper"
-    module: str
+    module: str  # has a function ``build`` that turns a source into a table or a figure
     kind: Literal["table", "figure"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
-    timings: Annotated[Many[Selection], MinLen(1)] = ()
-    data: bool = False
-    scenarios: bool = False
-    options: Mapping[str, Any] = {}
+    timings: Annotated[Many[Selection], MinLen(1)] = ()  # timed with the first of their seeds
+    data: bool = False  # reads the prepared questions
+    scenarios: bool = False  # also reads the scenarios of ``config/sensitivity.yaml``, of a simulated run alone
+    options: Mapping[str, Any] = {}  # what its module is told
 
     @property
     def files(self) -> list[str]:
@@ -103,24 +78,17 @@ class Artefact(Declaration):
         return not self.cells or bool(self.cells_of(preset))
 
     def check(self, preset: Preset) -> None:
-        """Refuse a preset that cannot have it.
-
-        Raises:
-            UserError: Says why.
-        """
+        """Raise UserError for a preset that cannot have it, with the reason."""
         if not self.applies_to(preset):
+            lacking = f"backbone in the rows of its methods (config/methods.yaml), but {', '.join(preset.backbones)}"
+            if all(set(one.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for one in self.cells):
+                lacking = "benchmark it is made from"
+            if self.scenarios and not preset.simulated:
+                lacking = "simulated backbones"
             raise UserError(
-                f"{self.key} cannot be made of preset {preset.name}, which has no {self._lacking(preset)}; "
+                f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"
             )
-
-    def _lacking(self, preset: Preset) -> str:
-        """What a preset would need for it."""
-        if self.scenarios and not preset.simulated:
-            return "simulated backbones"
-        if all(set(one.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for one in self.cells):
-            return "benchmark it is made from"
-        return f"backbone in the rows of its methods (config/methods.yaml), but {', '.join(preset.backbones)}"
 
     def choice(self, preset: Preset) -> dict[str, Any]:
         """What of the configuration decides, besides the inputs, what it shows."""
@@ -145,12 +113,14 @@ class Artefact(Declaration):
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
         if self.scenarios:
-            return code_of_report("config/published.yaml", "config/sensitivity.yaml")
-        # Without an input it is made from the configuration.
-        alone = () if self.cells or self.data else ("config/backbones.yaml", "config/weights.yaml")
-        return code_of_report("config/published.yaml", *alone)
+            read = ["config/sensitivity.yaml"]
+        elif self.cells or self.data:
+            read = []
+        else:  # Without an input it is made from the configuration.
+            read = ["config/backbones.yaml", "config/weights.yaml"]
+        return code_of_report("config/published.yaml", *read)
 
-    def build(self, preset: Preset) -> Table | Figure:
+    def build(self, preset: Preset) -> Exhibit:
         """Make it from the finished cells of a preset.
 
         Raises:
@@ -163,7 +133,7 @@ class Artefact(Declaration):
             timings=tuple(layout.timing(preset.name, cell) for cell in self.timings_of(preset)),
             options=self.options,
         )
-        made: Table | Figure = import_module(self.module).build(source)
+        made: Exhibit = import_module(self.module).build(source)
         return made
 
 
@@ -193,24 +163,11 @@ def artefacts() -> Mapping[str, Artefact]:
 
 
 def artefact(key: str) -> Artefact:
-    """The artefact of a name.
-
-    Raises:
-        UserError: Names the nearest that exists.
-    """
+    """The artefact of a name; raises UserError with the nearest that exists."""
     known = artefacts()
     if key not in known:
         raise unknown("artefact", key, list(known), "config/artefacts.yaml")
     return known[key]
-
-
-def by_section(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Keys by section, in the order of the file; sections without any are left out."""
-    wanted, found = set(keys), dict[str, list[str]]()
-    for one in artefacts().values():
-        if one.key in wanted:
-            found.setdefault(one.section, []).append(one.key)
-    return found
 
 
 def folders() -> list[str]:

@@ -16,19 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """The files one artefact of one preset is made from.
-
-    Attributes:
-        cells: Folders of finished cells, in any order.
-        preset: The run they belong to; ``None`` where an artefact is made from cells alone.
-        timings: Folders of finished timing jobs.
-        options: What the entry of ``config/artefacts.yaml`` tells the module under ``options``.
-    """
+    """The files of one artefact: folders of finished cells and timing jobs, of a preset where there is one."""
 
     cells: tuple[Path, ...] = ()
     preset: Preset | None = None
     timings: tuple[Path, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
 
     @classmethod
     def of(cls, cells: Sequence[Path], **options: Any) -> Source:
@@ -45,8 +38,7 @@ class Source:
         from analysis.frames import Results
         from analysis.results import read_all
 
-        cells = read_all(self.cells)
-        found = tuple(cell for cell in cells if benchmark in (None, cell.run.benchmark))
+        found = tuple(cell for cell in read_all(self.cells) if benchmark in (None, cell.run.benchmark))
         if not found:
             raise UserError(f"no cell of benchmark {benchmark} among those given; run the workflow for it first")
         made = Results(found)
@@ -57,11 +49,7 @@ class Source:
 
     @property
     def run(self) -> Preset:
-        """The preset, for the artefacts that say something of a run without reading a cell.
-
-        Raises:
-            UserError: There is none.
-        """
+        """The preset, for an artefact that says something of a run without reading a cell."""
         if self.preset is None:
             raise UserError("this artefact is made of a preset; name one with --preset")
         return self.preset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,25 +28,16 @@ BEST, SECOND = "best", "second"
 _SECOND_LINE = "LLM"
 # What LaTeX prints of the provenance: all of it, which the comment above the table has, is longer than the table.
 _PRINTED = ("run", "preset", "cells", "seeds")
-_TEMPLATE = Path(__file__).with_name("table.html.j2")
 
 
 class Entry(NamedTuple):
-    """One number as printed.
+    """One number as printed."""
 
-    Attributes:
-        text: The number itself, or :data:`NOT_RUN`; empty where there is nothing to say.
-        mark: :data:`BEST` in bold, :data:`SECOND` underlined.
-        sign: A footnote sign such as :data:`DAGGER`.
-        beside: A smaller figure next to it, such as a difference.
-        below: A smaller figure on a second line, such as an interval.
-    """
-
-    text: str = ""
-    mark: str = ""
-    sign: str = ""
-    beside: str = ""
-    below: str = ""
+    text: str = ""  # the number itself, or NOT_RUN; empty where there is nothing to say
+    mark: str = ""  # BEST in bold, SECOND underlined
+    sign: str = ""  # a footnote sign such as DAGGER
+    beside: str = ""  # a smaller figure next to it, such as a difference
+    below: str = ""  # a smaller figure on a second line, such as an interval
 
 
 def say(values: pd.Series, form: str | Callable[[float], str]) -> pd.Series:
@@ -55,12 +47,9 @@ def say(values: pd.Series, form: str | Callable[[float], str]) -> pd.Series:
 
 
 def entries(text: pd.Series, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
-    """A column of a table from columns of text, one for each part of an :class:`Entry`.
+    """A column of a table from columns of text, one for each part of an :class:`Entry`, or one text for all.
 
-    Args:
-        text: The numbers; where it is empty, ``missing`` stands alone.
-        missing: What stands where there is no number, such as :data:`NOT_RUN`.
-        parts: Further attributes of the entries, a single text for all of them.
+    Where there is no number, ``missing`` stands alone.
     """
     frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
     for name, part in parts.items():
@@ -68,34 +57,49 @@ def entries(text: pd.Series, missing: str = "", **parts: pd.Series | str) -> lis
     return [Entry(**row) if row["text"] else Entry(missing) for row in frame.to_dict("records")]
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table with everything that must stand around it.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Exhibit(ABC):
+    """A table or figure with everything that must stand around it."""
 
-    Attributes:
-        label: Short ASCII name for cross references.
-        caption: What the table shows, in one or two sentences; renderers add the warning of a simulated run.
-        simulated: Whether any number comes from simulated backbones. Every file says so; no argument silences it.
-        shown: The printed form, of :class:`Entry`. The first level of its index groups rows between two rules and is
-            not shown, the others are the label columns; its columns have three levels: heading, a smaller line below
-            it such as the number of items, and title.
-        notes: Legend and footnotes, one sentence or two each.
-        provenance: Name and value of whatever identifies the run.
-        frame: The tidy form of the same numbers.
-    """
-
-    label: str
-    caption: str
-    simulated: bool
-    shown: pd.DataFrame
-    notes: tuple[str, ...]
-    provenance: Mapping[str, str]
-    frame: pd.DataFrame
+    label: str  # short ASCII name for cross references
+    caption: str  # what it shows, without the warning of a simulated run
+    simulated: bool  # any number is from simulated backbones; every file says so, and no argument silences it
+    provenance: Mapping[str, str]  # name and value of whatever identifies the run
+    frame: pd.DataFrame  # the tidy form of the same numbers
 
     @property
     def warning(self) -> str:
         """The sentence about simulated backbones, or nothing for a run on real ones."""
         return warning(self.simulated)
+
+    @abstractmethod
+    def contents(self) -> Mapping[str, str | bytes]:
+        """What its files hold, by their endings."""
+
+
+def write(made: Exhibit, folder: Path, name: str) -> list[Path]:
+    """Write a table or figure in every format, each file whole or not at all, and return the files."""
+    paths = {folder / f"{name}.{ending}": content for ending, content in made.contents().items()}
+    for path, content in paths.items():
+        write_atomically(path, content)
+    return list(paths)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Table(Exhibit):
+    """A table.
+
+    ``shown`` is its printed form, of :class:`Entry`. The first level of its index groups rows between two rules and is
+    not shown, the others are the label columns; its columns have three levels: heading, a smaller line below it such as
+    the number of items, and title.
+    """
+
+    shown: pd.DataFrame
+    notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
+
+    def contents(self) -> Mapping[str, str]:
+        """LaTeX, CSV, Markdown and HTML."""
+        return {"tex": latex(self), "csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
 
 
 def shown(
@@ -130,19 +134,6 @@ def signed(points: float, digits: int = 2) -> str:
     return text.replace("-", "−") if float(text) else text[1:]
 
 
-def write(table: Table, folder: Path, name: str) -> list[Path]:
-    """Write the table in every format; each file appears whole or not at all.
-
-    Returns:
-        The files written.
-    """
-    texts = {"tex": latex(table), "csv": csv(table.frame, table.warning), "md": markdown(table), "html": html(table)}
-    paths = {folder / f"{name}.{ending}": text for ending, text in texts.items()}
-    for path, text in paths.items():
-        write_atomically(path, text)
-    return list(paths)
-
-
 def csv(frame: pd.DataFrame, said: str) -> str:
     """The text of a tidy CSV, after a comment line with the warning, which readers skip with ``comment="#"``."""
     flags = {name: column.map({True: "true", False: "false"}) for name, column in frame.items() if _is_flag(column)}
@@ -156,25 +147,23 @@ def _is_flag(column: pd.Series) -> bool:
 
 def markdown(table: Table) -> str:
     """Warning, caption, a pipe table, notes, provenance."""
-    body = table.shown.map(_markdown_entry).droplevel(0)
-    heads = [*body.index.names, *(f"{group} {title}" for group, _, title in body.columns)]
-    rule = ["---"] * body.index.nlevels + ["--:"] * body.shape[1]
+    _, *names = table.shown.index.names
+    heads = [*names, *(f"{group} {title}" for group, _, title in table.shown.columns)]
     lines = [
-        [*map(md_escape, label if isinstance(label, tuple) else (label,)), *entries]
-        for label, entries in zip(body.index, body.to_numpy().tolist(), strict=True)
+        [*map(md_escape, labels), *map(_markdown_entry, row)]
+        for (_, *labels), row in zip(table.shown.index, table.shown.to_numpy(), strict=True)
     ]
-    grid = [f"| {' | '.join(line)} |" for line in (list(map(md_escape, heads)), rule, *lines)]
-    details = "; ".join(dict.fromkeys(f"{group} {detail}" for group, detail, _ in body.columns if detail))
-    notes = [f"- {md_escape(note)}" for note in (*table.notes, *([f"{details}."] if details else []))]
-    said = [f"> **{md_escape(table.warning)}**", ""] if table.warning else []
+    rule = ["---"] * len(names) + ["--:"] * table.shown.shape[1]
+    details = dict.fromkeys(f"{group} {detail}" for group, detail, _ in table.shown.columns if detail)
+    notes = [*table.notes, *([f"{'; '.join(details)}."] if details else [])]
     return "\n".join(
         [
-            *said,
+            *([f"> **{md_escape(table.warning)}**", ""] if table.warning else []),
             md_escape(table.caption),
             "",
-            *grid,
+            *(f"| {' | '.join(line)} |" for line in (list(map(md_escape, heads)), rule, *lines)),
             "",
-            *notes,
+            *(f"- {md_escape(note)}" for note in notes),
             "",
             f"Provenance: {md_escape(_of(table))}",
             "",
@@ -187,16 +176,21 @@ def html(table: Table) -> str:
     names, columns = list(table.shown.index.names[1:]), list(table.shown.columns)
     joined = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
     starts = _section_starts(table)
-    template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
-        table=table,
-        heads=_joined(names, joined),
-        groups=[(*head, len(list(of))) for head, of in groupby(columns, lambda column: column[:2])],
-        columns=[(one[2], place == 0 or one[:2] != columns[place - 1][:2]) for place, one in enumerate(columns)],
-        rows=[
-            (_joined(list(labels[1:]), joined), entries, place in starts)
-            for place, (labels, entries) in enumerate(zip(table.shown.index, table.shown.to_numpy(), strict=True))
-        ],
+    return (
+        environment()
+        .get_template("table.html.j2")
+        .render(
+            table=table,
+            heads=_joined(names, joined),
+            groups=[(*head, len(list(of))) for head, of in groupby(columns, lambda column: column[:2])],
+            columns=[(one[2], place == 0 or one[:2] != columns[place - 1][:2]) for place, one in enumerate(columns)],
+            rows=[
+                (_joined(labels, joined), entries, place in starts)
+                for place, ((_, *labels), entries) in enumerate(
+                    zip(table.shown.index, table.shown.to_numpy(), strict=True)
+                )
+            ],
+        )
     )
 
 
@@ -211,6 +205,7 @@ def environment() -> jinja2.Environment:
     import jinja2
 
     return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -224,7 +219,11 @@ def latex(table: Table) -> str:
 
     The table keeps its natural width where that fits the text and shrinks to the width of the text elsewhere.
     """
-    body = _escaped(table.shown.map(_latex_entry), latex_escape)
+    body = table.shown.map(_latex_entry)
+    _, *names = body.index.names
+    rows = [tuple(map(latex_escape, labels)) for _, *labels in body.index]
+    body.index = pd.MultiIndex.from_tuples(rows, names=list(map(latex_escape, names)))
+    body.columns = pd.MultiIndex.from_tuples([tuple(map(latex_escape, column)) for column in body.columns])
     tabular = body.style.to_latex(
         hrules=True,
         multicol_align="c",
@@ -307,9 +306,8 @@ def _latex_entry(entry: Entry) -> str:
 
 
 def _markdown_entry(entry: Entry) -> str:
-    text = (
-        {BEST: "**{}**", SECOND: "<u>{}</u>", "": "{}"}[entry.mark].format(md_escape(entry.text)) if entry.text else ""
-    )
+    form = {BEST: "**{}**", SECOND: "<u>{}</u>", "": "{}"}[entry.mark]
+    text = form.format(md_escape(entry.text)) if entry.text else ""
     beside = f" ({entry.beside})" if entry.beside else ""
     below = md_escape(f" [{entry.below}]") if entry.below else ""
     return f"{text}{entry.sign}{beside}{below}"
@@ -318,15 +316,6 @@ def _markdown_entry(entry: Entry) -> str:
 def md_escape(text: str) -> str:
     """Text that no Markdown reader takes for markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", text)
-
-
-def _escaped(shown: pd.DataFrame, escape: Callable[[str], str]) -> pd.DataFrame:
-    """The printed form without its sections, all labels escaped."""
-    body = shown.droplevel(0)
-    rows = [tuple(map(escape, label if isinstance(label, tuple) else (label,))) for label in body.index]
-    body.index = pd.MultiIndex.from_tuples(rows, names=[escape(name) for name in body.index.names])
-    body.columns = pd.MultiIndex.from_tuples([tuple(map(escape, column)) for column in body.columns])
-    return body
 
 
 def _section_starts(table: Table) -> list[int]:

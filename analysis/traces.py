@@ -21,22 +21,14 @@ Counts = NDArray[np.int64]
 class Traces(NamedTuple):
     """The trajectories of one cell, one entry a question in the order of its items; n questions.
 
-    A gate that is off draws nothing, and its counts are 0.
-
-    Attributes:
-        depth: Executed steps, shape (n,).
-        considered: Responses that the write gate decided about, shape (n,).
-        written: Those of them that it stored, shape (n,).
-        available: Records that the retrieval gate decided about, shape (n, deepest). The second index is the step as
-            the paper counts it, from 0: there is never anything at step 0.
-        retrieved: Those of them that it opened for, same shape.
+    A gate that is off draws nothing, and its counts are 0. Steps are counted from 0 as in the paper.
     """
 
-    depth: Counts
-    considered: Counts
-    written: Counts
-    available: Counts
-    retrieved: Counts
+    depth: Counts  # executed steps, shape (n,)
+    considered: Counts  # responses that the write gate decided about, shape (n,)
+    written: Counts  # those of them that it stored, shape (n,)
+    available: Counts  # records that the retrieval gate decided about, shape (n, deepest)
+    retrieved: Counts  # those of them that it opened for, shape (n, deepest)
 
 
 def by_benchmark(results: Results) -> dict[str, tuple[Cell, ...]]:
@@ -53,19 +45,9 @@ def by_benchmark(results: Results) -> dict[str, tuple[Cell, ...]]:
 
 
 def read(cell: Cell) -> Traces:
-    """The trajectories of a cell.
-
-    Raises:
-        UserError: The table of decisions is missing or damaged, or tells of questions that are not the cell's.
-    """
+    """The trajectories of a cell; raises UserError where the table of decisions is missing or damaged."""
     ids = list(cell.items["item_id"])
     decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
-    strangers = sorted(set(decisions["item_id"]) - set(ids))
-    if strangers:
-        raise UserError(
-            f"{cell.folder / 'decisions.parquet'}: decisions about {strangers[0]!r}, which is no item of the cell; "
-            "run the cell again"
-        )
 
     def counted(rows: pd.DataFrame) -> Counts:
         """Draws by question and step, shape (n, deepest)."""

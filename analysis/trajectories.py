@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.agents import results
-from harness.agents.results import Answered, rows_of
+from harness.agents.results import Answered, item_row, rows_of
 from harness.agents.trajectory import Call, Decision, Trajectory
 from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.prepare import read
@@ -20,135 +21,64 @@ from harness.runner import config, layout
 from harness.runner.config import Cell
 
 # Recorded with log-probability 0 though no policy drew them: counted, found by a rule, or said by a model.
-UNDRAWN = frozenset({"agents", "short_cut", "ensemble"})
+_UNDRAWN = frozenset({"agents", "short_cut", "ensemble"})
+_TOTALS = ("calls", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "depth")
 _GATED = "gmr"
-_GATES = ("retrieve", "write", "halt")
+_OF_THE_ROUTER = frozenset({"role", "backbone", "retrieve", "write", "halt"})
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One use of a model, as it was charged.
-
-    ``messages`` and ``reply`` are ``None`` where the cell's log is gone; the reply is empty where the call
-    failed.
-    """
+    """One use of a model, as it was charged, with its texts: None where the cell's log is gone."""
 
     call: Call
     messages: tuple[Message, ...] | None
-    reply: str | None
+    reply: str | None  # empty where the call failed
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One decision by the method's own name for it, what was taken, and among how many options.
-
-    ``slot`` tells decisions of one step and name apart; ``probability`` is ``None`` where nothing was drawn.
-    """
+    """One decision by the method's own name for it, what was taken, and among how many options."""
 
     name: str
-    slot: int
+    slot: int  # tells decisions of one step and name apart
     choice: str
     options: int
-    probability: float | None
+    probability: float | None  # None where nothing was drawn
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The outcome of one gate of Gated-Memory Routing.
-
-    ``probability`` is that of the gate being open; ``None`` where nothing was drawn: the outcome
-    is then the only one.
-    """
+    """The outcome of one gate of Gated-Memory Routing."""
 
     is_open: bool
-    probability: float | None
+    probability: float | None  # of being open; None where nothing was drawn, so that the outcome is the only one
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a trajectory.
+    """One step of a trajectory; what belongs to the router is None or empty for a method without gates."""
 
-    Attributes:
-        number: Counted from 1; 0 for what is decided before the first.
-        role: Who acts, where the step is one agent's and a policy chose it.
-        backbone: The model behind the role, likewise.
-        choices: All other decisions of the step but those of the gates.
-        retrieved: What memory held before the step, by the number of the step that stored it, and whether the agent saw
-            it; empty for a method without gates.
-        written: Whether the contribution was stored; ``None`` for a method without gates.
-        halted: Whether the trajectory ended here; ``None`` likewise.
-        calls: What was asked of models, in order.
-    """
-
-    number: int
-    role: Choice | None
-    backbone: Choice | None
-    choices: tuple[Choice, ...]
-    retrieved: Mapping[int, Gate]
-    written: Gate | None
-    halted: Gate | None
+    number: int  # counted from 1; 0 for what is decided before the first
+    role: Choice | None  # who acts
+    backbone: Choice | None  # the model behind the role
+    choices: tuple[Choice, ...]  # all other decisions but those of the gates
+    retrieved: Mapping[int, Gate]  # by the step that stored a contribution, whether the agent saw it
+    written: Gate | None  # whether the contribution was stored
+    halted: Gate | None  # whether the trajectory ended here
     calls: tuple[Said, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """What a trajectory took, costs in the paper's unit, and the utility that a learned method maximises, or ``None``.
-
-    ``cost_steps`` is without the final aggregation.
-    """
-
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost_total: float
-    cost_steps: float
-    depth: int
-    utility: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Record:
-    """One trajectory, the text that was graded, and the calls of the final aggregation, which is no step."""
+    """One trajectory."""
 
     item: Item
-    answer: str
+    answer: str  # the text that was graded
     verdict: Verdict
-    totals: Totals
+    totals: Mapping[str, Any]  # of its row in ``items.parquet``, costs in the paper's unit, and its utility or None
     steps: tuple[Step, ...]
-    final: tuple[Said, ...]
-
-
-class CellRecords:
-    """The trajectories of one cell, of which the texts are read one trajectory at a time.
-
-    Attributes:
-        ids: The ids of its questions, in the order of the test.
-    """
-
-    def __init__(self, folder: Path, cell: Cell, asked: Mapping[str, Item], said: Callable[[Call], Said]) -> None:
-        self._utilities = {
-            row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])
-        }
-        self.ids = tuple(self._utilities)
-        if strangers := [id_ for id_ in self.ids if id_ not in asked]:
-            raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
-        self._cell, self._said = cell, said
-        self._answered = dict(zip(self.ids, results.read(folder, [asked[id_] for id_ in self.ids]), strict=True))
-        entry = config.methods().get(cell.method)
-        self._has_gates = entry is not None and entry.module == _GATED
-
-    def record(self, item_id: str) -> Record:
-        """One trajectory.
-
-        Raises:
-            UserError: The cell has no such question, or its log is damaged.
-        """
-        if item_id not in self._answered:
-            raise UserError(
-                f"{self._cell} has no item {item_id!r}; it has {len(self.ids)}, among them {', '.join(self.ids[:3])}"
-            )
-        answered = self._answered[item_id]
-        return record_of(answered, self._utilities[item_id], self._said, has_gates=self._has_gates)
+    final: tuple[Said, ...]  # the calls of the final aggregation, which is no step
 
 
 def questions(preset: str, benchmark: str) -> dict[str, Item]:
@@ -160,23 +90,21 @@ def questions(preset: str, benchmark: str) -> dict[str, Item]:
     return {item.id: item for item in read(layout.manifest(preset, benchmark), layout.items(preset, benchmark)).pool}
 
 
-@contextmanager
-def open_cell(preset: str, cell: Cell, asked: Mapping[str, Item] | None = None) -> Iterator[CellRecords]:
-    """The trajectories of a finished cell.
-
-    Args:
-        preset: Its name.
-        cell: The cell.
-        asked: The questions by id, for who opens several cells of one benchmark; read where none are given.
+def records(preset: str, cell: Cell, asked: Mapping[str, Item]) -> Iterator[Record]:
+    """The trajectories of a finished cell in the order of the test, given the questions by id.
 
     Raises:
-        UserError: The cell is not finished, is damaged, or is of other questions than the prepared ones.
+        UserError: The cell is damaged, or is of other questions than the given ones.
     """
     folder = layout.cell(preset, cell)
-    if not (folder / "run.json").exists():
-        raise UserError(f"{cell} is not finished; run it with `snakemake --cores all {folder / 'run.json'}`")
+    utilities = {row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])}
+    if strangers := [id_ for id_ in utilities if id_ not in asked]:
+        raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
+    entry = config.methods().get(cell.method)
+    has_gates = entry is not None and entry.module == _GATED
     with call_texts(folder / layout.CALL_LOG) as said:
-        yield CellRecords(folder, cell, questions(preset, cell.benchmark) if asked is None else asked, said)
+        for answered in results.read(folder, [asked[id_] for id_ in utilities]):
+            yield record_of(answered, utilities[answered.trajectory.item.id], said, has_gates=has_gates)
 
 
 @contextmanager
@@ -190,12 +118,7 @@ def call_texts(path: Path) -> Iterator[Callable[[Call], Said]]:
         yield lambda call: Said(call, None, None)
         return
     with CallLogReader(path) as log:
-
-        def said(call: Call) -> Said:
-            found = log.texts(call.key)
-            return Said(call, None, None) if found is None else Said(call, found.messages, found.reply)
-
-        yield said
+        yield lambda call: Said(call, *(log.texts(call.key) or (None, None)))
 
 
 def record_of(answered: Answered, utility: float | None, said: Callable[[Call], Said], *, has_gates: bool) -> Record:
@@ -203,16 +126,8 @@ def record_of(answered: Answered, utility: float | None, said: Callable[[Call], 
 
     A method that is Gated-Memory Routing or a variant of it has gates, even where none of them draws.
     """
-    trajectory = answered.trajectory
-    totals = Totals(
-        calls=len(trajectory.calls),
-        prompt_tokens=sum(call.prompt_tokens for call in trajectory.calls),
-        completion_tokens=sum(call.completion_tokens for call in trajectory.calls),
-        cost_total=trajectory.cost_total,
-        cost_steps=trajectory.cost_steps,
-        depth=trajectory.depth,
-        utility=utility,
-    )
+    trajectory, row = answered.trajectory, item_row(answered)
+    totals = {**{name: row[name] for name in _TOTALS}, "utility": utility}
     return Record(
         trajectory.item,
         trajectory.answer,
@@ -225,22 +140,31 @@ def record_of(answered: Answered, utility: float | None, said: Callable[[Call], 
 
 def _steps(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bool) -> Iterator[Step]:
     calls = [call for call in trajectory.calls if call.is_step]
+    routers = _OF_THE_ROUTER if has_gates else frozenset()
     stored: list[int] = []
     for number in sorted({call.step for call in calls} | {decision.step for decision in trajectory.decisions}):
-        made = {(one.name, one.slot): one for one in trajectory.decisions if one.step == number}
-        said = tuple(say(call) for call in calls if call.step == number)
-        if has_gates:
-            step = _gated(number, made, stored, said, is_last=number == trajectory.depth)
-        else:
-            step = Step(number, None, None, tuple(map(_choice, made.values())), {}, None, None, said)
-        if step.written is not None and step.written.is_open:
+        decided = [one for one in trajectory.decisions if one.step == number]
+        made = {(one.name, one.slot): one for one in decided if one.name in routers}
+        role, backbone = made.get(("role", 0)), made.get(("backbone", 0))
+        written = _gate(made.get(("write", 0)), True)
+        yield Step(
+            number,
+            _choice(role) if role else None,
+            _choice(backbone) if backbone else None,
+            tuple(_choice(one) for one in decided if one.name not in routers),
+            {record: _gate(made.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
+            written if has_gates else None,
+            # Without a draw, only the deepest step ends a trajectory.
+            _gate(made.get(("halt", 0)), number == trajectory.depth) if has_gates else None,
+            tuple(say(call) for call in calls if call.step == number),
+        )
+        if has_gates and written.is_open:
             stored.append(number)
-        yield step
 
 
 def _choice(decision: Decision) -> Choice:
     """A decision with the probability of what was chosen."""
-    probability = None if decision.name in UNDRAWN else math.exp(decision.log_prob)
+    probability = None if decision.name in _UNDRAWN else math.exp(decision.log_prob)
     return Choice(decision.name, decision.slot, decision.choice, decision.options, probability)
 
 
@@ -250,26 +174,3 @@ def _gate(decision: Decision | None, otherwise: bool) -> Gate:
         return Gate(otherwise, None)
     is_open = decision.choice == "yes"
     return Gate(is_open, math.exp(decision.log_prob) if is_open else -math.expm1(decision.log_prob))
-
-
-def _gated(
-    number: int,
-    made: Mapping[tuple[str, int], Decision],
-    stored: Iterable[int],
-    said: tuple[Said, ...],
-    *,
-    is_last: bool,
-) -> Step:
-    role, backbone = made.get(("role", 0)), made.get(("backbone", 0))
-    others = (one for one in made.values() if one.name not in (*_GATES, "role", "backbone"))
-    return Step(
-        number,
-        None if role is None else _choice(role),
-        None if backbone is None else _choice(backbone),
-        tuple(map(_choice, others)),
-        {record: _gate(made.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
-        _gate(made.get(("write", 0)), True),
-        # Without a draw, only the deepest step ends a trajectory.
-        _gate(made.get(("halt", 0)), is_last),
-        said,
-    )

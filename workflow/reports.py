@@ -37,12 +37,9 @@ def write(name: str, preset: Preset) -> list[Path]:
     """
     if name in WRITERS:
         return WRITERS[name](preset)
-    from analysis import figure, table
-    from analysis.figure import Figure
+    from analysis import table
 
-    made = registry.artefact(name).build(preset)
-    folder = layout.REPORTS / preset.name
-    return figure.write(made, folder, name) if isinstance(made, Figure) else table.write(made, folder, name)
+    return table.write(registry.artefact(name).build(preset), layout.REPORTS / preset.name, name)
 
 
 def _claims(preset: Preset) -> list[Path]:

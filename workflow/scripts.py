@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from workflow import signals
@@ -49,14 +47,6 @@ def timing(
 
     one = Cell(method, benchmark, backbone, seed)
     signals.run(timings.run(plan(preset_of(preset, overrides), one)))
-
-
-@scripts.command()
-def pdf(tex: Path, out: Path) -> None:
-    """Compile one table (needs a TeX installation)."""
-    from analysis.pdf import compile_fragment
-
-    compile_fragment(tex, out)
 
 
 if __name__ == "__main__":

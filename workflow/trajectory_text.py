@@ -88,7 +88,8 @@ def percent(share: float) -> str:
 def record_lines(record: Record, page: Page) -> list[str]:
     """A whole trajectory, from the question to its cost."""
     totals = record.totals
-    steps = count(totals.depth, "step")
+    calls, steps = count(totals["calls"], "call"), count(totals["depth"], "step")
+    prompt, completion = totals["prompt_tokens"], totals["completion_tokens"]
     return [
         f"Question {visible(record.item.id)}",
         *page.indented(record.item.question, "  "),
@@ -99,9 +100,9 @@ def record_lines(record: Record, page: Page) -> list[str]:
         *page.indented(record.answer or failure(_last_calls(record)), "  ", whole=True),
         *(_verdict_lines(record, page) if record.item.gold else []),
         "",
-        f"{count(totals.calls, 'call')} in {steps}, {totals.prompt_tokens:,} + {totals.completion_tokens:,} tokens.",
-        f"Cost {totals.cost_total:.3g}, of this {totals.cost_steps:.3g} in steps.",
-        *([] if totals.utility is None else [f"Utility {totals.utility:.4f}."]),
+        f"{calls} in {steps}, {prompt:,} + {completion:,} tokens.",
+        f"Cost {totals['cost_total']:.3g}, of this {totals['cost_steps']:.3g} in steps.",
+        *([] if totals["utility"] is None else [f"Utility {totals['utility']:.4f}."]),
     ]
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import figure, table
+from analysis import table
+from analysis.figure import Figure
 from analysis.figures import training_curves
 from analysis.figures.training_curves import row_title
 from analysis.frames import Results
@@ -187,11 +188,11 @@ def write(report: Report, folder: Path) -> list[Path]:
     return [
         *table.write(_measured(report), folder, "learning"),
         *table.write(_contrasts(report), folder, "learning_contrasts"),
-        *figure.write(_curves(report), folder, "learning_curves"),
+        *table.write(_curves(report), folder, "learning_curves"),
     ]
 
 
-def _curves(report: Report) -> figure.Figure:
+def _curves(report: Report) -> Figure:
     """The figure, and behind it every update as logged: accuracy is a fraction, utility in the unit of the method."""
     parts = [pd.DataFrame(columns=[*_PLACE, "update", "measure", "value"])]
     for cell, log in report.trained:

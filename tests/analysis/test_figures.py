@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
 from analysis import figure as drawing
-from analysis import sweeps
+from analysis import sweeps, table
 from analysis.figure import Figure
 from analysis.provenance import SIMULATED
 from harness.files import ROOT
@@ -45,13 +45,13 @@ def figure() -> Figure:
 
 
 def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) -> None:
-    written = drawing.write(figure, tmp_path, "sub/tiny")
+    written = table.write(figure, tmp_path, "sub/tiny")
     assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg"]
     for path in written:
         assert b"SIMULATED" in path.read_bytes()
     assert SIMULATED in words(figure)
     real = dataclasses.replace(figure, simulated=False)
-    assert not any(b"SIMULATED" in path.read_bytes() for path in drawing.write(real, tmp_path, "real"))
+    assert not any(b"SIMULATED" in path.read_bytes() for path in table.write(real, tmp_path, "real"))
     assert "SIMULATED" not in words(real)
 
 

@@ -119,7 +119,7 @@ def test_a_missing_seed_leaves_no_average(write_cell):
     assert place(table, "GMR", "LLM Pool", "Avg.")[1].text == NOT_RUN
     assert place(table, "GMR", "LLM Pool", "MBPP")[1].text == "75.00"
     assert "No average over benchmarks with different seeds: GMR (LLM Pool)." in table.notes
-    assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool): 0/2 on MBPP." in table.notes
+    assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool) on MBPP: 0/2." in table.notes
 
 
 def test_answers_without_a_verdict_are_reported(write_cell, verdicts):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,15 +41,6 @@ def values(folder: Path) -> dict[str, float]:
     return {name: one.value for name, one in traces.ratios(traces.read(read(folder))).items()}
 
 
-def test_the_trajectories_of_a_cell(make: Any) -> None:
-    found = traces.read(read(make(made=MADE, depth=DEPTH)))
-    assert found.depth.tolist() == [3, 3, 2, 1]
-    assert found.considered.tolist() == [3, 3, 2, 1]
-    assert found.written.tolist() == [2, 1, 0, 1]
-    assert found.available.tolist() == [[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert found.retrieved.tolist() == [[0, 1, 1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
-
-
 def test_gate_statistics(make: Any) -> None:
     folder = make(made=MADE, depth=DEPTH)
     # The order of decisions does not matter.
@@ -77,23 +67,6 @@ def test_gate_statistics(make: Any) -> None:
 def test_a_gate_that_is_off_has_no_statistics(make: Any, gone: str, left: set[str]) -> None:
     made = [row for row in MADE if row["name"] != gone]
     assert set(values(make(made=made, depth=DEPTH))) == left
-
-
-def test_decisions_about_a_stranger_are_refused(make: Any) -> None:
-    folder = make(made=[*MADE, traced.gate(99, 1, "write", True)], depth=DEPTH)
-    with pytest.raises(UserError, match="'item-0099', which is no item of the cell; run"):
-        traces.read(read(folder))
-
-
-@pytest.mark.parametrize("name", ["decisions.parquet", "training.parquet", "training_decisions.parquet"])
-def test_a_damaged_table_is_refused_in_one_line(make: Any, name: str) -> None:
-    folder = make(made=MADE, depth=DEPTH, updates=[{"depth": 1.0}])
-    cell = read(folder)
-    pq.write_table(pq.read_table(folder / "items.parquet").select(["item_id"]), folder / name)
-    readers = {"decisions.parquet": traces.read, "training.parquet": training.updates}
-    with pytest.raises(UserError, match=f"{name}: not a readable table with the columns") as caught:
-        readers.get(name, training.rollouts)(cell)
-    assert "\n" not in str(caught.value)
 
 
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,36 +15,13 @@ from analysis.provenance import SIMULATED
 from analysis.registry import artefact
 from harness.errors import UserError
 from harness.runner import layout
+from tests.analysis.reading import Html
 from tests.finished import REPORTS, cells, preset
-from workflow.reports import artefacts_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 BEYOND = "https://evil.invalid/x.js"
-
-
-class Tags(HTMLParser):
-    """Every start tag of a document, and which are open at its end."""
-
-    VOID = frozenset(("meta", "link", "img", "br", "hr", "input"))
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def values(self, name: str) -> list[str]:
-        return [value for _, attributes in self.found if (value := attributes.get(name))]
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +30,11 @@ def text(reports: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def tags(text: str) -> Tags:
-    return Tags(text)
+def tags(text: str) -> Html:
+    return Html(text)
 
 
-def test_it_is_whole_and_every_link_leads_to_something(tags: Tags, reports: Path) -> None:
+def test_it_is_whole_and_every_link_leads_to_something(tags: Html, reports: Path) -> None:
     assert tags.open == []
     ids = tags.values("id")
     assert len(ids) == len(set(ids))
@@ -67,7 +43,7 @@ def test_it_is_whole_and_every_link_leads_to_something(tags: Tags, reports: Path
         assert (link[1:] in ids) if link.startswith("#") else (reports / link).is_file(), link
 
 
-def test_every_artefact_is_there_with_all_its_files(text: str, tags: Tags, reports: Path) -> None:
+def test_every_artefact_is_there_with_all_its_files(text: str, tags: Html, reports: Path) -> None:
     for name in REPORTS:
         assert artefact(name).title in text
         for path in reports.glob(f"{name}.*"):
@@ -91,7 +67,7 @@ def test_simulation_is_said_first_and_beside_every_table(text: str, reports: Pat
     assert body.count(f"{SIMULATED}.") == 1 + len(tables) + 1
 
 
-def test_it_runs_no_script_and_asks_nobody(tags: Tags) -> None:
+def test_it_runs_no_script_and_asks_nobody(tags: Html) -> None:
     assert {tag for tag, _ in tags.found}.isdisjoint({"script", "iframe", "object", "form"})
     (policy,) = [value for value in tags.values("content") if "default-src" in value]
     assert "default-src 'none'" in policy
@@ -111,13 +87,6 @@ def test_deviations_are_those_of_the_run(text: str) -> None:
     assert 'id="d-grade-3-' in text
     # Questions of MATH.
     assert 'id="d-grade-1-' not in text
-
-
-def test_equal_results_make_the_same_bytes(finished: Path, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(finished)
-    before = [(reports / name).read_bytes() for name in ("index.html", "cells.csv")]
-    write(preset(), artefacts_of(preset()))
-    assert [(reports / name).read_bytes() for name in ("index.html", "cells.csv")] == before
 
 
 def test_what_stands_in_markdown_stays_text() -> None:

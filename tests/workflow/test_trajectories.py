@@ -13,12 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from analysis.table import md_escape
+from analysis.trajectories import Choice, Gate, Step, records
+from harness.agents.activation import appended
+from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.errors import UserError
+from harness.llm.request import Reply
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.analysis.trajectories.made import Ask, Story, finish, prepare
+from tests.workflow.stories import Ask, Story, finish, prepare
 from workflow.cli import app
 from workflow.trajectory_text import Page, visible
 
@@ -46,7 +51,7 @@ def act(number: int, reply: str) -> Ask:
     return Ask(reply, [("system", "You count."), ("user", f"Turn {number}: {reply!r}?")], how=how)
 
 
-def asked(reply: str, verdict: Verdict, answer: str = "The answer is 9") -> Story:
+def asked(reply: str | Reply, verdict: Verdict, answer: str = "The answer is 9") -> Story:
     return Story([Ask(reply, [("user", f"{reply}?")])], answer=answer, verdict=verdict)
 
 
@@ -61,7 +66,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     prepare(ITEMS)
     walk = Story([act(1, "Three"), act(2, "Four"), AGGREGATE], [*step(1, "yes", "no"), *step(2, "no", "yes", "no")])
     finish(GMR, ITEMS, [walk, Story([act(1, "x")]), Story([act(1, "\x1b[2Jy")], answer="9", verdict=WRONG)])
-    finish(COT, ITEMS, [asked("n", WRONG), asked("o", BROKEN, ""), asked("p", RIGHT)])
+    finish(COT, ITEMS, [asked("n", WRONG), asked(Reply.failed("org/model", "too long"), BROKEN, ""), asked("p", RIGHT)])
     return tmp_path
 
 
@@ -117,12 +122,10 @@ def test_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     whole = gmr("gmr", "gsm_hard", "q0", "--full")
     assert "  system     You count.\n  user       Turn 1: 'Three'?\n  reply      Three\n" in whole
     failed = gmr("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")
-    assert "Answer\n  (empty)\n" in failed
+    assert "Answer\n  (the call failed: too long)\n" in failed
     assert "extracted  none\n  verdict    wrong (call_failed, no room left)\n" in failed
-    text = gmr("cot", "gsm_hard", "q0", "--backbone", "qwen-2.5-14B")
-    assert "Step 1\n  asked      small (solve)\n  reply      n\n  spent      100 + 10 tokens" in text
-    assert "memory" not in text
-    assert "verdict    wrong (graded)" in text
+    assert "Step 1\n  asked      small (solve)\n  reply      (the call failed: too long)\n  spent" in failed
+    assert "memory" not in failed
 
 
 @given(st.text())
@@ -141,13 +144,9 @@ def test_no_line_passes_the_edge(text: str, width: int) -> None:
 
 def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
     found = document("gmr", "gsm_hard", "q0")
-    assert found["simulated"] is True
-    assert found["cell"] == {"method": "gmr", "benchmark": "gsm_hard", "backbone": "pool", "seed": 0}
+    assert (found["simulated"], found["cell"]["method"], found["record"]["totals"]["depth"]) == (True, "gmr", 2)
     first, second = found["record"]["steps"]
-    assert first["calls"][0]["messages"] == [
-        {"role": "system", "content": "You count."},
-        {"role": "user", "content": "Turn 1: 'Three'?"},
-    ]
+    assert first["calls"][0]["messages"][1] == {"role": "user", "content": "Turn 1: 'Three'?"}
     assert second["retrieved"] == {"1": {"is_open": False, "probability": 0.75}}
     assert second["role"] == {"name": "role", "slot": 0, "choice": "Math/R2", "options": 4, "probability": 0.25}
     assert found["record"]["final"][0]["reply"] == "The answer is 7"
@@ -158,11 +157,55 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     assert "2 of 3 right, 0 in error." in text
     assert [line.split()[:2] for line in text.splitlines()[4:]] == [["q0", "right"], ["q1", "right"], ["q2", "wrong"]]
     row = ("cot", "gsm_hard", "--backbone", "qwen-2.5-14B")
-    assert [one["id"] for one in document(*row, "--wrong")["items"]] == ["q0"]
-    assert [one["id"] for one in document(*row, "--errors")["items"]] == ["q1"]
     assert [one["id"] for one in document(*row, "--errors", "--wrong")["items"]] == ["q0", "q1"]
-    asked = {"calls": 1, "tokens": 110, "cost": pytest.approx(4e-7), "detail": "no room left", "status": "call_failed"}
-    assert document(*row)["items"][1] == {"id": "q1", "correct": False, **asked}
+    (failed,) = document(*row, "--errors")["items"]
+    asked = {"calls": 1, "tokens": 0, "cost": 0.0, "detail": "no room left", "status": "call_failed"}
+    assert failed == {"id": "q1", "correct": False, **asked}
+
+
+def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
+    """What a trajectory is made into."""
+    cell = Cell(method, "gsm_hard", backbone, 0)
+    finish(cell, ITEMS[:1], [story])
+    (record,) = records("embedded", cell, {ITEMS[0].id: ITEMS[0]})
+    return record.steps
+
+
+def test_gates_that_draw_nothing_are_told_from_methods_without_gates(run: Path) -> None:
+    asks = [Ask("so", how={"step": number}) for number in (1, 2)]
+    story = Story(asks, [Decision(number, name, 0, "x", 2, HALF) for number in (1, 2) for name in ("role", "backbone")])
+    first, second = steps_of("random_2", "pool", story)
+    assert (first.written, first.halted) == (Gate(True, None), Gate(False, None))
+    # The last step of a trajectory that may go no further ends it without a draw.
+    assert (second.retrieved, second.halted) == ({1: Gate(True, None)}, Gate(True, None))
+    first, second = steps_of("puppeteer", "small", story)
+    assert (first.role, first.written, first.halted, second.retrieved) == (None, None, None, {})
+    assert [choice.name for choice in first.choices] == ["backbone", "role"]
+
+
+def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
+    decisions = [
+        Decision(0, "agents", 0, "2", 6, 0.0),
+        Decision(0, "role", 1, "Math/Teacher", 12, QUARTER),
+        Decision(1, "short_cut", 2, "Agent A", 1, 0.0),
+        Decision(2, "action", 0, "terminate", 2, HALF),
+    ]
+    planned, first, second = steps_of("masrouter", "pool", Story([Ask("so")], decisions))
+    # A choice without a call is a step of its own.
+    assert ((planned.number, planned.calls), (second.number, second.calls)) == ((0, ()), (2, ()))
+    assert planned.choices == (
+        Choice("agents", 0, "2", 6, None),
+        Choice("role", 1, "Math/Teacher", 12, pytest.approx(0.25)),
+    )
+    assert first.choices == (Choice("short_cut", 2, "Agent A", 1, None),)
+
+
+def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
+    with pytest.raises(UserError, match="its question 'q0' is none of the prepared ones"):
+        list(records("embedded", GMR, {}))
+    layout.call_log("embedded", GMR).write_bytes(b"no database" * 1000)
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged"):
+        gmr("gmr", "gsm_hard", "q0")
 
 
 def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
@@ -179,7 +222,6 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
         (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
         (["gmr", "math"], "of preset embedded is not finished; run it with `snakemake --cores all results/"),
         (["gmrr", "gsm_hard"], "did you mean 'gmr'"),
-        (["gmr", "gsm_hard", "--seed", "7"], "is not finished"),
         (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
     ],
 )
@@ -205,19 +247,12 @@ def logs(run: Path) -> dict[str, Any]:
     }
 
 
-def test_every_log_is_listed_and_says_what_it_is_of(logs: dict[str, Any]) -> None:
-    assert set(logs) == {"gmr/pool", "cot/qwen-2.5-14B"}
-    for log in logs.values():
-        assert (log.status, log.eval.task) == ("success", "gsm_hard_simulated")
-        assert "simulated" in log.tags
-        assert log.metadata["warning"].startswith("SIMULATED BACKBONES")
-        assert log.eval.task_display_name.endswith("(simulated backbones)")
-        assert str(log.eval.created).startswith("2000-01-01T00:00:00")
-
-
 def test_samples_are_the_rows_of_the_tables(logs: dict[str, Any]) -> None:
     for cell, name in ((GMR, "gmr/pool"), (COT, "cot/qwen-2.5-14B")):
-        log, folder = logs[name], layout.cell("embedded", cell)
+        log, folder = logs.pop(name), layout.cell("embedded", cell)
+        assert (log.status, log.eval.task, "simulated" in log.tags) == ("success", "gsm_hard_simulated", True)
+        assert log.metadata["warning"].startswith("SIMULATED BACKBONES")
+        assert log.eval.task_display_name.endswith("(simulated backbones)")
         rows = {row["item_id"]: row for row in pq.read_table(folder / "items.parquet").to_pylist()}
         calls = pq.read_table(folder / "calls.parquet").to_pylist()
         assert {sample.id for sample in log.samples} == set(rows)
@@ -237,6 +272,7 @@ def test_samples_are_the_rows_of_the_tables(logs: dict[str, Any]) -> None:
         share = sum(row["correct"] for row in rows.values()) / len(rows)
         assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(share)
         assert log.stats.model_usage["simulated/small"].input_tokens == sum(call["prompt_tokens"] for call in calls)
+    assert not logs
 
 
 def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
@@ -269,17 +305,35 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("probability", "shown"),
-    [(0.0, "0.0%"), (1e-6, "<0.1%"), (0.25, "25.0%"), (1 - 1e-6, ">99.9%"), (1.0, "100.0%")],
-)
-def test_a_probability_next_to_an_end_is_not_shown_as_the_end(probability: float, shown: str) -> None:
-    inspect_logs = pytest.importorskip("analysis.inspect_logs", reason="the extra inspect is not installed")
-    assert inspect_logs._percent(probability) == shown
+def test_a_tool_and_a_choice_are_shown_at_their_agent(run: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
+    prompt = f"Agent A:\n{appended(program, outcome)}\n\nAgent B:\nNone."
+    asks = [
+        Ask(program, how={"role": "Code/ProgrammingExpert"}),
+        # Without a tool of its own: whatever stands behind its program was found by others.
+        Ask(program, how={"role": "Code/PlanSolver", "slot": 1}),
+        Ask("1", [("user", prompt)], how={"step": 2}),
+    ]
+    decisions = [Decision(0, "role", 1, "Code/A", 4, HALF), Decision(0, "role", 2, "Code/B", 4, HALF)]
+    finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [Story(asks, decisions)])
+    export("--method", "masrouter")
+    (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]
+    (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
+    events = [event for event in sample.events if event.event in ("model", "info")]
+    assert events[0].data == (
+        "- **agent A: role** Code/A, 50.0%, one of 4\n- **agent B: role** Code/B, 50.0%, one of 4\n"
+    )
+    kinds = [getattr(event, "source", event.event) for event in events[2:7]]
+    assert kinds == ["model", "tool", "model", "then", "model"]
+    assert events[3].data == md_escape(outcome)
 
 
-def test_a_program_keeps_its_lines_in_a_viewer_of_markdown() -> None:
+def test_what_a_viewer_of_markdown_would_change() -> None:
     inspect_logs = pytest.importorskip("analysis.inspect_logs", reason="the extra inspect is not installed")
+    # A probability next to an end is not shown as the end.
+    shown = {0.0: "0.0%", 1e-6: "<0.1%", 0.25: "25.0%", 1 - 1e-6: ">99.9%", 1.0: "100.0%"}
+    assert {probability: inspect_logs._percent(probability) for probability in shown} == shown
     program = 'def f():\n    """```"""\n    return 1'
     task = dataclasses.replace(ITEMS[0], code=CodeTask("f", "", "", ()))
     assert inspect_logs._answer(task, program) == f"````python\n{program}\n````"

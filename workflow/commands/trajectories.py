@@ -100,13 +100,14 @@ def route(
 
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     from analysis.results import read
-    from analysis.trajectories import open_cell
+    from analysis.trajectories import questions, records
     from workflow.trajectory_text import MADE_UP, Page, record_lines, terminal_width, to_json
 
-    run = read(_finished(preset, cell)).run
-    with open_cell(preset.name, cell) as records:
-        _check_item(item, records.ids, cell)
-        record = records.record(item)
+    found = read(_finished(preset, cell))
+    run = found.run
+    _check_item(item, list(found.items["item_id"]), cell)
+    asked = questions(preset.name, cell.benchmark)
+    record = next(one for one in records(preset.name, cell, asked) if one.item.id == item)
     if as_json:
         return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
     page = Page(terminal_width(), full=full)

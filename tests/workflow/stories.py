@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,26 +44,24 @@ class Story:
     verdict: Verdict = RIGHT
 
 
-def prepare(items: Sequence[Item], preset: str = PRESET) -> None:
+def prepare(items: Sequence[Item]) -> None:
     """Questions of one benchmark, all of them for the test."""
     benchmark = items[0].benchmark
     ids = [item.id for item in items]
     sums = {name: checksum(items) for name in ("checksum", "split_checksum", "pool_checksum")}
     told = {"benchmark": benchmark, "title": benchmark, "data": "embedded", "source": "embedded", "splits": "official"}
     manifest = {**told, **sums, "count": len(items), "train": [], "test": ids}
-    path = layout.manifest(preset, benchmark)
+    path = layout.manifest(PRESET, benchmark)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(orjson.dumps(manifest))
-    layout.items(preset, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
+    layout.items(PRESET, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
 
 
-def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story], **run: Any) -> None:
+def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:
     """A finished cell below the working folder, one story a question; its utility is the length of the answer."""
     folder = layout.cell(PRESET, cell)
-    # In a thread of its own: that of a test may have an event loop already, as one with a browser has.
-    with ThreadPoolExecutor(1) as thread:
-        answered = thread.submit(asyncio.run, _walk(cell, items, stories)).result()
-    record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items), **run)
+    answered = asyncio.run(_walk(cell, items, stories))
+    record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items))
     identity = {name: value for name, value in record.items() if name not in ("schema", "run_id")}
     results.write(folder, answered, identity, lambda one: float(len(one.trajectory.answer)))
 
