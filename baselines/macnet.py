@@ -1,18 +1,17 @@
 """MacNet (Qian et al.): agents on a fixed directed acyclic graph hand their solutions along its edges.
 
-In this order: the graph, what agents are told, the calls of one node and of one edge, the two orders in which nodes
-run, and what the suite sees.
+In this order: the graph, what agents are told, the calls of one node and of one edge, the order in which nodes run, and
+what the suite sees.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import PositiveInt
 
@@ -30,15 +29,9 @@ Topology = Literal["chain", "tree", "complete"]
 
 @dataclass(frozen=True)
 class Graph:
-    """A directed acyclic graph with one agent on each node.
+    """A directed acyclic graph with one agent on each node."""
 
-    Attributes:
-        predecessors: For each node those with an edge to it, ascending; all of them come before it.
-        root_depth: Depth of a node without predecessors.
-    """
-
-    predecessors: tuple[tuple[int, ...], ...]
-    root_depth: int = 0
+    predecessors: tuple[tuple[int, ...], ...]  # for each node those with an edge to it, ascending; all come before it
 
     @property
     def nodes(self) -> range:
@@ -53,10 +46,10 @@ class Graph:
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """Edges on the longest path to each node, counted from the depth of a root."""
+        """Edges on the longest path to each node."""
         depths: list[int] = []
         for these in self.predecessors:
-            depths.append(max((depths[before] + 1 for before in these), default=self.root_depth))
+            depths.append(max((depths[before] + 1 for before in these), default=0))
         return tuple(depths)
 
     @cached_property
@@ -69,7 +62,7 @@ class Graph:
     def slots(self) -> tuple[int, ...]:
         """Where the calls of each node begin in a numbering of all calls; one entry more says where it ends.
 
-        A node with k edges to it makes at most k critiques, k solutions and k merges, and one call without any edge.
+        A node with k edges to it has places for k critiques, k solutions and k merges, and one without any edge.
         """
         return tuple(accumulate((3 * len(these) + 1 for these in self.predecessors), initial=0))
 
@@ -84,15 +77,6 @@ def graph_of(topology: Topology, agents: int) -> Graph:
         case "complete":
             return Graph(tuple(tuple(range(node)) for node in range(agents)))
     return Graph(((), *later))
-
-
-def between_terminals(graph: Graph) -> Graph:
-    """The graph as released code runs it, between a virtual source and a virtual sink (D-MAC-3).
-
-    The sink is one agent more, behind all leaves. The source never asks a model and hands on nothing, so all it does
-    is to push every node one layer down.
-    """
-    return Graph((*graph.predecessors, graph.leaves), root_depth=graph.root_depth + 1)
 
 
 # One line for every node of every benchmark (D-MAC-4).
@@ -142,29 +126,6 @@ CANDIDATES_HEADER = "The candidates:"
 _EMPHASIS = " \t*_`#>\"'.!"
 
 
-def solve_prompt(rules: str, item: Item) -> tuple[Message, ...]:
-    """For an agent that has no solution to start from."""
-    return team_prompt((PROFILE, SOLVE, rules), item, (), NOTHING_TO_REVISE)
-
-
-def critique_prompt(checks: str, rules: str, item: Item, solution: str) -> tuple[Message, ...]:
-    """For the critic of an edge."""
-    system = (PROFILE, CRITICISE, checks, _APPROVAL, f"{_FORM} {rules}" if rules else "")
-    return team_prompt(system, item, [Record("Solution", solution)], header=SOLUTION_HEADER)
-
-
-def revise_prompt(rules: str, item: Item, solution: str, advice: str) -> tuple[Message, ...]:
-    """For the actor of an edge; the advice is empty for none."""
-    records = [Record("Solution", solution), Record("Advice", advice or NO_ADVICE)]
-    return team_prompt((PROFILE, REVISE, rules), item, records, header=ADVICE_HEADER)
-
-
-def merge_prompt(rules: str, item: Item, candidates: Sequence[str]) -> tuple[Message, ...]:
-    """For a node with several edges to it."""
-    records = [Record("Candidate", candidate) for candidate in candidates]
-    return team_prompt((PROFILE, MERGE, rules), item, records, header=CANDIDATES_HEADER)
-
-
 def advice_in(critique: str) -> str:
     """The advice a critique holds: empty where nothing was said, or where a line of its own approves the solution.
 
@@ -178,14 +139,7 @@ def advice_in(critique: str) -> str:
 _KINDS: Mapping[str, Kind] = {"critique": "critique", "revise": "revise", "merge": "aggregate"}
 
 
-class Turn(NamedTuple):
-    """Where a call stands: its step and slot, and the temperature of its node."""
-
-    step: int
-    slot: int
-    temperature: float
-
-
+@dataclass(frozen=True)
 class Exchange:
     """Agents of one backbone on a graph, at work on one question.
 
@@ -194,16 +148,16 @@ class Exchange:
     different nodes are sampled independently; at temperature 0 equal prompts are one call (D-MAC-6).
     """
 
-    def __init__(self, graph: Graph, backbone: str, checks: str, item: Item, context: Context) -> None:
-        self.graph = graph
-        self._backbone = backbone
-        self._checks = checks
-        self._item = item
-        self._context = context
+    graph: Graph
+    backbone: str
+    checks: str
+    item: Item
+    context: Context
 
-    async def solve(self, node: int) -> str:
+    async def solve(self, node: int, place: int = 0) -> str:
         """The solution of a node that nothing is handed to."""
-        return await self._ask(self._turn(node, 0), "solve", solve_prompt(self._context.rules, self._item))
+        system = (PROFILE, SOLVE, self.context.rules)
+        return await self._ask(node, place, "solve", team_prompt(system, self.item, (), NOTHING_TO_REVISE))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
         """One edge to a node: a critic reads the solution handed on, then the actor writes a better one.
@@ -211,59 +165,49 @@ class Exchange:
         The actor is asked even if the critic approves or its call failed. An empty solution has nothing to criticise:
         the actor then answers as if it were the first.
         """
-        rules, item = self._context.rules, self._item
-        critic, actor = self._turn(node, 2 * edge), self._turn(node, 2 * edge + 1)
+        critic, actor, rules = 2 * edge, 2 * edge + 1, self.context.rules
         if not solution.strip():
-            return await self._ask(actor, "solve", solve_prompt(rules, item))
-        prompt = critique_prompt(self._checks, rules, item, solution)
-        advice = advice_in(await self._ask(critic, "critique", prompt))
-        return await self._ask(actor, "revise", revise_prompt(rules, item, solution, advice))
+            return await self.solve(node, actor)
+        shown = Record("Solution", solution)
+        system = (PROFILE, CRITICISE, self.checks, _APPROVAL, f"{_FORM} {rules}" if rules else "")
+        prompt = team_prompt(system, self.item, [shown], header=SOLUTION_HEADER)
+        advice = advice_in(await self._ask(node, critic, "critique", prompt))
+        records = [shown, Record("Advice", advice or NO_ADVICE)]
+        prompt = team_prompt((PROFILE, REVISE, rules), self.item, records, header=ADVICE_HEADER)
+        return await self._ask(node, actor, "revise", prompt)
 
-    async def merge(self, candidates: Sequence[str], node: int, number: int = 0) -> str:
-        """One solution made from the candidates of a node, in one call, the ``number``-th of its merges.
+    async def merge(self, candidates: Sequence[str], node: int) -> str:
+        """One solution made from the candidates of a node, in one call.
 
         A single candidate that is left of several is put to this call as well. So the call that gives a node its
-        solution is the node's last one, whatever failed before it. Without any candidate there is no call.
+        solution is the node's last one, whatever failed before it. Without any candidate there is no call. A node
+        behind all others makes the answer from the solutions of several leaves, at temperature 0.
         """
-        place = 2 * len(self.graph.predecessors[node]) + number
-        return await self._merged(candidates, self._turn(node, place))
-
-    async def conclude(self, candidates: Sequence[str]) -> str:
-        """The answer made from the solutions of several leaves: a merge behind all nodes, at temperature 0."""
-        end = len(self.graph.nodes)
-        return await self._merged(candidates, Turn(end + 1, self.graph.slots[end], 0.0), is_step=False)
-
-    async def _merged(self, candidates: Sequence[str], turn: Turn, *, is_step: bool = True) -> str:
-        shown = present(candidates)
-        if not shown:
+        records = [Record("Candidate", candidate) for candidate in candidates if candidate.strip()]
+        if not records:
             return ""
-        prompt = merge_prompt(self._context.rules, self._item, shown)
-        return await self._ask(turn, "merge", prompt, is_step=is_step)
+        place = 2 * len(self.graph.predecessors[node]) if node in self.graph.nodes else 0
+        prompt = team_prompt((PROFILE, MERGE, self.context.rules), self.item, records, header=CANDIDATES_HEADER)
+        return await self._ask(node, place, "merge", prompt)
 
-    def _turn(self, node: int, place: int) -> Turn:
-        return Turn(node + 1, self.graph.slots[node] + place, self.graph.temperatures[node])
-
-    async def _ask(self, turn: Turn, purpose: str, prompt: tuple[Message, ...], *, is_step: bool = True) -> str:
-        reply = await self._context.ask(
-            self._backbone,
+    async def _ask(self, node: int, place: int, purpose: str, prompt: tuple[Message, ...]) -> str:
+        is_step = node in self.graph.nodes
+        temperature, slot = self.graph.temperatures[node] if is_step else 0.0, self.graph.slots[node] + place
+        reply = await self.context.ask(
+            self.backbone,
             prompt,
-            step=turn.step,
-            slot=turn.slot,
+            step=node + 1,
+            slot=slot,
             purpose=purpose,
             kind=_KINDS.get(purpose, "solve"),
             is_step=is_step,
-            temperature=turn.temperature,
-            draw=turn.slot if turn.temperature else 0,
+            temperature=temperature,
+            draw=slot if temperature else 0,
         )
         return reply.text
 
 
-def present(candidates: Sequence[str]) -> list[str]:
-    """The candidates that hold anything: an empty one has nothing to give to a merge."""
-    return [candidate for candidate in candidates if candidate.strip()]
-
-
-async def textbook(exchange: Exchange) -> str:
+async def run(exchange: Exchange) -> str:
     """Run the graph and return the solution of its leaf, or one made from those of several leaves.
 
     A node starts as soon as all its predecessors have delivered, whatever goes on elsewhere, and the edges to it run
@@ -273,15 +217,15 @@ async def textbook(exchange: Exchange) -> str:
     solutions = [""] * len(graph.nodes)
     delivered = [asyncio.Event() for _ in graph.nodes]
 
-    async def run(node: int) -> None:
+    async def deliver(node: int) -> None:
         for before in graph.predecessors[node]:
             await delivered[before].wait()
         solutions[node] = await _solution(exchange, node, [solutions[before] for before in graph.predecessors[node]])
         delivered[node].set()
 
-    await gather(run(node) for node in graph.nodes)
+    await gather(deliver(node) for node in graph.nodes)
     final = [solutions[leaf] for leaf in graph.leaves]
-    return final[0] if len(final) == 1 else await exchange.conclude(final)
+    return final[0] if len(final) == 1 else await exchange.merge(final, len(graph.nodes))
 
 
 async def _solution(exchange: Exchange, node: int, handed: list[str]) -> str:
@@ -291,111 +235,28 @@ async def _solution(exchange: Exchange, node: int, handed: list[str]) -> str:
     return candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)
 
 
-MOST_POOLED = 4
-
-
-async def official(exchange: Exchange) -> str:
-    """Run the graph layer by layer and return the solution of its last node, the sink (D-MAC-1).
-
-    A layer are the nodes to which no edge is left. When the edges from a layer have delivered, and before they are
-    removed, each node they lead to settles on a solution; one with edges left does so again after a later layer.
-    """
-    graph = exchange.graph
-    left = {node: set(before) for node, before in enumerate(graph.predecessors)}
-    candidates: defaultdict[int, list[str]] = defaultdict(list)
-    solutions: dict[int, str] = {}
-    layer = [node for node in graph.nodes if not left[node]]
-    solutions.update(zip(layer, await gather(map(exchange.solve, layer)), strict=True))
-    while layer:
-        edges = [(before, node) for before in layer for node in graph.nodes if before in left[node]]
-        refined = await gather(_refined(exchange, solutions[before], before, node) for before, node in edges)
-        for (_, node), candidate in zip(edges, refined, strict=True):
-            candidates[node].append(candidate)
-        reached = sorted({node for _, node in edges})
-        settled = await gather(_settled(exchange, node, candidates[node], len(left[node])) for node in reached)
-        solutions.update(zip(reached, settled, strict=True))
-        for before, node in edges:
-            left[node].remove(before)
-        layer = [node for node in reached if not left[node]]
-    return solutions[graph.nodes[-1]]
-
-
-async def _refined(exchange: Exchange, solution: str, before: int, node: int) -> str:
-    predecessors = exchange.graph.predecessors[node]
-    # The first candidate is what a node keeps unless it merges, so its calls are numbered last: the answer then comes
-    # from the last call.
-    edge = len(predecessors) - 1 - predecessors.index(before)
-    return await exchange.refine(solution, node, edge)
-
-
-async def _settled(exchange: Exchange, node: int, candidates: Sequence[str], left: int) -> str:
-    """What a node takes for its solution after a layer.
-
-    The scheduler means to ask whether all predecessors have delivered, but compares with those whose edges are left.
-    So a node merges when it has half of its candidates, or all of them from one layer, and otherwise takes the first.
-    """
-    if len(candidates) == 1 or len(candidates) != left:
-        return candidates[0]
-    return await _pooled(exchange, node, candidates)
-
-
-async def _pooled(exchange: Exchange, node: int, candidates: Sequence[str]) -> str:
-    """Merge candidates in pairs and the results again, until one call has made the last one or two into one.
-
-    More than four are halved first. Released code keeps those whose programs run best; without such a score the first
-    ones stay. It also draws the pairs, which are neighbours here (D-MAC-7).
-    """
-    pool = present(candidates)
-    if len(pool) > MOST_POOLED:
-        pool = pool[: len(pool) // 2]
-    merges = 0
-    while len(pool) > 2:
-        pairs = [pool[start : start + 2] for start in range(0, len(pool) - 1, 2)]
-        made = await gather(exchange.merge(pair, node, merges + number) for number, pair in enumerate(pairs))
-        merges += len(made)
-        pool = [*made, *pool[2 * len(pairs) :]]
-    return await exchange.merge(pool, node, merges)
-
-
-Schedule = Literal["textbook", "official"]
-
-_SCHEDULES: Mapping[Schedule, Callable[[Exchange], Awaitable[str]]] = {"textbook": textbook, "official": official}
-
-
 class Config(Declaration):
-    """What distinguishes the rows.
-
-    Attributes:
-        agents: How many nodes the graph has.
-        schedule: ``textbook`` for a scheduler that does what the idea says, ``official`` for that of the released
-            code with its defects (D-MAC-1).
-    """
+    """What distinguishes the rows."""
 
     topology: Topology
-    agents: PositiveInt = 6
-    schedule: Schedule = "textbook"
+    agents: PositiveInt = 6  # nodes of the graph
 
 
 @dataclass(frozen=True)
 class MacNet:
-    """Agents of one backbone on a graph, the virtual sink included where the schedule has one."""
+    """Agents of one backbone on a graph."""
 
     backbone: str
     graph: Graph
-    schedule: Schedule
     checks: str
 
     async def solve(self, item: Item, context: Context) -> str:
         """The solution of the last node, or the one made from all leaves."""
-        exchange = Exchange(self.graph, self.backbone, self.checks, item, context)
-        return await _SCHEDULES[self.schedule](exchange)
+        return await run(Exchange(self.graph, self.backbone, self.checks, item, context))
 
 
 def build(setting: Setting, config: Config) -> MacNet:
     """The method for one backbone and a benchmark of a domain that critics have rules for."""
     if setting.domain not in CHECKS:
         raise unknown("domain of critics", setting.domain, CHECKS, "baselines/macnet.py")
-    graph = graph_of(config.topology, config.agents)
-    if config.schedule == "official":
-        graph = between_terminals(graph)
-    return MacNet(setting.one_backbone, graph, config.schedule, CHECKS[setting.domain])
+    return MacNet(setting.one_backbone, graph_of(config.topology, config.agents), CHECKS[setting.domain])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import MinLen
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
@@ -17,8 +16,6 @@ from harness.llm.backbones import Backbone
 from harness.runner.method import ByBenchmark, Setting
 
 Score = Literal["dot", "cosine"]
-Decode = Literal["sample", "greedy"]
-RolePool = Literal["all", "domain"]
 VaeKL = Literal["sum", "mean"]
 
 
@@ -27,49 +24,28 @@ class Config(Declaration):
 
     The five switches named after modules are the ablations: a module that is off draws nothing and adds neither
     log-probability nor entropy. Without both memory gates this is Full-History routing.
-
-    Attributes:
-        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named; 0 leaves the
-            router as initialised.
-        batch: Questions B of one update.
-        group: Rollouts G of each question.
-        max_depth: Most steps φ of a trajectory.
-        lambda_c: Weight λ_c of cost in the utility (D-GMR-5).
-        lr: Learning rate of Adam.
-        vae_weight: Weight α of the loss of the two autoencoders.
-        vae_kl: How their KL divergence is reduced over the latent dimensions (D-GMR-12).
-        entropy_weight: Weight c_H of the mean policy entropy.
-        halting_bias: Initial bias of the halting logit; -1.1 is a probability to halt of about a quarter (D-GMR-2).
-        score: Logits of roles and backbones: scaled dot product, or cosine with a learned scale (D-GMR-1).
-        role_allocator: Off: the role is uniform over the pool.
-        llm_router: Off: the backbone is uniform over the pool.
-        retrieval_gate: Off: an agent sees all that is stored.
-        write_gate: Off: every response is stored.
-        halting: Off: every trajectory has ``max_depth`` steps.
-        role_pool: ``all`` roles of the catalogue, or those of the benchmark's ``domain`` (D-GMR-6).
-        role_subset: How many roles of each domain are kept, drawn once by the training seed; all where ``None``.
-        decode: How decisions are made at test time.
     """
 
-    epochs: ByBenchmark[NonNegativeInt]
-    batch: PositiveInt = 16
-    group: PositiveInt = 6
-    max_depth: PositiveInt = 6
-    lambda_c: NonNegativeFloat = 20.0
-    lr: NonNegativeFloat = 0.01
-    vae_weight: NonNegativeFloat = 0.001
-    vae_kl: VaeKL = "sum"
-    entropy_weight: NonNegativeFloat = 0.01
-    halting_bias: float = -1.1
-    score: Score = "dot"
-    role_allocator: bool = True
-    llm_router: bool = True
-    retrieval_gate: bool = True
-    write_gate: bool = True
-    halting: bool = True
-    role_pool: RolePool = "all"
+    epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions; 0 leaves the router as initialised
+    batch: PositiveInt = 16  # questions B of one update
+    group: PositiveInt = 6  # rollouts G of each question
+    max_depth: PositiveInt = 6  # most steps φ of a trajectory
+    lambda_c: NonNegativeFloat = 20.0  # weight λ_c of cost in the utility (D-GMR-5)
+    lr: NonNegativeFloat = 0.01  # learning rate of Adam
+    vae_weight: NonNegativeFloat = 0.001  # weight α of the loss of the two autoencoders
+    vae_kl: VaeKL = "sum"  # how their KL divergence is reduced over the latent dimensions (D-GMR-12)
+    entropy_weight: NonNegativeFloat = 0.01  # weight c_H of the mean policy entropy
+    halting_bias: float = -1.1  # of the halting logit at first: a probability to halt of about a quarter (D-GMR-2)
+    score: Score = "dot"  # logits of roles and backbones: scaled dot product, or cosine with a learned scale (D-GMR-1)
+    role_allocator: bool = True  # off: the role is uniform over the pool
+    llm_router: bool = True  # off: the backbone is uniform over the pool
+    retrieval_gate: bool = True  # off: an agent sees all that is stored
+    write_gate: bool = True  # off: every response is stored
+    halting: bool = True  # off: every trajectory has ``max_depth`` steps
+    role_pool: Literal["all", "domain"] = "all"  # roles of the catalogue, or of the benchmark's domain (D-GMR-6)
+    # How many roles of each domain are kept, drawn once by the training seed; all where ``None``.
     role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
-    decode: Decode = "sample"
+    decode: Literal["sample", "greedy"] = "sample"  # how decisions are made at test time
 
     @model_validator(mode="after")
     def _role_subset_is_of_all(self) -> Config:
@@ -78,22 +54,15 @@ class Config(Declaration):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(NamedTuple):
     """The choices of a router."""
 
     roles: tuple[Role, ...]
     backbones: tuple[Backbone, ...]
 
     def to_facts(self) -> dict[str, list[list[str]]]:
-        """Key and profile of every choice, in the order of the indices: what a trained router is bound to.
-
-        Lists, because the objects of a checkpoint's facts have no order.
-        """
-        return {
-            "roles": [[role.key, role.profile] for role in self.roles],
-            "backbones": [[backbone.key, backbone.profile] for backbone in self.backbones],
-        }
+        """Key and profile of every choice, in the order of the indices: what a trained router is bound to."""
+        return {kind: [[one.key, one.profile] for one in members] for kind, members in self._asdict().items()}
 
 
 def pool_of(config: Config, setting: Setting) -> Pool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gmr.config import Config, Pool, pool_of
+from gmr.config import Config, pool_of
 from gmr.policy import Snapshot, Trace, Vector
 from gmr.rollout import Rollout
 from gmr.router import Router
@@ -19,7 +19,7 @@ from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, PolicyGradient, network_of
+from harness.training.learning import Choices, Learning, PolicyGradient, network_of
 from harness.training.loop import Training, TrainingStep
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         epochs = setting.epochs(config.epochs)
         super().__init__(epochs=epochs, batch=config.batch, group=config.group, lr=config.lr)
         self.config = config
-        self.pool: Pool = pool_of(config, setting)
+        self.pool = pool_of(config, setting)
         self._setting = setting
         self._warned = False
 
@@ -58,7 +58,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         tensors = network_of(checkpoint.tensors)
         return Router(self.config, tensors["role_profiles"], tensors["backbone_profiles"])  # type: ignore[arg-type]
 
-    def choices(self) -> dict[str, list[list[str]]]:
+    def choices(self) -> Choices:
         """The roles and backbones of the pool."""
         return self.pool.to_facts()
 
@@ -75,22 +75,15 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
     ) -> dict[str, float]:
         """One step of the optimiser; warns once where the choice of backbones has collapsed."""
         measures = learn(learning, answered, traces, self.config, (self._setting.seed, step.update))
-        self._warn_of_collapse(measures, step)
-        return measures
-
-    def _warn_of_collapse(self, measures: Mapping[str, float], step: TrainingStep) -> None:
         entropy = measures.get("entropy_backbone", math.inf)
         if not self._warned and entropy < COLLAPSED_ENTROPY:
             self._warned = True
             logger.warning(
                 "%s, seed %d: the entropy of the backbone choice is %.3f nats after %d of %d updates: the router "
                 "has all but settled on one (a smaller lr, `score: cosine` or a larger entropy_weight delays this)",
-                self._setting.benchmark,
-                self._setting.seed,
-                entropy,
-                step.update,
-                step.of,
+                *(self._setting.benchmark, self._setting.seed, entropy, step.update, step.of),
             )
+        return measures
 
 
 def build(setting: Setting, config: Config) -> GMR:
@@ -108,20 +101,15 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The first step of a trajectory before any model is asked; of later ones nothing can be said without replies.
+    """The first step of a trajectory before any model is asked; of later ones nothing can be said without replies."""
 
-    Roles come the most probable first, backbones given the first of them in the order of the pool.
-    """
-
-    roles: tuple[Option, ...]
-    backbones: tuple[Option, ...]
+    roles: tuple[Option, ...]  # the most probable first
+    backbones: tuple[Option, ...]  # given the first role, in the order of the pool
 
 
 def outlook(router: GMR, question: Vector) -> Outlook:
     """What a router would do first, for the embedding of a question, shape (384,)."""
-    roles, backbones = router.policy.first(question)
-    order = sorted(range(len(roles)), key=lambda index: -roles[index])
-    return Outlook(
-        tuple(Option(router.pool.roles[index].key, float(roles[index])) for index in order),
-        tuple(Option(one.key, float(p)) for one, p in zip(router.pool.backbones, backbones, strict=True)),
-    )
+    pool, (of_roles, of_backbones) = router.pool, router.policy.first(question)
+    roles = (Option(one.key, float(p)) for one, p in zip(pool.roles, of_roles, strict=True))
+    backbones = (Option(one.key, float(p)) for one, p in zip(pool.backbones, of_backbones, strict=True))
+    return Outlook(tuple(sorted(roles, key=lambda one: -one.probability)), tuple(backbones))

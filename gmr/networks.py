@@ -62,11 +62,7 @@ class ProfileVAE(nn.Module):
 
 
 class StateEncoder(nn.Module):
-    """Tokens of the stored records, a transformer over them, and an attention from the question to the result.
-
-    Args:
-        max_depth: Most records a memory can hold, the size of the table of positions.
-    """
+    """Tokens of at most ``max_depth`` stored records, a transformer over them, an attention from the question to it."""
 
     def __init__(self, max_depth: int) -> None:
         super().__init__()
@@ -82,12 +78,9 @@ class StateEncoder(nn.Module):
         return role + backbone + torch.sigmoid(self.W_g(response))
 
     def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
-        """Contexts c_t, shape (rows, 256).
+        """Contexts c_t, shape (rows, 256), for projected questions W_q q (rows, 128) and tokens (rows, φ, 128).
 
-        Args:
-            q_hat: Projected questions W_q q, shape (rows, 128).
-            tokens: Tokens of the records in memory order, padded to φ, shape (rows, φ, 128).
-            stored: Which of them each row holds, a prefix of each row, boolean, shape (rows, φ).
+        The tokens are in memory order; ``stored`` says which of them a row holds, a prefix of each row.
         """
         some = stored.any(dim=1)
         history = self.h_empty.expand(len(q_hat), LATENT)
@@ -129,11 +122,7 @@ def _attended(of: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tens
 
 
 class PoolSoftmax(nn.Module):
-    """A softmax over a pool of latents, by their match with a query.
-
-    Attributes:
-        scale: The learned factor of the cosine; ``None`` for the scaled dot product.
-    """
+    """A softmax over latents by their match with a query: scaled dot product, or cosine with a learned factor."""
 
     def __init__(self, score: Score) -> None:
         super().__init__()
@@ -179,12 +168,7 @@ class LLMRouter(nn.Module):
 
 
 class RetrievalGate(nn.Module):
-    """Whether the agent of this step sees a record: a Bernoulli draw for each, by a scaled cosine.
-
-    Attributes:
-        s: Learned scale of the cosine.
-        b: Learned offset.
-    """
+    """Whether the agent of this step sees a record: a Bernoulli draw for each, by a scaled cosine."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,30 +185,22 @@ class RetrievalGate(nn.Module):
     def forward(self, question: Tensor, role: Tensor, backbone: Tensor, records: Tensor) -> Tensor:
         """Log-probabilities of not seeing and of seeing each record, shape (rows, φ, 2).
 
-        Args:
-            question: Embeddings of the questions, shape (rows, 384).
-            role: Latents of the acting roles, shape (rows, 128).
-            backbone: Latents of the acting backbones, shape (rows, 128).
-            records: Directions of the records before the step, padded, shape (rows, φ, 128).
+        For embeddings of the questions (rows, 384), latents of who acts (rows, 128), and the directions of the records
+        before the step (rows, φ, 128).
         """
         query = F.normalize(self.W_p(torch.cat([question, role, backbone], dim=1)), dim=1)
         return bernoulli(self.s * _cosines(query, records) + self.b)
 
 
 class WriteGate(nn.Module):
-    """Whether a response is stored: relevance to the context against likeness to what is stored.
-
-    Attributes:
-        a: Logit of the weight λ of relevance.
-        beta: Sharpness β before softplus, which keeps it positive.
-        theta: Threshold θ.
-    """
+    """Whether a response is stored: relevance to the context against likeness to what is stored."""
 
     def __init__(self) -> None:
         super().__init__()
         self.P_y = Linear(EMBEDDING, LATENT, bias=False)
         self.P_c = Linear(CONTEXT, LATENT, bias=False)
-        self.a = nn.Parameter(torch.tensor(0.0))
+        self.a = nn.Parameter(torch.tensor(0.0))  # logit of the weight λ of relevance
+        # Sharpness β before softplus, which keeps it positive.
         self.beta = nn.Parameter(torch.tensor(math.log(math.expm1(_INITIAL_SHARPNESS)), dtype=torch.float64))
         self.theta = nn.Parameter(torch.tensor(0.0))
 
@@ -235,11 +211,8 @@ class WriteGate(nn.Module):
     def forward(self, context: Tensor, response: Tensor, records: Tensor, stored: Tensor) -> Tensor:
         """Log-probabilities of dropping and of storing the response, shape (rows, 2), by the logit β(ω_t − θ).
 
-        Args:
-            context: Contexts *before* the step, shape (rows, 256).
-            response: Directions of the responses of the step, shape (rows, 128).
-            records: Directions of the responses of the records, padded, shape (rows, φ, 128).
-            stored: Which of them each row holds, boolean, shape (rows, φ).
+        For contexts *before* the step (rows, 256), directions of the responses (rows, 128) and of those of the records
+        (rows, φ, 128), and which of these each row holds.
         """
         relevance = (response * F.normalize(self.P_c(context), dim=1)).sum(dim=1)
         weight = torch.sigmoid(self.a)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,34 +22,23 @@ Probabilities = NDArray[np.float64]
 Rows = TypeVar("Rows", State, Acting, Kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The decisions of one step of Algorithm 1.
+class Step(NamedTuple):
+    """The decisions of one step of Algorithm 1."""
 
-    Attributes:
-        role: Index of the role in the router's pool.
-        backbone: Index of the backbone in the router's pool.
-        retrieved: For each record of S_{t-1}, in memory order, whether the agent saw it.
-        response: Embedding y_t of the response, shape (384,).
-        written: Whether the response was stored.
-        halted: The halting draw; ``None`` where none is made (t = φ, or halting switched off).
-    """
-
-    role: int
-    backbone: int
-    retrieved: tuple[bool, ...]
-    response: Vector
-    written: bool
-    halted: bool | None
+    role: int  # index in the router's pool
+    backbone: int  # index in the router's pool
+    retrieved: tuple[bool, ...]  # for each record of S_{t-1}, in memory order, whether the agent saw it
+    response: Vector  # embedding y_t of the response, shape (384,)
+    written: bool  # whether the response was stored
+    halted: bool | None  # the halting draw; ``None`` where none is made (t = φ, or halting switched off)
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """One trajectory: the embedding of the question, shape (384,), its 1 to φ steps, and their log π as sampled."""
+class Trace(NamedTuple):
+    """One trajectory."""
 
-    question: Vector
-    steps: tuple[Step, ...]
-    log_prob: float
+    question: Vector  # embedding of the question, shape (384,)
+    steps: tuple[Step, ...]  # 1 to φ
+    log_prob: float  # log π as sampled
 
 
 # Draws for one trajectory: an index, or one for each record, by name, log-probabilities and where there is a draw.
@@ -146,21 +134,13 @@ class Entropy(NamedTuple):
     draws: int
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What an update needs of a batch, and what its log reports.
+class Evaluation(NamedTuple):
+    """What an update needs of n trajectories, and what its log reports."""
 
-    Attributes:
-        log_prob: For each trajectory the sum of the log-probabilities of its draws, shape (n,), with gradient.
-        mean_entropy: H̄, the mean over all steps of the entropies of role, backbone and halting, with gradient.
-        entropies: By module that is switched on: role, backbone, retrieval (a draw for each record), write, halt.
-        top: Mean over the steps of the largest probability, of role and backbone where switched on.
-    """
-
-    log_prob: Tensor
-    mean_entropy: Tensor
-    entropies: Mapping[str, Entropy]
-    top: Mapping[str, float]
+    log_prob: Tensor  # of each trajectory the sum of the log-probabilities of its draws, shape (n,), with gradient
+    mean_entropy: Tensor  # H̄, the mean over all steps of the entropies of role, backbone and halting, with gradient
+    entropies: Mapping[str, Entropy]  # by module that is on: role, backbone, retrieval (a draw a record), write, halt
+    top: Mapping[str, float]  # mean over the steps of the largest probability, of role and backbone where on
 
 
 def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:

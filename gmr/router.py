@@ -44,33 +44,19 @@ Choose = Callable[[str, Tensor | None, Tensor], Tensor]
 
 
 class State(NamedTuple):
-    """Trajectories between two steps, a row each; what is said of records is padded to φ of them.
+    """Trajectories between two steps, a row each; what is said of records is padded to φ of them."""
 
-    Attributes:
-        question: Embeddings of the questions, shape (rows, 384).
-        q_hat: Their projections, shape (rows, 128).
-        tokens: Tokens of the records, shape (rows, φ, 128).
-        records: Their directions for the retrieval gate, shape (rows, φ, 128).
-        responses: Directions of their responses for the write gate, shape (rows, φ, 128).
-        stored: Number of records, shape (rows,).
-        changed: Whether the last step stored one, so that the context is out of date.
-        context: Context c_t, shape (rows, 256).
-        halting: Halting state, shape (rows, 128).
-        steps: Number of steps done, shape (rows,).
-        log_prob: Sum of the log-probabilities of the draws that a module made so far, shape (rows,).
-    """
-
-    question: Tensor
-    q_hat: Tensor
-    tokens: Tensor
-    records: Tensor
-    responses: Tensor
-    stored: Tensor
-    changed: Tensor
-    context: Tensor
-    halting: Tensor
-    steps: Tensor
-    log_prob: Tensor
+    question: Tensor  # embeddings of the questions, shape (rows, 384)
+    q_hat: Tensor  # projected questions W_q q, shape (rows, 128)
+    tokens: Tensor  # of the records, shape (rows, φ, 128)
+    records: Tensor  # their directions for the retrieval gate, shape (rows, φ, 128)
+    responses: Tensor  # directions of their responses for the write gate, shape (rows, φ, 128)
+    stored: Tensor  # number of records, shape (rows,)
+    changed: Tensor  # whether the last step stored one, so that the context is out of date, shape (rows,)
+    context: Tensor  # c_t, shape (rows, 256)
+    halting: Tensor  # halting state, shape (rows, 128)
+    steps: Tensor  # number of steps done, shape (rows,)
+    log_prob: Tensor  # sum of the log-probabilities of the draws that a module made so far, shape (rows,)
 
     @property
     def holds(self) -> Tensor:
@@ -110,12 +96,8 @@ class Router(nn.Module):
 
     Initial weights come from torch's global generator. Every module is drawn and only then dropped where the
     configuration switches it off (its attribute is ``None``), so ablations of one seed start from the same weights.
-    The autoencoders and the state encoder serve several decisions and always stay.
-
-    Args:
-        config: Which modules exist, and their shapes and starting values.
-        roles: Embeddings of the role profiles, shape (R, 384).
-        backbones: Embeddings of the backbone profiles, shape (M, 384).
+    The autoencoders and the state encoder serve several decisions and always stay. The profiles of roles and backbones
+    are embeddings of shape (R, 384) and (M, 384).
     """
 
     role_profiles: Tensor

@@ -39,36 +39,28 @@ def loss(evaluation: Evaluation, advantage: Array, vae: torch.Tensor, config: Co
     return policy + config.vae_weight * vae - config.entropy_weight * evaluation.mean_entropy
 
 
-def of_rewards(utilities: Array, rewards: Array, advantages: Array) -> dict[str, float]:
-    """Mean utility, and how many groups (rows) had nothing to tell apart."""
-    return {
-        "utility": float(utilities.mean()),
-        "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),
-        "zero_advantage_groups": float(np.mean(np.all(advantages == 0, axis=1))),
-    }
+def log_of(
+    utilities: Array, rewards: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
+) -> dict[str, float]:
+    """The training log of an update, for arrays of shape (questions, G).
 
-
-def of_traces(traces: Sequence[Trace]) -> dict[str, float]:
-    """Depth, and what became of responses and records.
-
-    ``retrieved`` is Σ retrieved / Σ available over all steps; it is absent where nothing was ever available.
+    Mean utility and the groups that had nothing to tell apart; depth, write rate, trajectories that stored nothing, and
+    Σ retrieved / Σ available, absent where nothing was available; of every enabled module the mean entropy in nats,
+    and how sure the two choices are.
     """
     steps = [step for trace in traces for step in trace.steps]
     offered = [seen for step in steps for seen in step.retrieved]
-    measures = {
+    return {
+        "utility": float(utilities.mean()),
+        "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),
+        "zero_advantage_groups": float(np.mean(np.all(advantage == 0, axis=1))),
         "steps": float(len(steps)),
         "write_rate": float(np.mean([step.written for step in steps])),
         "empty_memory": float(np.mean([not any(step.written for step in trace.steps) for trace in traces])),
+        **({"retrieved": float(np.mean(offered))} if offered else {}),
+        **{f"entropy_{name}": total.item() / count for name, (total, count) in evaluation.entropies.items() if count},
+        **{f"max_probability_{name}": value for name, value in evaluation.top.items()},
     }
-    return {**measures, "retrieved": float(np.mean(offered))} if offered else measures
-
-
-def of_policy(evaluation: Evaluation) -> dict[str, float]:
-    """Mean entropy of every enabled module, in nats, and how sure the two choices are."""
-    entropies = {
-        f"entropy_{name}": total.item() / count for name, (total, count) in evaluation.entropies.items() if count
-    }
-    return {**entropies, **{f"max_probability_{name}": value for name, value in evaluation.top.items()}}
 
 
 def new_router(config: Config, roles: NDArray[np.floating], backbones: NDArray[np.floating], seed: int) -> Router:
@@ -99,22 +91,13 @@ def learn(
     Raises:
         RuntimeError: The log-probabilities computed again differ from those sampled.
     """
-    utilities = _grouped([utility(one, config) for one in answered], config)
-    rewards = _grouped([float(one.verdict.correct) for one in answered], config)
+    utilities = np.array([utility(one, config) for one in answered]).reshape(-1, config.group)
+    rewards = np.array([float(one.verdict.correct) for one in answered]).reshape(-1, config.group)
     advantage = advantages(utilities)
     evaluation = evaluate(learning.network, traces)
     check_on_policy(evaluation.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
     vae = learning.network.vae_loss(*vae_noise(learning.network, *noise))
     total = loss(evaluation, advantage.ravel(), vae, config)
     learning.step(total)
-    return {
-        **of_rewards(utilities, rewards, advantage),
-        **of_traces(traces),
-        **of_policy(evaluation),
-        "loss": total.item(),
-        "vae_loss": vae.item(),
-    }
-
-
-def _grouped(values: Sequence[float], config: Config) -> Array:
-    return np.array(values, dtype=np.float64).reshape(-1, config.group)
+    log = log_of(utilities, rewards, advantage, traces, evaluation)
+    return {**log, "loss": total.item(), "vae_loss": vae.item()}

@@ -84,13 +84,9 @@ class InFlight(Generic[T]):
 class Batcher(Generic[Asked, Given]):
     """Collects what coroutines ask for in one turn of the event loop and computes it at once.
 
-    Nobody waits for company: there is no timer, and one who asks alone is a batch of one. How questions fall into
-    batches depends on timing, so a result may depend on its own question only.
-
-    Args:
-        compute: Results for one or more questions, in their order; it runs on the event loop.
-        most: Most questions of a batch. What is left over is computed in the following turns, between which the loop
-            serves others.
+    Nobody waits for company: one who asks alone is a batch of one. How questions fall into batches depends on timing,
+    so a result of ``compute``, which runs on the event loop, may depend on its own question only. What goes beyond the
+    ``most`` of a batch is computed in the following turns, between which the loop serves others.
     """
 
     def __init__(self, compute: Callable[[Sequence[Asked]], Sequence[Given]], most: int) -> None:
@@ -125,13 +121,10 @@ class Batcher(Generic[Asked, Given]):
 
 
 class Turns:
-    """Lets so many blocks run at the same time.
+    """Lets so many blocks run at the same time, the longest first.
 
     Those that ask within one round of the event loop are compared before the first of them begins, so that of many
     begun together the longest work goes first even where nobody has to wait.
-
-    Args:
-        at_once: How many.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -141,11 +134,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, length: int) -> AsyncIterator[None]:
-        """Wait for a turn and keep it until the block ends.
-
-        Args:
-            length: Of the work, in any unit; among equal ones, who came first goes first.
-        """
+        """Wait for a turn and keep it until the block ends; among equal lengths, who came first goes first."""
         loop = asyncio.get_running_loop()
         mine: asyncio.Future[None] = loop.create_future()
         heapq.heappush(self._waiting, (-length, next(self._arrivals), mine))

@@ -53,11 +53,7 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn a failed write inside the block into one line for the user.
-
-    Raises:
-        UserError: The disk is full, or the place cannot be written.
-    """
+    """Turn a failed write inside the block into a UserError of one line."""
     try:
         yield
     except OSError as error:
@@ -69,9 +65,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
-
-    The file appears when the block ends; nothing is left behind where it fails.
+    """Write a file that appears when the block ends: a reader, or a crash, sees the old content or the new, no part.
 
     Raises:
         UserError: The disk is full, or the folder cannot be written.
@@ -92,11 +86,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        UserError: The disk is full, or the folder cannot be written.
-    """
+    """Write a file whole or not at all, as :func:`whole_file`."""
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
@@ -121,7 +111,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file, of any type.
+    """The content of a YAML file.
 
     Raises:
         UserError: The file is missing, is not YAML, or repeats a key; names file and line.
@@ -200,26 +190,18 @@ def read(path: Path, form: Any) -> Any:
     """The content of a YAML file as a model, or as a mapping of models such as ``dict[str, Backbone]``.
 
     Raises:
-        UserError: The file is missing, is not YAML, repeats a key, or is not of this form.
+        UserError: As :func:`read_yaml` and :func:`check`.
     """
     return check(read_yaml(path), form, path)
 
 
 def read_entries(path: Path, form: type[Model]) -> dict[str, Model]:
-    """The entries of a YAML file, each a model with its own key as the field ``key``.
-
-    Raises:
-        UserError: As :func:`read`, or the file has no entry.
-    """
+    """The entries of a YAML file, each a model with its own key as the field ``key``."""
     return check_entries(read_yaml(path), form, path)
 
 
 def check_entries(document: Any, form: type[Model], where: object) -> dict[str, Model]:
-    """The same of a document that has been read.
-
-    Raises:
-        UserError: It has no entry, or one is not of this form.
-    """
+    """The same of a document that has been read; without any entry it is refused."""
     entries = check(document, _ENTRIES, where)
     for key, entry in entries.items():
         if _KEY in entry:
@@ -232,15 +214,10 @@ def check_entries(document: Any, form: type[Model], where: object) -> dict[str, 
 
 
 def check(document: Any, form: Any, where: object) -> Any:
-    """A document as a model, or as a mapping of models.
-
-    Args:
-        document: Parsed YAML or JSON.
-        form: The model, or another type that pydantic knows.
-        where: Its origin, for the message.
+    """A parsed document as a model, or as another type that pydantic knows.
 
     Raises:
-        UserError: One line that names the origin, the key, what is there and what should be.
+        UserError: One line that names ``where`` it came from, the key, what is there and what should be.
     """
     try:
         return _adapter(form).validate_python(document)
@@ -290,12 +267,9 @@ def _short(text: str, limit: int = 120) -> str:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """SHA-256 over source files and every ``.py``, ``.yaml``, ``.j2`` and ``.jsonl`` file below folders.
+    """SHA-256 over source files and every ``.py``, ``.yaml``, ``.j2`` and ``.jsonl`` file below folders, in any order.
 
     Of Python the syntax tree without docstrings counts, so that comments and formatting do not; else every byte does.
-
-    Args:
-        paths: Files or folders; their order does not matter.
     """
     files = {file for path in paths for file in (_sources(path) if path.is_dir() else [path])}
     digest = hashlib.sha256()
@@ -332,20 +306,19 @@ def _syntax(source: bytes) -> bytes:
         return source
 
 
-def _plain(node: ast.AST) -> tuple[str, list[tuple[str, Any]]]:
+def _plain(node: Any) -> Any:
     """A tree as tuples without positions, docstrings and empty fields, of which newer versions of Python have more."""
+    if not isinstance(node, ast.AST):
+        return node
     fields: list[tuple[str, Any]] = []
     for name in node._fields:
         value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            fields.append((name, _plain(value)))
-        elif isinstance(value, list):
+        if isinstance(value, list):
             if name == "body" and isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-                del value[0]
-            if value:
-                fields.append((name, [_plain(part) if isinstance(part, ast.AST) else part for part in value]))
-        elif value is not None:
-            fields.append((name, value))
+                value = value[1:]
+            value = [_plain(part) for part in value]
+        if value is not None and value != []:
+            fields.append((name, _plain(value)))
     return type(node).__name__, fields
 
 

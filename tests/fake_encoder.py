@@ -7,13 +7,13 @@ import threading
 
 import numpy as np
 
-from harness.llm.encoder import Encoded
+from harness.llm.encoder import Encoded, SentenceEncoder
 
 
-class FakeEncoder:
+class FakeEncoder(SentenceEncoder):
     """Stands where a SentenceEncoder does and counts its work; words stand for word pieces."""
 
-    identity = "fake-encoder"
+    identity = "fake-encoder"  # type: ignore[assignment]
 
     def __init__(self, dimension: int = 384, max_tokens: int = 256) -> None:
         self.dimension = dimension

@@ -127,10 +127,18 @@ def runtime(client: Any, seed: int = 0, *, code_tools: Any = None, limit: float 
     return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), greedy=greedy, **parts)
 
 
-def training(folder: Path, client: Any, items: Sequence[Item], seed: int = 0, **equipment: Any) -> Training:
-    """A training in a folder, new or to be gone on with."""
-    facts = {"identity": "one", "method": "toy"}
-    return Training(items, runtime(client, seed, **equipment), folder, facts, "toy cell", lambda key: True, 64)
+def training(
+    folder: Path,
+    client: Any,
+    items: Sequence[Item],
+    seed: int = 0,
+    identity: str = "one",
+    log: bool = True,
+    **options: Any,
+) -> Training:
+    """A training in a folder, new or to be gone on with; without a log, no call of it is held."""
+    facts = {"identity": identity, "method": "toy"}
+    return Training(items, runtime(client, seed, **options), folder, facts, "toy cell", lambda key: log, 64)
 
 
 async def trained(

@@ -123,14 +123,6 @@ async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_
 
 
 @EVERY
-async def test_another_seed_is_another_training(tmp_path: Path, undisturbed: Any, name: str) -> None:
-    first, _ = await asyncio.to_thread(undisturbed, name)
-    await fitted(name, tmp_path, Client(LEARNERS[name].answering), seed=1)
-    for file in (CHECKPOINT, "training_calls.parquet"):
-        assert (tmp_path / file).read_bytes() != (first / file).read_bytes()
-
-
-@EVERY
 @pytest.mark.parametrize(("max_epochs", "trained"), [(0, 0), (1, 1), (9, 2)])
 async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int, trained: int) -> None:
     client = Client(LEARNERS[name].answering)

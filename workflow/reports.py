@@ -44,8 +44,9 @@ def write(name: str, preset: Preset) -> list[Path]:
 
 def _claims(preset: Preset) -> list[Path]:
     """Of whatever cells are finished."""
-    from analysis.claims.report import build, write
+    from analysis.claims.report import build
     from analysis.source import Source
+    from analysis.table import write
 
     cells = [layout.cell(preset.name, cell) for cell in registry.cells_of(preset)]
     timed = dict.fromkeys(cell for one in registry.artefacts().values() for cell in one.timings_of(preset))
@@ -55,7 +56,7 @@ def _claims(preset: Preset) -> list[Path]:
         preset=preset,
         timings=tuple(folder for folder in timings if (folder / "timing.json").is_file()),
     )
-    return write(build(source), layout.REPORTS / preset.name)
+    return write(build(source), layout.REPORTS / preset.name, "claims")
 
 
 def _learning(preset: Preset) -> list[Path]:

@@ -5,224 +5,169 @@ Intervals of measured quantities are percentile bootstraps over the items of eac
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from analysis.claims.declared import ROUNDING, Claim, Region, Variables, call
+from analysis.claims.declaration import ROUNDING, Claim, Region
 from analysis.claims.measured import Cells, Draw, Measured, Run
-from analysis.claims.numbers import AbsentError, Array
-from analysis.claims.printed import Computed, Printed, compute
-from analysis.published import Published
-from analysis.results import Cell
+from analysis.claims.numbers import PAPER, AbsentError, Array, Printed, compute
+from analysis.provenance import by_server, table_run_id
+from analysis.results import Cell, short
 from analysis.statistics import CONFIDENCE, resampled
+from harness.runner import config
 
+#: Whether the paper's own numbers support a statement.
+CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
+NOT_RUN, FAILS, UNDECIDED, NO_RESULT, HOLDS = "not run", "does not hold", "undecided", "no result of a run", "holds"
+#: What a run shows of a part, and what that says of the paper; of a claim, the first that any of its parts has.
+VERDICTS = {
+    NOT_RUN: "not run",
+    FAILS: "contradicted",
+    UNDECIDED: "undecided",
+    NO_RESULT: "about the paper only",
+    HOLDS: "reproduced",
+}
+#: The columns of ``claims.csv``; ``paper_verdict`` and ``outcome`` are of a part, ``claim_paper_verdict`` and
+#: ``verdict`` of the whole claim.
+COLUMNS = (
+    *("claim", "part", "section", "place", "says", "unit", "published", "published_low", "published_high", "stated"),
+    *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "measured_all_calls"),
+    *("contains_published", "calibrated", "outcome", "missing", "reason", "verdict", "simulated", "note", "cells"),
+    *("run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
+)
+#: One part of a claim, judged: those of the columns in which there is something to say. ``missing`` is a tuple, and why
+#: the paper prints no number stands under ``not_printed``.
+Part: TypeAlias = dict[str, Any]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
 _RESAMPLES = 2000
 _BATCH = 200
 
 
-class Consistency(enum.StrEnum):
-    """Whether the paper's own numbers support a statement."""
-
-    CONSISTENT = "consistent"
-    PARTLY = "partly"
-    INCONSISTENT = "inconsistent"
-    NOT_CHECKABLE = "not checkable"
-
-
-class Outcome(enum.StrEnum):
-    """What a run shows of a statement; of a claim, the first of these that any of its parts has."""
-
-    NOT_RUN = "not run"
-    FAILS = "does not hold"
-    UNDECIDED = "undecided"
-    NO_RESULT = "no result of a run"
-    HOLDS = "holds"
-
-
-class Interval(NamedTuple):
-    """A 95 % interval."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One part of a claim, judged.
-
-    Attributes:
-        variables: What tells it from the other parts.
-        stated: What the paper says it is.
-        region: Where it must be; ``None`` where a run cannot support it.
-        computed: From the paper's numbers; ``None`` where one is not published, which ``not_printed`` names.
-        consistency: Whether the paper's numbers support it.
-        outcome: Whether it holds in the run.
-        value: As measured; ``None`` where something is missing.
-        all_calls: The same with the costs of all calls; ``None`` where no cost is part of it.
-        interval: ``None`` where none could be formed, for a ``reason``.
-        missing: What would have to be run.
-        cells: What was read.
-    """
-
-    variables: Variables
-    stated: float | None
-    region: Region | None
-    computed: Computed | None = None
-    not_printed: str = ""
-    consistency: Consistency = Consistency.NOT_CHECKABLE
-    outcome: Outcome = Outcome.NO_RESULT
-    value: float | None = None
-    all_calls: float | None = None
-    interval: Interval | None = None
-    reason: str = ""
-    missing: tuple[str, ...] = ()
-    cells: tuple[Cell, ...] = ()
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the accuracies, lengths and costs of any of the cells were fitted to the paper."""
-        return any(cell.run.calibrated for cell in self.cells)
-
-    @property
-    def covers(self) -> bool | None:
-        """Whether the measured interval contains the paper's number.
-
-        ``None`` where one of the two is missing, or the one was fitted to the other.
-        """
-        printed = self.stated if self.stated is not None else self.computed and self.computed.value
-        if printed is None or self.interval is None or self.calibrated:
-            return None
-        return self.interval.low <= printed <= self.interval.high
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A claim with its parts and what they come to."""
-
-    claim: Claim
-    parts: tuple[Part, ...]
-    simulated: bool
-
-    @property
-    def consistency(self) -> Consistency:
-        """That of all parts, or that they differ."""
-        found = {part.consistency for part in self.parts}
-        if found == {Consistency.INCONSISTENT, Consistency.NOT_CHECKABLE}:
-            return Consistency.INCONSISTENT
-        return found.pop() if len(found) == 1 else Consistency.PARTLY
-
-    @property
-    def outcome(self) -> Outcome:
-        """It holds where every part holds, and fails where any part fails."""
-        return min((part.outcome for part in self.parts), key=list(Outcome).index)
-
-    @property
-    def verdict(self) -> str:
-        """What the run says of the paper; simulated backbones say nothing of it."""
-        if self.outcome in (Outcome.NOT_RUN, Outcome.NO_RESULT):
-            return "about the paper only" if self.outcome is Outcome.NO_RESULT else "not run"
-        if self.simulated:
-            return "simulated"
-        return {Outcome.HOLDS: "reproduced", Outcome.FAILS: "contradicted"}.get(self.outcome, "undecided")
-
-
-def judge(claim: Claim, published: Published, run: Run) -> Judged:
-    """Judge one claim.
+def judge(claim: Claim, run: Run) -> list[Part]:
+    """The parts of a claim, judged.
 
     Raises:
-        UserError: A function of it names what does not exist, or a cell cannot be read.
+        UserError: A cell cannot be read.
     """
-    parts = [_in_paper(claim, variables, published) for variables in claim.parts()]
-    return Judged(claim, tuple(_in_run(claim, part, published, run) for part in parts), run.simulated)
+    words = {name: getattr(claim, name) for name in ("section", "place", "says", "unit", "note")}
+    parts: list[Part] = []
+    for arguments in claim.parts():
+        region = _told(claim.holds, arguments)
+        part = {"claim": claim.key, "part": _label(arguments), **words}
+        part |= _in_paper(claim, arguments, region)
+        part |= {"outcome": NO_RESULT} if region is None else _in_run(claim, arguments, region, run)
+        printed = part.get("stated", part.get("published"))
+        if "low" in part and printed is not None and not part["calibrated"]:
+            part["contains_published"] = part["low"] <= printed <= part["high"]
+        parts.append(part)
+    in_paper = {part["paper_verdict"] for part in parts}
+    outcome = next(one for one in VERDICTS if one in {part["outcome"] for part in parts})
+    # Simulated backbones say nothing of the paper.
+    is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
+    whole = {
+        "claim_paper_verdict": in_paper.pop() if len(in_paper) == 1 else PARTLY,
+        "verdict": "simulated" if is_simulated else VERDICTS[outcome],
+        "claim_outcome": outcome,
+    }
+    return [part | whole for part in parts]
 
 
-def _in_paper(claim: Claim, variables: Variables, published: Published) -> Part:
-    stated = _told(claim.stated, variables, published)
-    part = Part(variables, None if stated is None else float(stated), _told(claim.holds, variables, published))
+def _label(arguments: tuple[Any, ...]) -> str:
+    """What tells a part from the others; empty for the only one."""
+    titles = {key: one.title for key, one in config.methods().items()} | {**PAPER.benchmarks, **PAPER.backbones}
+    names = (_label(one) if isinstance(one, tuple) else titles.get(one, one) for one in arguments)
+    return ", ".join(name for name in names if isinstance(name, str))
+
+
+def _told(told: Any, arguments: Sequence[Any]) -> Any:
+    """What a claim states or asks: a value, one by argument, or a function over the paper's numbers."""
+    if isinstance(told, Mapping):
+        return told[arguments[0]]
+    return told(Printed(), *arguments) if callable(told) else told
+
+
+def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> Part:
+    stated = _told(claim.stated, arguments)
+    part: Part = {} if stated is None else {"stated": float(stated), "tolerance": str(claim.tolerance)}
     try:
-        computed = compute(published, lambda n: call(claim.published or claim.quantity, n, variables))
+        value, low, high = compute(lambda n: (claim.published or claim.quantity)(n, *arguments))
     except AbsentError as absent:
-        return replace(part, not_printed=f"not printed: {absent}")
-    agrees = part.stated is None or _agrees(computed, part.stated, claim.tolerance)
-    holds = part.region is None or computed.value in part.region
-    found = Consistency.CONSISTENT if agrees and holds else Consistency.INCONSISTENT
-    return replace(part, computed=computed, consistency=found)
+        return part | {"paper_verdict": NOT_CHECKABLE, "not_printed": f"not printed: {absent}"}
+    if claim.tolerance == ROUNDING:
+        agrees = low - _FUZZ <= stated <= high + _FUZZ
+    else:
+        agrees = stated is None or abs(value - stated) <= claim.tolerance + _FUZZ
+    verdict = CONSISTENT if agrees and (region is None or value in region) else INCONSISTENT
+    return part | {"published": value, "published_low": low, "published_high": high, "paper_verdict": verdict}
 
 
-def _told(told: Any, variables: Variables, published: Published) -> Any:
-    """What a claim states or asks: a value, or a function over the paper's numbers."""
-    return call(told, Printed(published), variables) if callable(told) else told
-
-
-def _agrees(computed: Computed, stated: float, tolerance: float | str) -> bool:
-    if tolerance == ROUNDING:
-        return computed.low - _FUZZ <= stated <= computed.high + _FUZZ
-    return abs(computed.value - stated) <= float(tolerance) + _FUZZ
-
-
-def _in_run(claim: Claim, part: Part, published: Published, run: Run) -> Part:
-    region = part.region
-    if region is None:
-        return part
-
+def _in_run(claim: Claim, arguments: Sequence[Any], region: Region, run: Run) -> Part:
     def quantity(*drawn: Any, all_calls: bool = False) -> Array:
-        return np.asarray(call(claim.quantity, Measured(published, run, *drawn, all_calls=all_calls), part.variables))
+        return np.asarray(claim.quantity(Measured(run, *drawn, all_calls=all_calls), *arguments))
 
-    measured = Measured(published, run)
-    value = float(call(claim.quantity, measured, part.variables))
-    if measured.missing or not run.cells:
-        return replace(part, outcome=Outcome.NOT_RUN, missing=tuple(measured.missing) or ("any cell",))
-    part = replace(part, cells=tuple(cell for cells in measured.used for cell in cells))
-    if measured.unknown:
-        reason = f"nothing was drawn for {'; '.join(measured.unknown)}"
-        return replace(part, outcome=Outcome.UNDECIDED, reason=reason)
-    found, reason = None, "no interval: from a log or a timing job, not from questions"
-    if not measured.fixed:
-        found = interval(tuple(measured.used), quantity)
-        reason = "" if found else "no interval: no replicate differs from another"
-    return replace(
-        part,
-        outcome=decide(region, Interval(value, value) if claim.exact else found),
-        value=value,
-        all_calls=float(quantity(all_calls=True)) if measured.charged else None,
-        interval=found,
-        reason="" if claim.exact else reason,
-    )
+    n = Measured(run)
+    value = float(claim.quantity(n, *arguments))
+    part: Part = {"holds": str(region)}
+    if n.missing or not run.cells:
+        return part | {"outcome": NOT_RUN, "missing": tuple(n.missing) or ("any cell",)}
+    part |= identity([cell for cells in n.used for cell in cells])
+    if n.unknown:
+        return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
+    # Nothing that is sampled could be required to have a single value.
+    is_exact = region.low == region.high
+    found = interval(tuple(n.used), quantity) if n.of_items else None
+    part |= {"measured": value, "outcome": decide(region, (value, value) if is_exact else found)}
+    if found:
+        part |= dict(zip(("low", "high"), found, strict=True))
+    elif not is_exact:
+        why = "no replicate differs from another" if n.of_items else "from a log or a timing job, not from questions"
+        part["reason"] = f"no interval: {why}"
+    if "cost" in n.measures:
+        part["measured_all_calls"] = float(quantity(all_calls=True))
+    return part
 
 
-def decide(region: Region, interval: Interval | None) -> Outcome:
+def identity(cells: Sequence[Cell]) -> Part:
+    """What was read; nothing where a statement is about no cell."""
+    runs = [cell.run for cell in cells]
+    if not runs:
+        return {}
+    identities = [(key, identity) for run in runs for key, identity in run.backbones.items()]
+    return {
+        "calibrated": any(run.calibrated for run in runs),
+        "simulated": any(run.simulated for run in runs),
+        "cells": " ".join(run.cell for run in runs),
+        "run_id": runs[0].run_id if len(runs) == 1 else table_run_id(cells),
+        "seeds": " ".join(map(str, sorted({run.seed for run in runs}))),
+        "config_hash": " ".join(sorted({short(run.config_hash) for run in runs})),
+        "code": " ".join(sorted({short(run.code) for run in runs})),
+        "data_checksum": " ".join(sorted({short(run.data.checksum) for run in runs})),
+        "backbones": "; ".join(sorted({f"{key}={one['model']}{by_server(one)}" for key, one in identities})),
+    }
+
+
+def decide(region: Region, interval: tuple[float, float] | None) -> str:
     """Hold an interval of a measured quantity against a region; ``None`` where none could be formed."""
     if interval is None:
-        return Outcome.UNDECIDED
-    if interval.low in region and interval.high in region:
-        return Outcome.HOLDS
-    under = interval.high < region.low if region.closed else interval.high <= region.low
-    over = interval.low > region.high if region.closed else interval.low >= region.high
-    return Outcome.FAILS if under or over else Outcome.UNDECIDED
+        return UNDECIDED
+    low, high = interval
+    if low in region and high in region:
+        return HOLDS
+    is_under = high <= region.low and high not in region
+    is_over = low >= region.high and low not in region
+    return FAILS if is_under or is_over else UNDECIDED
 
 
-def interval(
-    used: Sequence[Cells], value: Callable[[Mapping[str, Draw], Mapping[Cells, Draw]], Array]
-) -> Interval | None:
-    """The interval of a quantity over some measurements.
+def interval(used: Sequence[Cells], value: Callable[..., Array]) -> tuple[float, float] | None:
+    """The interval of a quantity over some measurements, from its values for R replicates, shape (R,).
 
     Items are drawn once for each benchmark and shared by all methods, which answered the same ones; the seeds of every
     measurement that has several are drawn by themselves. With two or three seeds the interval is too narrow: a
-    bootstrap of so few underestimates their spread.
-
-    Args:
-        used: What the quantity is computed from.
-        value: The quantity for R replicates, shape (R,), given the drawn items and seeds as :class:`Measured` has them.
-
-    Returns:
-        ``None`` where no replicate differs from another, or a test set has a single item: then a bootstrap says
-        nothing, and the interval would pretend to certainty.
+    bootstrap of so few underestimates their spread. It is ``None`` where no replicate differs from another, or a test
+    set has a single item: then a bootstrap says nothing, and the interval would pretend to certainty.
     """
     items = {cells[0].run.benchmark: len(cells[0].items) for cells in used}
     several = [cells for cells in used if len(cells) > 1]
@@ -240,4 +185,4 @@ def interval(
         return None
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(present, [tail, 100 - tail])
-    return Interval(float(low), float(high))
+    return float(low), float(high)

@@ -1,23 +1,22 @@
-"""The numbers of one side, the paper or a run, by functions that are the same for both.
+"""The numbers that statements are about, by functions that are the same for the paper and for a run.
 
-Accuracies, rates and shares are in percent on both sides. A cost of the paper is the total over a
-test set, one of a run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims
-therefore compare costs as ratios only.
+Accuracies, rates and shares are in percent on both sides. A cost of the paper is the total over a test set, one of a
+run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims therefore compare costs
+as ratios only.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import cache, reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.published import Published
-from harness.errors import unknown
-from harness.runner import config
+from analysis.published import load
 from harness.runner.config import POOL
 
 Array: TypeAlias = NDArray[np.float64]
@@ -27,24 +26,38 @@ Row: TypeAlias = tuple[str, str]
 AVERAGE, OVERALL = "average", "overall"
 LARGE = "qwen-2.5-32B"
 GMR, MASROUTER, PUPPETEER = ("gmr", POOL), ("masrouter", POOL), ("puppeteer", LARGE)
-#: What can be asked of a row on a benchmark.
-MEASURES: Mapping[str, str] = {
-    "accuracy": "accuracy, over the seeds of the preset",
-    "cost": "cost, in the paper's unit",
-    "flops": "PFLOPs of a question",
-    "seconds": "wall-clock seconds of a question, many at a time",
-    "depth": "mean number of steps",
-    "six_steps": "share of the trajectories of six steps",
-    "depth_by_difficulty": "rank correlation of the steps of a question with its difficulty",
-    "write_rate": "share of the steps that entered memory",
-    **{f"retrieved_{step}": f"share of the records that is shown at step {step}, from 0" for step in range(1, 6)},
-    **{f"entropy_{gate}": f"lowest entropy of the {gate} gate in training" for gate in ("write", "retrieval", "halt")},
-    "training_steps": "steps of a whole training",
-    "training_depth": "mean number of steps of a training trajectory",
-    "seed_mean": "accuracy over several training seeds",
-    "seed_lowest": "average over the benchmarks of the worst seed",
-    "seed_highest": "average over the benchmarks of the best seed",
+PAPER = load()
+#: The main table from top to bottom, and what of it answers with a single call.
+ROWS = tuple((row.method, row.backbone) for row in PAPER.rows)
+SINGLE_CALLS = tuple(row for row in ROWS if not PAPER.methods[row[0]].multi_agent)
+#: The benchmarks of the ablations and of the cost tables.
+TWO = ("gsm_hard", "humaneval")
+_TABLES = ("ablation", "paradigm", "roles13")
+_SHOWN = "share of the records shown at this step, counted from 0"
+#: What can be asked of a row on a benchmark, in words; where the paper prints it: the tables in the order in which they
+#: are asked, its name there, and half a unit of its last digit.
+MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
+    "accuracy": ("accuracy, over the seeds of the preset", ("main", "costs", *_TABLES), "accuracy", 0.005),
+    "cost": ("cost, in the paper's unit", ("costs", *_TABLES), "cost", 0.0005),
+    "flops": ("PFLOPs of a question", ("hw_cost",), "pflops", 0.0005),
+    "seconds": ("wall-clock seconds of a question, many at a time", ("hw_cost",), "seconds", 0.05),
+    "depth": ("mean number of steps", ("gate_behaviour",), "depth", 0.005),
+    "six_steps": ("share of the trajectories of six steps", (), "", 0),
+    "depth_by_difficulty": ("rank correlation of the steps of a question with its difficulty", (), "", 0),
+    "write_rate": ("share of the steps that entered memory", ("gate_behaviour",), "write_rate", 0.05),
+    **{name: (_SHOWN, ("gate_behaviour",), name, 0.5) for name in (f"retrieved_{step}" for step in range(1, 6))},
+    "entropy_write": ("lowest entropy of the write gate in training", (), "", 0),
+    "entropy_retrieval": ("lowest entropy of the retrieval gate in training", (), "", 0),
+    "training_steps": ("steps of a whole training", ("halting_training",), "steps", 50),
+    "training_depth": ("mean number of steps of a training trajectory", ("halting_training",), "depth", 0.05),
+    "seed_mean": ("accuracy over several training seeds", ("seed_variance",), "mean", 0.005),
+    "seed_lowest": ("average over the benchmarks of the worst seed", ("seed_variance",), "lowest", 0.005),
+    "seed_highest": ("average over the benchmarks of the best seed", ("seed_variance",), "highest", 0.005),
 }
+# A cost with a fourth decimal is printed with four.
+_FINE_COST = 0.00005
+# A quantity of more numbers than these is not followed into every corner of their rounding.
+_MOST_INPUTS = 12
 
 
 class AbsentError(Exception):
@@ -66,52 +79,23 @@ def mean(*values: Value) -> Value:
     return reduce(np.add, values) / len(values)
 
 
-def alike(first: Value, second: Value) -> Value:
-    """Positive where both have one sign, negative where they have not; as far from 0 as the nearer of them."""
-    both: Value = np.sign(first) * np.sign(second) * np.minimum(np.abs(first), np.abs(second))
-    return both
-
-
 class Numbers(ABC):
-    """One side of every claim.
-
-    A ``row`` is a key of ``config/methods.yaml`` and one of ``config/backbones.yaml`` or ``pool``; a method alone is
-    the one on the pool. Every function raises :class:`AbsentError` where this side has no such number, and
-    :class:`UserError` for a name that is no key.
-    """
-
-    def __init__(self, published: Published) -> None:
-        self.paper = published
-        self.rows = [(row.method, row.backbone) for row in published.rows]
-        #: The baselines that ask several times, and the rows that answer a question with a single call.
-        self.multi_agent = [row for row in self.rows if published.methods[row[0]].multi_agent and row != GMR]
-        self.single_calls = [row for row in self.rows if not published.methods[row[0]].multi_agent]
+    """One side of every claim; a ``row`` that is a method alone is the one on the pool."""
 
     @abstractmethod
-    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
-        """One of :data:`MEASURES`, the names checked."""
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value: ...
 
     @abstractmethod
-    def _at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
-        """The accuracy in a place among some rows, from 1."""
-
-    @abstractmethod
-    def _row_at(self, place: int, rows: Sequence[Row], benchmark: str) -> Row:
-        """The row in a place by accuracy among some, from 1, as far as rounding or chance decide it."""
+    def _plain(self) -> Numbers:
+        """The same side, neither rounded otherwise nor drawn anew."""
 
     @abstractmethod
     def seed_lead(self, row: Row, other: Row) -> Value:
         """The smallest lead of one row over another under the same seed, in the average over the benchmarks."""
 
     def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Value:
-        """One of :data:`MEASURES`; in the paper, ``table`` tells which of several tables is meant."""
-        method, backbone = (row, POOL) if isinstance(row, str) else row
-        # A slip in a name must not pass for a number that is missing.
-        _check("measure", measure, MEASURES)
-        _check("method", method, _methods())
-        _check("benchmark", benchmark, [*self.paper.benchmarks, AVERAGE, OVERALL])
-        _check("row", backbone, self.paper.backbones)
-        return self._value(measure, (method, backbone), benchmark, table)
+        """One of :data:`MEASURES`; of several tables of the paper from the one that is named."""
+        return self._value(measure, (row, POOL) if isinstance(row, str) else row, benchmark, table)
 
     def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Value:
         """In percent."""
@@ -121,50 +105,103 @@ class Numbers(ABC):
         """In the paper's unit."""
         return self.of("cost", row, benchmark, table)
 
-    def lead(self, row: Row | str, other: Row | str, benchmark: str) -> Value:
+    def lead(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "accuracy") -> Value:
         """Points of accuracy by which a row is ahead of another."""
-        return self.accuracy(row, benchmark) - self.accuracy(other, benchmark)
+        return self.of(measure, row, benchmark) - self.of(measure, other, benchmark)
 
-    def saving(self, row: Row | str, other: Row | str, benchmark: str) -> Value:
+    def ratio(self, row: Row | str, other: Row | str, benchmark: str, measure: str) -> Value:
+        """How many times what another row needs."""
+        return self.of(measure, row, benchmark) / self.of(measure, other, benchmark)
+
+    def saving(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "cost") -> Value:
         """By how many percent a row costs less than another."""
-        return 100 * (1 - self.cost(row, benchmark) / self.cost(other, benchmark))
+        return 100 * (1 - self.ratio(row, other, benchmark, measure))
 
     def rival(self, row: Row, benchmark: str, *others: Row) -> Value:
         """The highest accuracy in a column of the main table but for this row, some others, and GMR."""
-        return self._at(1, [one for one in self.rows if one not in (row, *others, GMR)], benchmark)
+        return self.at(1, [one for one in ROWS if one not in (row, *others, GMR)], benchmark)
 
-    def runner_up(self, benchmark: str, *methods: str) -> Value:
-        """The second highest accuracy in a column of the main table among all rows of some methods."""
-        return self._at(2, [row for row in self.rows if row[0] in methods], benchmark)
+    def gain(self, row: Row, benchmark: str) -> Value:
+        """Points of accuracy by which a row is ahead of its :meth:`rival`."""
+        return self.accuracy(row, benchmark) - self.rival(row, benchmark)
 
-    def strongest_cost(self, benchmark: str) -> Value:
-        """As the cost, of the multi-agent baseline that is the most accurate on the benchmark."""
-        return self.cost(self._row_at(1, self.multi_agent, benchmark), benchmark)
+    def strongest(self, benchmark: str) -> Row:
+        """The most accurate of the baselines that ask several times."""
+        rows = [row for row in ROWS if PAPER.methods[row[0]].multi_agent and row != GMR]
+        return self._by_accuracy(rows, benchmark)[0]
 
-    def ranked(self, benchmark: str, place: int) -> Value:
-        """The accuracy in one place of a column of the main table, from 1; equal values share a place. Print only."""
-        return sorted({float(self.accuracy(row, benchmark)) for row in self.rows}, reverse=True)[place - 1]
+    def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
+        """The accuracy in a place among some rows, from 1."""
+        return self.accuracy(self._by_accuracy(rows, benchmark)[place - 1], benchmark)
 
-    def undominated(self, benchmark: str) -> Value:
-        """How far GMR is from being dominated on a benchmark; positive where no row of the main table dominates it.
+    def _by_accuracy(self, rows: Sequence[Row], benchmark: str) -> list[Row]:
+        """Rows, the best first: the same order in every replicate of a bootstrap.
 
-        Another row dominates where it is at least as accurate and no dearer. The margin to a row is the larger of the
-        lead in points and of its extra cost in percent; the value is the smallest margin to any row.
+        The best row of each replicate would be another one, and better than any row is: the interval of a lead over it
+        would lean against the leading row.
         """
-        accuracy, cost = self.accuracy(GMR, benchmark), self.cost(GMR, benchmark)
-        margins = [
-            most(accuracy - self.accuracy(row, benchmark), 100 * (self.cost(row, benchmark) / cost - 1))
-            for row in self.rows
-            if row != GMR
-        ]
-        return least(*margins)
+        plain = self._plain()
+        return sorted(rows, key=lambda row: -plain.accuracy(row, benchmark))
 
 
-@cache
-def _methods() -> Sequence[str]:
-    return tuple(config.methods())
+class Printed(Numbers):
+    """The side of the paper, with some numbers not as printed but as given ``instead``, by their key in ``read``."""
+
+    def __init__(self, instead: Mapping[tuple[str, ...], Value] | None = None) -> None:
+        self._instead = instead or {}
+        #: Every number that was asked for, and the half unit that its rounding leaves open.
+        self.read: dict[tuple[str, ...], tuple[float, float]] = {}
+
+    def seed_lead(self, row: Row, other: Row) -> Value:
+        """The paper prints no value of a single seed but the worst and the best."""
+        raise AbsentError(f"the lead of {row[0]} over {other[0]} seed by seed")
+
+    def _plain(self) -> Numbers:
+        return Printed()
+
+    def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
+        """Before rounding any of them may have been in this place."""
+        values = np.broadcast_arrays(*[self.accuracy(row, benchmark) for row in rows])
+        found: Value = np.sort(np.stack(values), axis=0)[-place]
+        return found
+
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
+        words, tables, name, half = MEASURES[measure]
+        found = (self._in(one, row, benchmark, name) for one in ([table] if table else tables))
+        value = next((one for one in found if one is not None), None)
+        if value is None:
+            what = f"{measure} of {' '.join(row)}" if tables else f"{words}, of {row[0]}"
+            raise AbsentError(f"{what} on {benchmark}")
+        is_fine = measure == "cost" and round(value, 3) != value
+        self.read[measure, *row, benchmark, table] = value, _FINE_COST if is_fine else half
+        return self._instead.get((measure, *row, benchmark, table), value)
+
+    def _in(self, table: str, row: Row, benchmark: str, name: str) -> float | None:
+        """A number of one table, if it is there."""
+        if table == "main":
+            found = [one for one in PAPER.rows if (one.method, one.backbone) == row]
+            values = [one.average if benchmark == AVERAGE else one.accuracies[benchmark].percent for one in found]
+            return next(iter(values), None)
+        if table == "costs":
+            costs = [one for one in PAPER.costs.get(benchmark, ()) if (one.method, one.backbone) == row]
+            return float(getattr(costs[0], name)) if costs else None
+        return PAPER.at(table, row[0], benchmark, name)
 
 
-def _check(kind: str, name: str, known: Mapping[str, object] | Sequence[str]) -> None:
-    if name not in known:
-        raise unknown(kind, name, known, "config; named in analysis/claims/statements")
+def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
+    """A quantity over the paper's numbers, and the ends of what these may have been before rounding.
+
+    It has its extremes in the corners of the box of its rounded inputs as long as it is monotone in each of them, which
+    differences, ratios, means and the least of them are; with too many inputs the ends are the quantity itself.
+
+    Raises:
+        AbsentError: The paper does not print a number that is needed.
+    """
+    plain = Printed()
+    value = float(quantity(plain))
+    if not 0 < len(plain.read) <= _MOST_INPUTS:
+        return value, value, value
+    corners = np.array(list(product((-1, 1), repeat=len(plain.read)))).T
+    shifted = {key: one + half * signs for (key, (one, half)), signs in zip(plain.read.items(), corners, strict=True)}
+    values = np.asarray(quantity(Printed(shifted)))
+    return value, float(values.min()), float(values.max())

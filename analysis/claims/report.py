@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from analysis.claims.declared import ROUNDING, Claim
-from analysis.claims.judge import Consistency, Judged, Outcome, Part, judge
-from analysis.claims.measured import Run, Seeds
+from analysis.claims.declaration import ROUNDING, Claim
+from analysis.claims.judge import COLUMNS, CONSISTENT, NOT_CHECKABLE, PARTLY, Part, judge
+from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.statements import CLAIMS
-from analysis.frames import Results
 from analysis.markdown import grid
 from analysis.notes import settings
-from analysis.provenance import by_server, provenance, table_run_id, warning
-from analysis.published import Published, load
-from analysis.results import Cell, short
+from analysis.provenance import provenance
 from analysis.source import Source
-from analysis.table import DAGGER, NOT_RUN, csv, environment
+from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, environment
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
-from harness.files import write_atomically
-from harness.runner import config
 
-_DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED)
-_TEMPLATE = Path(__file__).with_name("report.html.j2")
+_NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
 # More parts than these are summed up, and only those are shown that are not as the rest.
 _SHOWN_PARTS = 6
 # In units of the last digit: what rounding leaves open is shown from here.
@@ -37,7 +29,7 @@ _SHOWN_WIDTH = 4
 _SHOWN_MISSING = 160
 _DIGITS = {"price": 5, "nats": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
-_PRINT_NOTE = (
+_PAPER_NOTE = (
     "In the paper: the value that the paper's own numbers give; in brackets what the numbers before rounding allow. "
     "Consistent: it is what the paper says, within the tolerance of the claim. Partly: so for some parts only. Not "
     "checkable: the paper prints no number for it."
@@ -52,182 +44,116 @@ _VALUE_NOTE = (
     "Where the paper names a value, a run must show its direction; whether the interval contains the value is said "
     "as well. docs/claims.md has the margins. About the paper only: arithmetic that no run can support."
 )
+_FITTED = (
+    f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement about "
+    "them holds is not evidence."
+)
 
 
-@dataclass(frozen=True)
-class Report:
-    """Every claim, judged.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Report(Exhibit):
+    """Every claim, judged."""
 
-    Attributes:
-        judged: In the order of the declaration.
-        published: Names for what the claims are about.
-        cells: The finished cells; none where the paper alone was judged.
-        run: The same cells, timings, and the seeds there ought to be.
-    """
-
-    judged: tuple[Judged, ...]
-    published: Published
-    cells: tuple[Cell, ...] = ()
-    run: Run = field(default_factory=Run)
-
-    @property
-    def warning(self) -> str:
-        """The sentence about simulated backbones, or nothing."""
-        return warning(self.run.simulated)
-
-    @property
-    def title(self) -> str:
-        """The title of the report."""
-        against = f" and the run {self.cells[0].run.preset!r}" if self.cells else ""
-        return f"The statements of the paper, compared with its own numbers{against}"
-
-    @property
-    def sections(self) -> Mapping[str, Sequence[Judged]]:
-        """The claims by section, in the order of first appearance."""
-        names = dict.fromkeys(one.claim.section for one in self.judged)
-        return {name: [one for one in self.judged if one.claim.section == name] for name in names}
+    judged: Sequence[Sequence[Part]]  # the parts of each claim, in the order of the declaration
+    notes: Sequence[str]
 
     @property
     def summary(self) -> tuple[str, str]:
         """The number of claims by verdict, a sentence a side."""
-        in_paper = f"In the paper: {_counted(one.consistency for one in self.judged)}."
-        if not self.cells:
-            return in_paper, "No finished cell: no run was judged."
-        shown = _counted(one.outcome for one in self.judged if one.outcome in _DECIDED) or "none"
-        simulated = f" The simulated ones: {shown}." if self.run.simulated else ""
-        return in_paper, f"In this run: {_counted(one.verdict for one in self.judged)}.{simulated}"
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes for the reader."""
-        if not self.cells:
-            return [_PRINT_NOTE]
-        asked = f"Seeds: {self.run.seeds}. A statement that lacks one of its seeds is not run."
-        fitted = (
-            f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement "
-            "about them holds is not evidence."
+        wholes = [parts[0] for parts in self.judged]
+        shown = _counted(one["claim_outcome"] for one in wholes if one["verdict"] == "simulated") or "none"
+        simulated = f" The simulated ones: {shown}." if self.simulated else ""
+        return (
+            f"In the paper: {_counted(one['claim_paper_verdict'] for one in wholes)}.",
+            f"In this run: {_counted(one['verdict'] for one in wholes)}.{simulated}",
         )
-        calibrated = any(part.calibrated for one in self.judged for part in one.parts)
-        changed = settings(Results(self.cells, self.published)).strip()
-        found = [_PRINT_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, fitted if calibrated else "", changed]
-        return [note for note in found if note]
 
     @property
-    def provenance(self) -> dict[str, str]:
-        """The identity of the run."""
-        return {**provenance(self.cells), "timings": str(len(self.run.timings))} if self.cells else {}
+    def sections(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """By section a line a claim; its ``fields`` are by the title of their column, a list where parts differ."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for parts in self.judged:
+            whole = parts[0]
+            outcome = whole["claim_outcome"] if whole["verdict"] == "simulated" else ""
+            fields = {
+                "Its own numbers": list(_in_paper(parts)),
+                "In print": whole["claim_paper_verdict"],
+                "Measured": list(_in_run(parts)),
+                **({"Simulation shows": outcome} if self.simulated else {}),
+                "In this run": whole["verdict"],
+            }
+            line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
+            found.setdefault(whole["section"], []).append(line)
+        return found
 
-    @cached_property
-    def titles(self) -> Mapping[str, str]:
-        """Titles by key of benchmarks, methods and backbones."""
-        methods = {key: entry.title for key, entry in config.methods().items()}
-        return {**methods, **self.published.benchmarks, **self.published.backbones}
-
-    def label(self, part: Part) -> str:
-        """What tells a part from the others; empty for the only one."""
-        named = (one for value in part.variables.values() for one in (value if isinstance(value, tuple) else (value,)))
-        return ", ".join(self.titles.get(one, one) for one in named if isinstance(one, str))
-
-    @property
-    def records(self) -> list[dict[str, str]]:
-        """Every part of every claim, a record each.
-
-        ``paper_verdict`` and ``outcome`` are of the part, ``claim_paper_verdict`` and ``verdict`` of the whole claim. A
-        field is empty where there is nothing to say. What differs between the runs behind a number is joined by a
-        space, hashes in short form; ``run_id`` of several is the hash over theirs.
-        """
-        return [self._record(one, part) for one in self.judged for part in one.parts]
-
-    def _record(self, one: Judged, part: Part) -> dict[str, str]:
-        claim, runs = one.claim, [cell.run for cell in part.cells]
-        published, published_low, published_high = part.computed or (None, None, None)
-        low, high = part.interval or (None, None)
-        return {
-            "claim": claim.key,
-            "part": self.label(part),
-            "section": claim.section,
-            "place": claim.place,
-            "says": claim.says,
-            "unit": claim.unit,
-            "published": _exact(published),
-            "published_low": _exact(published_low),
-            "published_high": _exact(published_high),
-            "stated": _exact(part.stated),
-            "tolerance": "" if claim.stated is None else str(claim.tolerance),
-            "paper_verdict": part.consistency,
-            "claim_paper_verdict": one.consistency,
-            "holds": "" if part.region is None else str(part.region),
-            "measured": _exact(part.value),
-            "low": _exact(low),
-            "high": _exact(high),
-            "measured_all_calls": _exact(part.all_calls),
-            "contains_published": "" if part.covers is None else str(part.covers).lower(),
-            "calibrated": str(part.calibrated).lower() if runs else "",
-            "outcome": part.outcome,
-            "missing": "; ".join(part.missing),
-            "reason": "; ".join(filter(None, (part.not_printed, part.reason))),
-            "verdict": one.verdict,
-            "simulated": str(self.run.simulated).lower() if runs else "",
-            "note": claim.note,
-            "cells": " ".join(run.cell for run in runs),
-            "run_id": runs[0].run_id if len(runs) == 1 else table_run_id(part.cells) if runs else "",
-            "seeds": " ".join(map(str, sorted({run.seed for run in runs}))),
-            "config_hash": " ".join(sorted({short(run.config_hash) for run in runs})),
-            "code": " ".join(sorted({short(run.code) for run in runs})),
-            "data_checksum": " ".join(sorted({short(run.data.checksum) for run in runs})),
-            "backbones": "; ".join(sorted(_backbones(part.cells))),
-        }
+    def contents(self) -> Mapping[str, str]:
+        """HTML, Markdown and CSV."""
+        page = environment().get_template("claims/report.html.j2").render(report=self)
+        return {"html": page, "md": _markdown(self), "csv": csv(self.frame, self.warning)}
 
 
-def build(source: Source | None = None, claims: Iterable[Claim] = CLAIMS) -> Report:
-    """Judge every claim.
-
-    Args:
-        source: The finished cells and timings of a preset; ``None`` or no cell judges the paper alone.
-        claims: Those to judge.
+def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
+    """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone.
 
     Raises:
-        UserError: A cell or timing cannot be read, two of them do not go together, or the cells
-            are of no preset that would tell their seeds.
+        UserError: A cell or timing cannot be read, two of them do not go together, or the cells are of no preset that
+            would tell their seeds.
     """
-    published = load()
-    if source is None or not source.cells:
-        return Report(tuple(judge(claim, published, Run()) for claim in claims), published)
-    results, seeds = source.results(), Seeds.of(source.run)
-    run = Run(results.trainings, read_timings(source.timings, results.cells), seeds)
-    return Report(tuple(judge(claim, published, run) for claim in claims), published, results.cells, run)
+    seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
+    if source.cells:
+        results = source.results()
+        run = Run(results.trainings, read_timings(source.timings, results.cells), *seeds)
+        changed = settings(results).strip()
+        origin = {**provenance(results.cells), "timings": str(len(run.timings))}
+    judged = [judge(claim, run) for claim in claims]
+    is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
+    asked = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
+    notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, _FITTED if is_fitted else "", changed]
+    return Report(
+        label="claims",
+        caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
+        simulated=run.simulated,
+        provenance=origin,
+        frame=_frame([part for parts in judged for part in parts]),
+        judged=judged,
+        notes=[note for note in notes if note],
+    )
 
 
-def write(report: Report, folder: Path) -> list[Path]:
-    """Write ``claims.html``, ``claims.md`` and ``claims.csv``, each whole or not at all.
-
-    Returns:
-        The files written.
-    """
-    texts = {"html": html(report), "md": markdown(report), "csv": csv(pd.DataFrame(report.records), report.warning)}
-    for ending, text in texts.items():
-        write_atomically(folder / f"claims.{ending}", text)
-    return [folder / f"claims.{ending}" for ending in texts]
+def _frame(records: Sequence[Part]) -> pd.DataFrame:
+    """A row a part of a claim, with the columns of the CSV."""
+    parts = pd.DataFrame(records)
+    why = parts.reindex(columns=["not_printed", "reason"]).apply(lambda row: "; ".join(row.dropna()), axis=1)
+    missing = parts.reindex(columns=["missing"])["missing"].map("; ".join, na_action="ignore")
+    frame = parts.reindex(columns=COLUMNS).assign(reason=why, missing=missing)
+    # Differences of decimals carry dust in their last digits.
+    return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
 
 
-def html(report: Report) -> str:
-    """One page that needs nothing else: no script, no font, no style sheet, no picture."""
-    template = environment().from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(report=report, heads=_heads(report), line=line)
+def _seeds(own: Seeds, several: Seeds) -> str:
+    """Which seeds are asked for; a method that learns nothing has fewer."""
+
+    def listed(seeds: Iterable[int]) -> str:
+        return "/".join(map(str, seeds))
+
+    usual, fewest = max(own.values(), key=len), min(own.values(), key=len)
+    unlearned = "" if usual == fewest else f", {listed(fewest)} of methods that learn nothing"
+    trained = " or ".join(sorted({listed(seeds) for seeds in several.values()}))
+    return f"{listed(usual)}{unlearned}; {trained or 'none'} in statements about training seeds"
 
 
-def markdown(report: Report) -> str:
+def _markdown(report: Report) -> str:
     """Warning, summary, a table a section, notes, provenance."""
-    heads = _heads(report)
     found = [f"> **{escape(report.warning)}**", ""] if report.warning else []
-    found += [f"# {escape(report.title)}", ""]
+    found += [f"# {escape(report.caption)}", ""]
     for sentence in report.summary:
         found += [escape(sentence), ""]
-    for section, judged in report.sections.items():
-        rows = []
-        for one in (line(each, report) for each in judged):
-            says = f"{escape(one['says'])} ({escape(one['place'])}; {escape(one['key'])})"
-            rest = [field if isinstance(field, str) else "<br>".join(map(escape, field)) for field in one["fields"]]
+    for section, lines in report.sections.items():
+        heads, rows = ["The paper says", *lines[0]["fields"]], []
+        for one in lines:
+            says = f"{escape(one['says'])} ({escape(one['place'])}; {escape(one['claim'])})"
+            fields = one["fields"].values()
+            rest = [field if isinstance(field, str) else "<br>".join(map(escape, field)) for field in fields]
             rows.append(["<br>".join([says, *map(escape, one["remarks"])]), *rest])
         found += [f"## {escape(section)}", "", *grid(heads, rows, left=len(heads))]
     found += [f"- {escape(note)}" for note in report.notes]
@@ -237,97 +163,69 @@ def markdown(report: Report) -> str:
     return "\n".join([*found, ""])
 
 
-def _heads(report: Report) -> list[str]:
-    run = ["Measured", *(["Simulation shows"] if report.run.simulated else []), "In this run"] if report.cells else []
-    return ["The paper says", "Its own numbers", "In print", *run]
-
-
-def line(judged: Judged, report: Report) -> dict[str, Any]:
-    """What a line says of one claim; ``fields`` are of the columns after the first, a list where a part has its own."""
-    claim, fields = judged.claim, [list(_printed(judged, report)), judged.consistency.value]
-    if report.cells:
-        shown = [judged.outcome if judged.outcome in _DECIDED else ""] if report.run.simulated else []
-        fields += [list(_measured(judged, report)), *shown, judged.verdict]
-    return {
-        "key": claim.key,
-        "says": claim.says,
-        "place": claim.place,
-        "remarks": list(_remarks(judged)),
-        "fields": fields,
-    }
-
-
-def _printed(judged: Judged, report: Report) -> Iterator[str]:
-    odd = [part for part in judged.parts if part.consistency is not Consistency.CONSISTENT]
-    if judged.consistency is Consistency.NOT_CHECKABLE:
+def _in_paper(parts: Sequence[Part]) -> Iterator[str]:
+    verdict, many = parts[0]["claim_paper_verdict"], len(parts) > _SHOWN_PARTS
+    if verdict == NOT_CHECKABLE:
         yield "no number printed"
         return
-    if len(judged.parts) > _SHOWN_PARTS:
-        yield f"{len(judged.parts) - len(odd)} of {len(judged.parts)} parts consistent"
-    for part in odd if len(judged.parts) > _SHOWN_PARTS else judged.parts:
-        ending = f" ({part.consistency})" if judged.consistency is Consistency.PARTLY else ""
-        yield _named(part, judged, report, _value_in_print(part, judged.claim) + ending)
+    odd = [part for part in parts if part["paper_verdict"] != CONSISTENT]
+    if many:
+        yield f"{len(parts) - len(odd)} of {len(parts)} parts consistent"
+    for part in odd if many else parts:
+        ending = f" ({part['paper_verdict']})" if verdict == PARTLY else ""
+        yield _label(part, parts) + (_published(part) if "published" in part else NOT_RUN) + ending
 
 
-def _value_in_print(part: Part, claim: Claim) -> str:
-    if part.computed is None:
-        return NOT_RUN
-    value, low, high = part.computed
+def _published(part: Part) -> str:
     # What only rounding can explain needs a digit more.
-    digits = _DIGITS.get(claim.unit, 2) + (claim.tolerance == ROUNDING)
-    is_wide = high - low > _SHOWN_WIDTH * 10.0**-digits or claim.tolerance == ROUNDING
-    allowed = f" {_interval((low, high), digits)}" if is_wide else ""
-    said = "" if part.stated is None else f", stated {part.stated:.6g}"
-    return f"{_amount(value, claim, digits)}{allowed}{said}"
+    is_rounded = part.get("tolerance") == ROUNDING
+    digits = _DIGITS.get(part["unit"], 2) + is_rounded
+    low, high = part["published_low"], part["published_high"]
+    is_wide = is_rounded or high - low > _SHOWN_WIDTH * 10.0**-digits
+    stated = f", stated {part['stated']:.6g}" if "stated" in part else ""
+    return _amount(part, part["published"], (low, high) if is_wide else (), digits) + stated
 
 
-def _measured(judged: Judged, report: Report) -> Iterator[str]:
-    if judged.outcome is Outcome.NO_RESULT:
-        return
-    mixed = len({part.outcome for part in judged.parts}) > 1
-    for part in judged.parts:
-        if part.value is not None:
-            ending = f" ({part.outcome})" if mixed else ""
-            yield _named(part, judged, report, _value_in_run(part, judged.claim, part.value) + ending)
-    yield from dict.fromkeys(part.reason for part in judged.parts if part.reason)
-    missing = dict.fromkeys(what for part in judged.parts for what in part.missing)
+def _in_run(parts: Sequence[Part]) -> Iterator[str]:
+    is_mixed = len({part["outcome"] for part in parts}) > 1
+    for part in parts:
+        if "measured" in part:
+            yield _label(part, parts) + _measured(part) + (f" ({part['outcome']})" if is_mixed else "")
+    yield from dict.fromkeys(part["reason"] for part in parts if "reason" in part)
+    missing = dict.fromkeys(what for part in parts for what in part.get("missing", ()))
     if missing:
         text = f"missing: {'; '.join(missing)}"
         # A claim about the whole main table may miss a hundred cells.
-        short = len(text) <= _SHOWN_MISSING
-        yield text if short else f"{text[:_SHOWN_MISSING].rsplit(';', 1)[0]}; the CSV has all"
+        is_short = len(text) <= _SHOWN_MISSING
+        yield text if is_short else f"{text[:_SHOWN_MISSING].rsplit(';', 1)[0]}; the CSV has all"
 
 
-def _value_in_run(part: Part, claim: Claim, value: float) -> str:
-    digits = _DIGITS.get(claim.unit, 2)
-    text = _amount(value, claim, digits) + (DAGGER if part.calibrated else "")
-    if part.interval is not None:
-        text += f" {_interval(part.interval, digits)}"
-    if part.covers is not None and part.stated is not None:
-        text += f", {part.stated:.6g} {'inside' if part.covers else 'outside'}"
-    whole = "" if part.all_calls is None else number(part.all_calls, digits)
-    return f"{text}; all calls: {whole}" if whole not in ("", number(value, digits)) else text
+def _measured(part: Part) -> str:
+    digits = _DIGITS.get(part["unit"], 2)
+    ends = (part["low"], part["high"]) if "low" in part else ()
+    text = _amount(part, part["measured"], ends, digits, DAGGER if part.get("calibrated") else "")
+    if "contains_published" in part and "stated" in part:
+        text += f", {part['stated']:.6g} {'inside' if part['contains_published'] else 'outside'}"
+    own = number(part["measured"], digits)
+    whole = number(part["measured_all_calls"], digits) if "measured_all_calls" in part else own
+    return text if whole == own else f"{text}; all calls: {whole}"
 
 
-def _named(part: Part, judged: Judged, report: Report, text: str) -> str:
-    name = report.label(part) if len(judged.parts) > 1 else ""
-    return f"{name}: {text}" if name else text
+def _label(part: Part, parts: Sequence[Part]) -> str:
+    return f"{part['part']}: " if part["part"] and len(parts) > 1 else ""
 
 
-def _remarks(judged: Judged) -> Iterator[str]:
-    regions = dict.fromkeys(str(part.region) for part in judged.parts if part.region is not None)
+def _remarks(parts: Sequence[Part]) -> Iterator[str]:
+    regions = dict.fromkeys(part["holds"] for part in parts if "holds" in part)
     if regions:
-        yield f"Holds where {' or '.join(regions)}{_WORDS.get(judged.claim.unit, '')}.".replace("-", "−")
-    if judged.claim.note:
-        yield judged.claim.note
+        yield f"Holds where {' or '.join(regions)}{_WORDS.get(parts[0]['unit'], '')}.".replace("-", "−")
+    if parts[0]["note"]:
+        yield parts[0]["note"]
 
 
-def _amount(value: float, claim: Claim, digits: int) -> str:
-    return number(value, digits) + (" %" if claim.unit == "%" else "")
-
-
-def _interval(ends: Sequence[float], digits: int) -> str:
-    return f"[{', '.join(number(end, digits) for end in ends)}]"
+def _amount(part: Part, value: float, ends: Sequence[float], digits: int, sign: str = "") -> str:
+    interval = f" [{', '.join(number(end, digits) for end in ends)}]" if ends else ""
+    return number(value, digits) + (" %" if part["unit"] == "%" else "") + sign + interval
 
 
 def number(value: float, digits: int) -> str:
@@ -336,16 +234,6 @@ def number(value: float, digits: int) -> str:
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
-def _backbones(cells: Iterable[Cell]) -> set[str]:
-    named = [(key, identity) for cell in cells for key, identity in cell.run.backbones.items()]
-    return {f"{key}={identity['model']}{by_server(identity)}" for key, identity in named}
-
-
 def _counted(values: Iterable[str]) -> str:
     times = Counter(values)
     return ", ".join(f"{count} {value}" for value, count in sorted(times.items(), key=lambda one: (-one[1], one[0])))
-
-
-def _exact(value: float | None) -> str:
-    """Differences of decimals carry dust in their last digits."""
-    return "" if value is None else f"{round(value, 9) + 0.0:.10g}"

@@ -6,9 +6,10 @@ That an edit touches one node is enforced here, not asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
 
 from baselines.aflow.workflow import (
     MOST_INPUTS,
@@ -21,42 +22,35 @@ from baselines.aflow.workflow import (
     Status,
     Workflow,
     check,
-    node_of,
     offered,
 )
-
-Kind = Literal["add", "replace", "remove"]
-_FIELDS: Mapping[str, frozenset[str]] = {
-    "add": frozenset({"kind", "at", "node"}),
-    "replace": frozenset({"kind", "id", "node"}),
-    "remove": frozenset({"kind", "id"}),
-}
+from harness.files import Declaration
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A change of one node: a new one behind ``at`` others, or another, or ``None``, in place of the node ``id``."""
+class Add(Declaration):
+    """A new node behind ``at`` others."""
 
-    kind: Kind
-    at: int = 0
-    id: str = ""
-    node: Node | None = None
+    kind: Literal["add"] = "add"
+    at: int
+    node: Node
 
 
-def edit_of(document: Any) -> Edit:
-    """Read the JSON form of an edit; raises InvalidWorkflowError where it is none."""
-    if not isinstance(document, Mapping) or document.get("kind") not in get_args(Kind):
-        raise InvalidWorkflowError(f"an edit is an object whose kind is one of {', '.join(get_args(Kind))}")
-    kind: Kind = document["kind"]
-    if set(document) != _FIELDS[kind]:
-        raise InvalidWorkflowError(f"an edit of kind {kind} has the fields {', '.join(sorted(_FIELDS[kind]))}")
-    if kind == "add":
-        if type(document["at"]) is not int:
-            raise InvalidWorkflowError("at is a whole number")
-        return Edit(kind, at=document["at"], node=node_of(document["node"]))
-    if not isinstance(document["id"], str):
-        raise InvalidWorkflowError("id is the name of a node")
-    return Edit(kind, id=document["id"], node=node_of(document["node"]) if kind == "replace" else None)
+class Replace(Declaration):
+    """Another node in place of one."""
+
+    kind: Literal["replace"] = "replace"
+    id: str
+    node: Node
+
+
+class Remove(Declaration):
+    """One node less."""
+
+    kind: Literal["remove"] = "remove"
+    id: str
+
+
+Edit = Annotated[Add | Replace | Remove, Field(discriminator="kind")]
 
 
 def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
@@ -70,54 +64,44 @@ def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
         InvalidWorkflowError: The edit does not fit the parent, or the result could not run.
     """
     nodes = parent.nodes
-    if edit.kind == "add" and edit.node is not None:
-        if not 0 <= edit.at <= len(nodes):
-            raise InvalidWorkflowError(f"at is {edit.at}; a node can be added at 0 to {len(nodes)}")
-        child = (*nodes[: edit.at], edit.node, *_reading(edit.node.id, nodes[edit.at :]))
-    else:
-        if edit.id not in parent.ids:
-            raise InvalidWorkflowError(f"there is no node {edit.id!r}; there are {', '.join(parent.ids)}")
-        if edit.node is None:
-            child = _without(nodes, edit.id)
-        else:
-            child = tuple(replace(edit.node, id=edit.id) if old.id == edit.id else old for old in nodes)
-    return _settled(child, domain)
-
-
-def in_short(edit: Edit, child: Workflow) -> str:
-    """An edit, and what it led to, in a few words."""
-    if edit.node is None:
-        return f"remove {edit.id}"
-    name = edit.node.id if edit.kind == "add" else edit.id
-    node = child.nodes[child.ids.index(name)]
-    new = node.operator + (f" × {node.repeat}" if node.repeat > 1 else "")
-    return f"add {new} at {edit.at}" if edit.kind == "add" else f"replace {edit.id} by {new}"
-
-
-def _settled(nodes: tuple[Node, ...], domain: str) -> Workflow:
-    if not nodes:
+    if not isinstance(edit, Add) and edit.id not in parent.ids:
+        raise InvalidWorkflowError(f"there is no node {edit.id!r}; there are {', '.join(parent.ids)}")
+    match edit:
+        case Add(at=at, node=node):
+            if not 0 <= at <= len(nodes):
+                raise InvalidWorkflowError(f"at is {at}; a node can be added at 0 to {len(nodes)}")
+            readers = [_reading(next_, (*next_.inputs, node.id)) for next_ in nodes[at : at + 1]]
+            child = (*nodes[:at], node, *readers, *nodes[at + 1 :])
+        case Replace(id=id_, node=node):
+            child = tuple(node.model_copy(update={"id": id_}) if old.id == id_ else old for old in nodes)
+        case Remove(id=id_):
+            inputs = nodes[parent.ids.index(id_)].inputs
+            child = tuple(_reading(node, _rewired(node, id_, inputs)) for node in nodes if node.id != id_)
+    if not child:
         raise InvalidWorkflowError("the last node cannot be removed")
-    whole = Workflow((*nodes[:-1], replace(nodes[-1], repeat=1)))
+    whole = Workflow((*child[:-1], child[-1].model_copy(update={"repeat": 1})))
     needed = whole.needed()
     settled = Workflow(tuple(node for node in whole.nodes if node.id in needed))
     check(settled, domain)
     return settled
 
 
-def _reading(id_: str, followers: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The nodes behind a new one, the first of which reads it."""
-    if not followers:
-        return ()
-    return (replace(followers[0], inputs=(*followers[0].inputs, id_)), *followers[1:])
+def in_short(edit: Edit, child: Workflow) -> str:
+    """An edit, and what it led to, in a few words."""
+    if isinstance(edit, Remove):
+        return f"remove {edit.id}"
+    node = child.nodes[child.ids.index(edit.node.id if isinstance(edit, Add) else edit.id)]
+    new = node.operator + (f" × {node.repeat}" if node.repeat > 1 else "")
+    return f"add {new} at {edit.at}" if isinstance(edit, Add) else f"replace {edit.id} by {new}"
 
 
-def _without(nodes: tuple[Node, ...], id_: str) -> tuple[Node, ...]:
-    removed = next(node for node in nodes if node.id == id_)
-    return tuple(replace(node, inputs=_rewired(node, removed)) for node in nodes if node.id != id_)
+def _reading(node: Node, inputs: tuple[str, ...]) -> Node:
+    return node.model_copy(update={"inputs": inputs})
 
 
-def _rewired(node: Node, removed: Node) -> tuple[str, ...]:
-    names = ([name] if name != removed.id else removed.inputs for name in node.inputs)
+def _rewired(node: Node, removed: str, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    """The inputs of a node that reads those of a removed one in its place."""
+    names = ([name] if name != removed else inputs for name in node.inputs)
     return tuple(dict.fromkeys(name for group in names for name in group))
 
 
@@ -158,7 +142,7 @@ def _removals(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
 
 def _can_go(id_: str, parent: Workflow, domain: str) -> bool:
     try:
-        apply(Edit("remove", id=id_), parent, domain)
+        apply(Remove(id=id_), parent, domain)
     except InvalidWorkflowError:
         return False
     return True

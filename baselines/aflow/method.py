@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError
 
 from baselines.aflow import search
 from baselines.aflow.operators import Interpreter
 from baselines.aflow.optimizer import Optimizer, Proposal, Situation, clipped
 from baselines.aflow.search import Failure, Round
-from baselines.aflow.workflow import InvalidWorkflowError, check, start, workflow_of
+from baselines.aflow.workflow import check, start
 from harness.agents import rng
 from harness.agents.results import Answered
 from harness.agents.sampling import sample
@@ -20,30 +19,21 @@ from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.files import Declaration, Share
+from harness.files import Declaration, Share, told
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Attempt, Training, TrainingStep
 
 
 class Config(Declaration):
-    """The settings of AFlow, with the values of its authors' code.
+    """The settings of AFlow, with the values of its authors' code."""
 
-    Attributes:
-        optimizer: Key of the backbone that proposes edits; ``None`` for the one that runs the workflow (D-AF-1).
-        max_rounds: Most rounds after the first, which scores the start workflow.
-        sample: How many rounds a parent is drawn from.
-        uniform_share: Weight λ of the uniform part of that draw.
-        sharpness: Factor α of a difference in score, in points, in the other part.
-        patience: The search ends when the best rounds have stayed the same for this many in a row.
-    """
-
-    optimizer: str | None = None
-    max_rounds: NonNegativeInt = 20
-    sample: PositiveInt = 4
-    uniform_share: Share = 0.3
-    sharpness: NonNegativeFloat = 0.2
-    patience: PositiveInt = 5
+    optimizer: str | None = None  # backbone that proposes edits; ``None``: the one that runs the workflow (D-AF-1)
+    max_rounds: NonNegativeInt = 20  # after the first, which scores the start workflow
+    sample: PositiveInt = 4  # how many rounds a parent is drawn from
+    uniform_share: Share = 0.3  # weight λ of the uniform part of that draw
+    sharpness: NonNegativeFloat = 0.2  # factor α of a difference in score, in points, in the other part
+    patience: PositiveInt = 5  # the search ends when the best rounds have stayed the same for this many in a row
 
 
 logger = logging.getLogger(__name__)
@@ -91,19 +81,20 @@ class AFlow:
             UserError: It was found for another kind of questions, or by another method.
         """
         try:
-            found = {one["round"]: one["workflow"] for one in checkpoint.facts["search"]}.get(checkpoint.facts["best"])
-            workflow = start(self._setting.domain) if found is None else workflow_of(found)
+            best = search.best(_rounds(checkpoint))
+            workflow = start(self._setting.domain) if best is None else best.tried
             check(workflow, self._setting.domain)
-        except (KeyError, TypeError, InvalidWorkflowError) as error:
+        except (KeyError, ValueError) as error:
+            reason = told(error) if isinstance(error, ValidationError) else error
             raise UserError(
-                f"the checkpoint holds no workflow for {self._setting.benchmark} ({error}); train the method again"
+                f"the checkpoint holds no workflow for {self._setting.benchmark} ({reason}); train the method again"
             ) from error
         self.workflow = workflow
 
     async def fit(self, training: Training) -> None:
         """Search until the best rounds no longer change or the rounds are used up (D-AF-6)."""
         found = training.resume()
-        rounds = [] if found is None else [Round.from_facts(one) for one in found.facts["search"]]
+        rounds = [] if found is None else _rounds(found)
         if found is None:
             self._save(training, rounds)
         while len(rounds) < self._rounds and not self._converged(rounds):
@@ -119,8 +110,8 @@ class AFlow:
     def _save(self, training: Training, rounds: Sequence[Round]) -> None:
         chosen = search.best(rounds)
         facts = {
-            "search": [one.to_facts() for one in rounds],
-            "best": None if chosen is None else chosen.number,
+            "search": [one.model_dump(mode="json", by_alias=True) for one in rounds],
+            "best": None if chosen is None else chosen.round,
             "optimizer": self._optimizer.backbone,
             "questions": len(training.items),
             "converged": self._converged(rounds),
@@ -129,10 +120,11 @@ class AFlow:
 
     async def _round(self, rounds: Sequence[Round], training: Training) -> Round:
         if not rounds:
-            return await self._scored(Round(1, None, "scored", workflow=start(self._setting.domain)), rounds, training)
+            first = Round(round=1, parent=None, status="scored", workflow=start(self._setting.domain))
+            return await self._scored(first, rounds, training)
         begun = await self._begun(rounds, training)
         if begun.workflow is None:
-            logger.warning("%s, round %d: nothing to try: %s", self._setting.benchmark, begun.number, begun.reason)
+            logger.warning("%s, round %d: nothing to try: %s", self._setting.benchmark, begun.round, begun.reason)
             return begun
         return await self._scored(begun, rounds, training)
 
@@ -151,9 +143,9 @@ class AFlow:
         with training.timed("proposals"):
             proposal = await self._optimizer.propose(number, situation, training)
         return Round(
-            number,
-            proposal.parent.number,
-            "scored" if proposal.workflow else "no_proposal",
+            round=number,
+            parent=proposal.parent.round,
+            status="scored" if proposal.workflow else "no_proposal",
             edit=proposal.edit,
             modification=proposal.modification,
             workflow=proposal.workflow,
@@ -176,7 +168,7 @@ class AFlow:
     async def _scored(self, begun: Round, rounds: Sequence[Round], training: Training) -> Round:
         """Run a workflow once on every training question (D-AF-6)."""
         solve = Interpreter(begun.tried, self._executor).solve
-        episode = Episode(begun.number, 0)
+        episode = Episode(begun.round, 0)
         with training.timed("validation"):
             attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
         done = _graded(begun, rounds, attempts, training.seed)
@@ -189,7 +181,7 @@ class AFlow:
             "parent": done.parent or 0,
             "best": max(score for score, _ in search.scored([*rounds, done])),
         }
-        training.note(TrainingStep(done.number, done.number, self._rounds), measures, attempts)
+        training.note(TrainingStep(done.round, done.round, self._rounds), measures, attempts)
 
 
 def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
@@ -206,14 +198,19 @@ def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], 
         if not one.verdict.correct
     ]
     before = None if begun.parent is None else rounds[begun.parent - 1].score
-    return replace(
-        begun,
-        score=score,
-        success=None if before is None else score > before,
-        calls=sum(len(one.trajectory.calls) for one in answered),
-        cost=sum(one.trajectory.cost_total for one in answered),
-        failures=tuple(_shuffled(wrong, "kept", str(seed), str(begun.number))[:KEPT_FAILURES]),
+    return begun.model_copy(
+        update={
+            "score": score,
+            "success": None if before is None else score > before,
+            "calls": sum(len(one.trajectory.calls) for one in answered),
+            "cost": sum(one.trajectory.cost_total for one in answered),
+            "failures": tuple(_shuffled(wrong, "kept", str(seed), str(begun.round))[:KEPT_FAILURES]),
+        }
     )
+
+
+def _rounds(checkpoint: Checkpoint) -> list[Round]:
+    return [Round.model_validate(one) for one in checkpoint.facts["search"]]
 
 
 def _shuffled(failures: Sequence[Failure], what: str, *place: str) -> list[Failure]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import orjson
+from pydantic import AfterValidator, Field, ValidationError
 
-from baselines.aflow.edits import Edit, apply, edit_of, in_short, schema
+from baselines.aflow.edits import Edit, apply, in_short, schema
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, InvalidWorkflowError, Workflow, offered
 from harness.agents import rng
 from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
+from harness.files import Declaration
 from harness.llm.request import Message, Reply
 from harness.training.loop import Training
 
@@ -140,10 +142,8 @@ PURPOSE = "optimizer"
 TEMPERATURE = 0.7
 MOST_ASKS = 3
 MOST_UNUSABLE = 2
-LONGEST_MODIFICATION = 500
 FAILED = "the optimizer's call failed, with a response format and without one"
 _LOGGED = 200
-_FIELDS = {"modification", "edit"}
 
 
 class Proposal(NamedTuple):
@@ -175,14 +175,14 @@ class Optimizer:
         reason, unusable, attempt = "", 0, 0
         while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
             situation = situation_of(attempt)
-            of_parent = refused.setdefault(situation.parent.number, [])
+            of_parent = refused.setdefault(situation.parent.round, [])
             replies += await self._ask(Episode(number, attempt), situation, of_parent, training)
             attempt += 1
             if replies[-1].error is not None:
                 reason, unusable = FAILED, unusable + 1
                 continue
             try:
-                modification, edit = _read(replies[-1].text)
+                modification, edit = proposed(replies[-1].text)
                 child = apply(edit, situation.parent.tried, self._domain)
             except InvalidWorkflowError as error:
                 reason, unusable = str(error), unusable + 1
@@ -223,19 +223,27 @@ class Optimizer:
             logger.warning("optimizer %s, round %d: the call %s failed: %s", self.backbone, episode.epoch, how, said)
 
 
-def _read(text: str) -> tuple[str, Edit]:
-    """The description of an edit and the edit."""
-    document = parsed(text)
-    if set(document) != _FIELDS or not isinstance(document["modification"], str):
-        raise InvalidWorkflowError("the object has a text modification and an edit, and nothing else")
-    modification = " ".join(document["modification"].split())
-    if not 1 <= len(modification) <= LONGEST_MODIFICATION:
-        raise InvalidWorkflowError(f"modification has 1 to {LONGEST_MODIFICATION} characters")
-    return modification, edit_of(document["edit"])
+class _Proposed(Declaration):
+    """What the optimizer is to reply."""
+
+    modification: Annotated[
+        str, AfterValidator(lambda text: " ".join(text.split())), Field(min_length=1, max_length=500)
+    ]
+    edit: Edit
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """The JSON object in a reply, in a fence or between sentences; raises InvalidWorkflowError where there is none."""
+def proposed(text: str) -> tuple[str, Edit]:
+    """The description of an edit and the edit, from a reply; raises InvalidWorkflowError where there is none."""
+    try:
+        found = _Proposed.model_validate(_parsed(text))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidWorkflowError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return found.modification, found.edit
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The JSON object in a reply, in a fence or between sentences."""
     tries = [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]
     for one in tries:
         try:
@@ -258,9 +266,9 @@ def _repeated(modification: str, child: Workflow, situation: Situation) -> str:
         return "the edit changes nothing"
     for earlier in situation.children:
         if _plain(earlier.modification) == _plain(modification):
-            return f"round {earlier.number} tried an edit of this description"
+            return f"round {earlier.round} tried an edit of this description"
         if earlier.tried.canonical() == child.canonical():
-            return f"round {earlier.number} tried the workflow that results"
+            return f"round {earlier.round} tried the workflow that results"
     return ""
 
 

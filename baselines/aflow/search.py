@@ -2,88 +2,50 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.aflow.workflow import Workflow, workflow_of
+from baselines.aflow.workflow import Workflow
+from harness.files import Declaration, Many
 
-Outcome = Literal["scored", "no_proposal"]
 TOP = 3
 
 
-class Failure(NamedTuple):
-    """A training question that a workflow got wrong: its id, the text it gave, and the answer found in it."""
+class Failure(Declaration):
+    """A training question that a workflow got wrong."""
 
     item: str
     output: str
-    extracted: str | None
+    extracted: str | None  # the answer found in the output
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One round of the search, counted from 1, the round of the start workflow.
+class Round(Declaration):
+    """One round of the search, as checkpoints keep it."""
 
-    Attributes:
-        parent: The round whose workflow was edited, ``None`` for the first.
-        edit: The edit in short.
-        modification: The edit in the optimizer's words.
-        workflow: What was tried, ``None`` where nothing was proposed.
-        score: Accuracy on the training questions in percent, ``None`` unless scored.
-        success: Whether the score is strictly better than the parent's.
-        calls: Calls of the workflow; ``cost`` is theirs, in the paper's unit.
-        proposals: Calls of the optimizer, failed ones among them; ``proposal_cost`` is theirs.
-        reason: Why no workflow was proposed, in a line.
-        failures: Some of the questions it got wrong, in an order drawn at random.
-    """
-
-    number: int
-    parent: int | None
-    status: Outcome
-    edit: str = ""
-    modification: str = ""
-    workflow: Workflow | None = None
-    score: float | None = None
-    success: bool | None = None
-    calls: int = 0
-    cost: float = 0.0
-    proposals: int = 0
+    round: int  # counted from 1, the round of the start workflow
+    parent: int | None  # the round whose workflow was edited
+    status: Literal["scored", "no_proposal"]
+    edit: str = ""  # in short
+    modification: str = ""  # the edit in the optimizer's words
+    workflow: Workflow | None = None  # what was tried, ``None`` where nothing was proposed
+    score: float | None = None  # accuracy on the training questions in percent
+    success: bool | None = None  # whether the score is strictly better than the parent's
+    calls: int = 0  # of the workflow
+    cost: float = 0.0  # of these, in the paper's unit
+    proposals: int = 0  # calls of the optimizer, failed ones among them
     proposal_cost: float = 0.0
-    reason: str = ""
-    failures: tuple[Failure, ...] = ()
+    reason: str = ""  # why no workflow was proposed, in a line
+    failures: Many[Failure] = ()  # some of the questions it got wrong, in an order drawn at random
 
     @property
     def tried(self) -> Workflow:
         """The workflow of a round that has one."""
         if self.workflow is None:
-            raise RuntimeError(f"round {self.number} has no workflow")
+            raise RuntimeError(f"round {self.round} has no workflow")
         return self.workflow
-
-    def to_facts(self) -> dict[str, Any]:
-        """The form that checkpoints keep."""
-        rest = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {
-            "round": rest.pop("number"),
-            **rest,
-            "workflow": self.workflow.to_json() if self.workflow else None,
-            "failures": [failure._asdict() for failure in self.failures],
-        }
-
-    @classmethod
-    def from_facts(cls, facts: Mapping[str, Any]) -> Round:
-        """The inverse of :meth:`to_facts`."""
-        fields = {
-            **facts,
-            "number": facts["round"],
-            "workflow": workflow_of(facts["workflow"]) if facts["workflow"] else None,
-            "failures": tuple(Failure(**failure) for failure in facts["failures"]),
-        }
-        del fields["round"]
-        return cls(**fields)
 
 
 def scored(rounds: Sequence[Round]) -> list[tuple[float, Round]]:
@@ -93,13 +55,13 @@ def scored(rounds: Sequence[Round]) -> list[tuple[float, Round]]:
 
 def best(rounds: Sequence[Round]) -> Round | None:
     """The round with the best score, the earliest of equals; ``None`` before any was scored."""
-    found = max(scored(rounds), key=lambda pair: (pair[0], -pair[1].number), default=None)
+    found = max(scored(rounds), key=lambda pair: (pair[0], -pair[1].round), default=None)
     return None if found is None else found[1]
 
 
 def candidates(rounds: Sequence[Round], sample: int) -> list[Round]:
     """The rounds a parent is drawn from: always the first, and the best others, the earlier of equals."""
-    others = sorted(scored(rounds[1:]), key=lambda pair: (-pair[0], pair[1].number))
+    others = sorted(scored(rounds[1:]), key=lambda pair: (-pair[0], pair[1].round))
     return [rounds[0], *(one for _, one in others[: sample - 1])]
 
 
@@ -112,7 +74,7 @@ def probabilities(scores: Sequence[float], uniform_share: float, sharpness: floa
 
 def children(rounds: Sequence[Round], parent: Round) -> list[Round]:
     """The rounds that tried an edit of a parent."""
-    return [one for one in rounds if one.parent == parent.number and one.workflow is not None]
+    return [one for one in rounds if one.parent == parent.round and one.workflow is not None]
 
 
 def converged(scores: Sequence[float], patience: int) -> bool:

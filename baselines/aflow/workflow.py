@@ -6,29 +6,22 @@ question, and beside it the outputs of the earlier nodes among its inputs. A nod
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
-import orjson
+from pydantic import AfterValidator, Field, RootModel, StringConstraints
+
+from harness.files import Declaration, Many
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """One operator, as the optimizer is told of it.
-
-    Attributes:
-        instructed: Whether a node may give it an instruction.
-        needs_result: Whether it works on results of earlier nodes and can do nothing with the question alone.
-        judges: Whether it ends with a status, ``passed`` or ``failed``, that a later node can look at.
-    """
+class Operator(NamedTuple):
+    """One operator, as the optimizer is told of it."""
 
     name: str
     what: str
-    instructed: bool = False
-    needs_result: bool = False
-    judges: bool = False
+    instructed: bool = False  # a node may give it an instruction
+    needs_result: bool = False  # it works on results of earlier nodes and can do nothing with the question alone
+    judges: bool = False  # it ends with a status, ``passed`` or ``failed``, that a later node can look at
 
 
 CUSTOM = Operator(
@@ -83,38 +76,28 @@ MOST_NODES = 10
 MOST_INPUTS = 5
 MOST_REPEATS = 5
 LONGEST_INSTRUCTION = 2000
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}\Z")
-_FIELDS = ("id", "operator", "inputs", "instruction", "repeat", "when")
 
 
 class InvalidWorkflowError(ValueError):
     """A workflow, or an edit of one, that the language does not allow; says why in a few words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Declaration):
     """A node runs only if an earlier one ended with a status."""
 
     node: str
-    outcome: Status
+    outcome: Status = Field(alias="is")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One step of a workflow.
+class Node(Declaration):
+    """One step of a workflow."""
 
-    Attributes:
-        inputs: ``"question"`` or ids of earlier nodes, each once, in the order in which they are shown.
-        instruction: What the operator is told, where it takes an instruction; may be empty.
-        repeat: How often the operator runs; every run is one output. The last node runs once.
-        when: The condition under which it runs, ``None`` for always.
-    """
-
-    id: str
+    id: Annotated[str, Field(pattern="^[A-Za-z][A-Za-z0-9_]{0,31}$")]
     operator: str
-    inputs: tuple[str, ...] = (QUESTION,)
-    instruction: str = ""
-    repeat: int = 1
+    # ``"question"`` or ids of earlier nodes, each once, in the order in which they are shown.
+    inputs: Annotated[Many[str], AfterValidator(lambda names: tuple(dict.fromkeys(names)))] = (QUESTION,)
+    instruction: Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_INSTRUCTION)] = ""
+    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1  # every run is one output; the last node runs once
     when: Condition | None = None
 
     @property
@@ -127,24 +110,14 @@ class Node:
         """Every earlier node that its outcome depends on."""
         return frozenset(self.sources) | ({self.when.node} if self.when else set())
 
-    def to_json(self) -> dict[str, Any]:
-        """The form the optimizer sees and checkpoints keep."""
-        when = None if self.when is None else {"node": self.when.node, "is": self.when.outcome}
-        return {
-            "id": self.id,
-            "operator": self.operator,
-            "inputs": list(self.inputs),
-            "instruction": self.instruction,
-            "repeat": self.repeat,
-            "when": when,
-        }
 
+class Workflow(RootModel[Many[Node]], frozen=True):
+    """Nodes in the order in which they run; in JSON, a list."""
 
-@dataclass(frozen=True, slots=True)
-class Workflow:
-    """Nodes in the order in which they run."""
-
-    nodes: tuple[Node, ...]
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes."""
+        return self.root
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -152,23 +125,22 @@ class Workflow:
         return tuple(node.id for node in self.nodes)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The inverse of :func:`workflow_of`."""
-        return [node.to_json() for node in self.nodes]
+        """The form that the optimizer sees."""
+        return self.model_dump(mode="json", by_alias=True)
 
-    def canonical(self) -> bytes:
+    def canonical(self) -> list[list[Any]]:
         """Equal for workflows that differ in nothing but the names of nodes and white space in instructions."""
         names = {QUESTION: QUESTION, **{id_: str(place) for place, id_ in enumerate(self.ids)}}
-        plain = [
+        return [
             [
                 node.operator,
                 [names[name] for name in node.inputs],
-                " ".join(node.instruction.split()),
+                node.instruction.split(),
                 node.repeat,
-                None if node.when is None else [names[node.when.node], node.when.outcome],
+                node.when and [names[node.when.node], node.when.outcome],
             ]
             for node in self.nodes
         ]
-        return orjson.dumps(plain)
 
     def needed(self) -> frozenset[str]:
         """The nodes that the answer depends on."""
@@ -181,57 +153,7 @@ class Workflow:
 
 def start(domain: str) -> Workflow:
     """The workflow of round 1: the question, asked once."""
-    return Workflow((Node("node_1", START[domain].name),))
-
-
-def workflow_of(document: Any) -> Workflow:
-    """Read the JSON form; raises InvalidWorkflowError where it is none."""
-    if not isinstance(document, list):
-        raise InvalidWorkflowError("a workflow is a list of nodes")
-    return Workflow(tuple(map(node_of, document)))
-
-
-def node_of(document: Any) -> Node:
-    """Read the JSON form of a node; instruction, repeat and when may be left out, inputs that repeat count once."""
-    if not isinstance(document, Mapping):
-        raise InvalidWorkflowError("a node is an object")
-    unknown = [name for name in document if name not in _FIELDS]
-    if unknown:
-        raise InvalidWorkflowError(f"a node has no field {unknown[0]!r}")
-    inputs = document.get("inputs")
-    if not isinstance(inputs, list) or not all(isinstance(name, str) for name in inputs):
-        raise InvalidWorkflowError("inputs is a list of names")
-    return Node(
-        id=_text(document, "id"),
-        operator=_text(document, "operator"),
-        inputs=tuple(dict.fromkeys(inputs)),
-        instruction=_text(document, "instruction", "").strip(),
-        repeat=_repeat(document.get("repeat", 1)),
-        when=_condition_of(document.get("when")),
-    )
-
-
-def _text(document: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = document.get(name, default)
-    if not isinstance(value, str):
-        raise InvalidWorkflowError(f"{name} is a text")
-    return value
-
-
-def _repeat(value: Any) -> int:
-    if type(value) is not int or not 1 <= value <= MOST_REPEATS:
-        raise InvalidWorkflowError(f"repeat is a whole number from 1 to {MOST_REPEATS}")
-    return value
-
-
-def _condition_of(document: Any) -> Condition | None:
-    if document is None:
-        return None
-    if not isinstance(document, Mapping) or set(document) != {"node", "is"}:
-        raise InvalidWorkflowError("when is null, or an object with node and is")
-    if document["is"] not in get_args(Status):
-        raise InvalidWorkflowError(f"a status is one of {', '.join(get_args(Status))}")
-    return Condition(_text(document, "node"), document["is"])
+    return Workflow((Node(id="node_1", operator=START[domain].name),))
 
 
 def check(workflow: Workflow, domain: str) -> None:
@@ -240,10 +162,8 @@ def check(workflow: Workflow, domain: str) -> None:
         raise InvalidWorkflowError(f"a workflow has 1 to {MOST_NODES} nodes, this one {len(workflow.nodes)}")
     earlier: dict[str, Node] = {}
     for node in workflow.nodes:
-        if not _ID.match(node.id) or node.id == QUESTION:
-            raise InvalidWorkflowError(f"{node.id!r} is no name for a node; use letters, digits and underscores")
-        if node.id in earlier:
-            raise InvalidWorkflowError(f"two nodes have the name {node.id}")
+        if node.id in {QUESTION, *earlier}:
+            raise InvalidWorkflowError(f"the name {node.id} is taken")
         _check_operator(node, domain)
         _check_references(node, earlier, domain)
         earlier[node.id] = node
@@ -261,8 +181,6 @@ def _check_operator(node: Node, domain: str) -> None:
     operator = operators[node.operator]
     if node.instruction and not operator.instructed:
         raise InvalidWorkflowError(f"{node.id}: {node.operator} takes no instruction")
-    if len(node.instruction) > LONGEST_INSTRUCTION:
-        raise InvalidWorkflowError(f"{node.id}: the instruction has more than {LONGEST_INSTRUCTION} characters")
     if not 1 <= len(node.inputs) <= MOST_INPUTS:
         raise InvalidWorkflowError(f"{node.id}: a node has 1 to {MOST_INPUTS} inputs")
     if operator.needs_result and not node.sources:

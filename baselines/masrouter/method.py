@@ -5,8 +5,7 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812
 from baselines.masrouter.router import Choices, Choose, Decided, Embeddings, Router, Texts, Trace, draw_noise
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
 from harness.agents.results import Answered
-from harness.agents.roles import Role, by_domain
+from harness.agents.roles import DOMAINS, Role, by_domain
 from harness.agents.sampling import most_frequent
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
@@ -26,37 +25,28 @@ from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.runner.method import ByBenchmark, Setting
 from harness.training.checkpoint import Checkpoint
+from harness.training.learning import Choices as ChoicesOf
 from harness.training.learning import Learning, PolicyGradient, check_on_policy, network_of, seeded
 from harness.training.loop import Training, TrainingStep
 
-VisibleTests = Literal["first", "all"]
 # Agents are told apart by letters.
 MOST_AGENTS = len(string.ascii_uppercase)
 
 
 class Config(Declaration):
-    """The settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9).
+    """The settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9)."""
 
-    Attributes:
-        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named.
-        kappa: Weight κ of cost in the utility, in the same form (D-MR-5).
-        batch: Questions of one update.
-        vae_weight: Weight of the losses of the autoencoders.
-        visible_tests: What tools may run: the examples that the question shows, the ``first`` test on MBPP, or ``all``
-            tests where they are plain asserts (D-MR-2).
-    """
-
-    epochs: ByBenchmark[NonNegativeInt]
-    kappa: ByBenchmark[NonNegativeFloat]
-    batch: PositiveInt = 16
+    epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
+    kappa: ByBenchmark[NonNegativeFloat]  # weight κ of cost in the utility (D-MR-5)
+    batch: PositiveInt = 16  # questions of one update
     max_agents: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 6
     lr: NonNegativeFloat = 0.01
-    vae_weight: NonNegativeFloat = 0.001
-    visible_tests: VisibleTests = "first"
+    vae_weight: NonNegativeFloat = 0.001  # of the losses of the autoencoders
+    # What tools may run: the examples that the question shows, or all tests where they are plain asserts (D-MR-2).
+    visible_tests: Literal["first", "all"] = "first"
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(NamedTuple):
     """The choices of a router: roles of the domain, which is given instead of being chosen (D-MR-1), and backbones."""
 
     domain: str
@@ -66,21 +56,7 @@ class Pool:
     @property
     def label(self) -> int:
         """Index of the task that is given."""
-        return list(profiles()).index(self.domain)
-
-    def to_facts(self) -> dict[str, list[list[str]]]:
-        """Key and profile of every choice, in the order of the indices: what a trained router is bound to."""
-        return {
-            "tasks": [[domain, profile] for domain, profile in profiles().items()],
-            "modes": [[mode.name, mode.profile] for mode in MODES],
-            "roles": [[role.key, profile(role)] for role in self.roles],
-            "backbones": [[backbone.key, backbone.profile] for backbone in self.backbones],
-        }
-
-
-def pool_of(setting: Setting) -> Pool:
-    """The roles of the benchmark's domain and the backbones of the setting."""
-    return Pool(setting.domain, by_domain(setting.domain), tuple(setting.pool.values()))
+        return DOMAINS.index(self.domain)
 
 
 # Decisions of the router come before the first round.
@@ -97,7 +73,7 @@ class Rollout:
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
-        """The answer of the final node; decisions are sampled at the test as well (D-MR-6)."""
+        """The answer of the final node."""
         self.trace = await self._plan(item, context)
         team = self._team(self.trace.choices)
         shown = with_all_tests(item) if self._config.visible_tests == "all" else item
@@ -140,7 +116,7 @@ class Rollout:
         """Record what is no draw: the task the classifier would have chosen, and the number of agents."""
         tasks = torch.log_softmax(decided.tasks[0], dim=0)
         guess = int(tasks.argmax())
-        context.decide(Decision(PLANNING, "task", 0, list(profiles())[guess], len(tasks), tasks[guess].item()))
+        context.decide(Decision(PLANNING, "task", 0, DOMAINS[guess], len(tasks), tasks[guess].item()))
         agents = str(len(decided.choices[0].roles))
         context.decide(Decision(PLANNING, "agents", 0, agents, self._config.max_agents, 0.0))
 
@@ -153,26 +129,6 @@ class Rollout:
 def utility(answered: Answered, kappa: float) -> float:
     """U = correct - κ · cost, with the cost of all calls, the final one included, in the paper's unit."""
     return float(answered.verdict.correct) - kappa * answered.trajectory.cost_total
-
-
-def policy_loss(decided: Decided, utilities: Sequence[float]) -> Tensor:
-    """mean(-log π · u): REINFORCE without a baseline."""
-    return -(decided.log_prob * torch.tensor(utilities, dtype=decided.log_prob.dtype)).mean()
-
-
-def task_loss(decided: Decided, label: int) -> Tensor:
-    """Cross-entropy of the classifier, on its logits, for questions of one task (D-MR-3)."""
-    return F.cross_entropy(decided.tasks, torch.full((len(decided.tasks),), label))
-
-
-def check_choices(decided: Decided, traces: Sequence[Trace]) -> None:
-    """Refuse to learn where the pass computed again comes to other choices, such as another number of agents."""
-    for choices, trace in zip(decided.choices, traces, strict=True):
-        if choices != trace.choices:
-            raise RuntimeError(
-                f"computed again, there are {len(choices.roles)} agents where there were "
-                f"{len(trace.choices.roles)}: the update is not on-policy"
-            )
 
 
 def _of_decisions(decided: Decided, pool: Pool) -> dict[str, float]:
@@ -193,23 +149,17 @@ def _mean_entropy(rows: Tensor) -> float:
     return -(rows.exp() * rows).sum(dim=1).mean().item()
 
 
-def new_router(config: Config, texts: Texts, seed: int) -> Router:
-    """A router as initialised, a function of the training seed alone."""
-    return seeded(lambda: Router(texts, config.max_agents), "initial weights", seed)
-
-
 class MASRouter(PolicyGradient[Router, Router, Trace]):
-    """A router that plans a team for each question, trained by REINFORCE without a baseline, one rollout a question."""
+    """A router that plans a team for each question, trained by REINFORCE without a baseline, one rollout a question.
+
+    Its decisions are sampled at the test as well (D-MR-6).
+    """
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
         self.config = config
-        self.pool: Pool = pool_of(setting)
+        self.pool = Pool(setting.domain, by_domain(setting.domain), tuple(setting.pool.values()))
         self._kappa = setting.of_benchmark(config.kappa)
-
-    async def solve(self, item: Item, context: Context) -> str:
-        """One trajectory; decisions are sampled at the test as well (D-MR-6)."""
-        return await self.rollout(self.policy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """What training maximises of one trajectory: its reward less its cost."""
@@ -222,7 +172,8 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
             return np.stack([await training.embed(profile) for _, profile in profiles])
 
         choices = self.choices()
-        return new_router(self.config, Texts(*[await embedded(choices[kind]) for kind in Texts._fields]), training.seed)
+        texts = Texts(*[await embedded(choices[kind]) for kind in Texts._fields])
+        return seeded(lambda: Router(texts, self.config.max_agents), "initial weights", training.seed)
 
     def like(self, checkpoint: Checkpoint) -> Router:
         """A router over the texts that the checkpoint holds, for teams of the same size."""
@@ -233,17 +184,18 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         texts = [tensors[f"{name}_texts"] for name in ("task", "mode", "role", "backbone")]
         return Router(Texts(*texts), most)  # type: ignore[arg-type]
 
-    def choices(self) -> dict[str, list[list[str]]]:
+    def choices(self) -> ChoicesOf:
         """The tasks, modes, roles and backbones of the pool."""
-        return self.pool.to_facts()
+        return {
+            "tasks": [[domain, profile] for domain, profile in profiles().items()],
+            "modes": [[mode.name, mode.profile] for mode in MODES],
+            "roles": [[role.key, profile(role)] for role in self.pool.roles],
+            "backbones": [[backbone.key, backbone.profile] for backbone in self.pool.backbones],
+        }
 
     def facts(self) -> Mapping[str, Any]:
         """The choices, and the largest team."""
         return {**self.choices(), "max_agents": self.config.max_agents}
-
-    def frozen(self, network: Router) -> Router:
-        """The router itself, which no update changes while rollouts are under way."""
-        return network
 
     def rollout(self, policy: Router) -> Rollout:
         """One trajectory."""
@@ -252,16 +204,15 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one step of the optimiser; returns what the training log holds of it.
-
-        Raises:
-            RuntimeError: The log-probabilities computed again differ from those sampled.
-        """
+        """Take one step of the optimiser; returns what the training log holds of it."""
         utilities = [self.utility(one) for one in answered]
         decided = learning.network.again(traces)
-        check_choices(decided, traces)
+        if decided.choices != tuple(trace.choices for trace in traces):
+            raise RuntimeError("computed again, teams have other sizes: the update is not on-policy")
         check_on_policy(decided.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
-        task, policy = task_loss(decided, self.pool.label), policy_loss(decided, utilities)
+        # Cross-entropy of the classifier on its logits (D-MR-3), and REINFORCE without a baseline, mean(-log π · u).
+        task = F.cross_entropy(decided.tasks, torch.full((len(traces),), self.pool.label))
+        policy = -(decided.log_prob * torch.tensor(utilities, dtype=torch.float64)).mean()
         vae = learning.network.vae_loss(traces)
         total = task + policy + self.config.vae_weight * vae
         learning.step(total)

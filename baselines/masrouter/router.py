@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +47,7 @@ def draw_noise(uniform: float, modes: int, roles: int, backbones: int) -> Noise:
     return Noise(*(torch.randn(count, HIDDEN, generator=generator, dtype=torch.float64) for count in rows))
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(NamedTuple):
     """What was decided, as indices: of the mode, and of the role and the backbone of each agent."""
 
     mode: int
@@ -57,21 +55,13 @@ class Choices:
     backbones: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(NamedTuple):
     """One trajectory: embedding of the question, shape (384,), noise, choices, and their log π as sampled."""
 
     question: Vector
     noise: Noise
     choices: Choices
     log_prob: float
-
-
-class Posterior(NamedTuple):
-    """Means and logarithms of variances, shape (rows, 64) each."""
-
-    mu: Tensor
-    logvar: Tensor
 
 
 class VAE(nn.Module):
@@ -89,30 +79,23 @@ class VAE(nn.Module):
         self.logvar = Linear(HIDDEN, HIDDEN)
         self.decoder = nn.Sequential(Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
 
+    def forward(self, texts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Samples, means and logarithms of variances, shape (..., rows, 64), for texts (rows, 384) and such noise."""
+        hidden = self.encoder(texts)
+        mu, logvar = self.mu(hidden), self.logvar(hidden)
+        return mu + PRIOR_SD * torch.exp(0.5 * logvar) * noise, mu, logvar
+
     def direction(self, texts: Tensor, noise: Tensor) -> Tensor:
-        """Samples of unit length, shape (..., rows, 64), for texts (rows, 384) and noise (..., rows, 64)."""
-        return F.normalize(sampled(self._posterior(texts), noise), dim=-1)
+        """Samples of unit length."""
+        return F.normalize(self(texts, noise)[0], dim=-1)
 
     def loss(self, texts: Tensor, noise: Tensor) -> Tensor:
-        """Mean squared error of the reconstruction plus the divergence from the prior, for the same arguments."""
-        posterior = self._posterior(texts)
-        rebuilt = self.decoder(sampled(posterior, noise))
-        return F.mse_loss(rebuilt, texts.expand_as(rebuilt)) + divergence(posterior)
-
-    def _posterior(self, texts: Tensor) -> Posterior:
-        hidden = self.encoder(texts)
-        return Posterior(self.mu(hidden), self.logvar(hidden))
-
-
-def sampled(posterior: Posterior, noise: Tensor) -> Tensor:
-    """μ + 0.1·σ·ε."""
-    return posterior.mu + PRIOR_SD * torch.exp(0.5 * posterior.logvar) * noise
-
-
-def divergence(posterior: Posterior) -> Tensor:
-    """Kullback-Leibler divergence from N(0, 0.1²), the mean over all entries."""
-    ratio = (posterior.mu**2 + posterior.logvar.exp()) / PRIOR_SD**2
-    return 0.5 * (ratio - 1 - posterior.logvar + 2 * math.log(PRIOR_SD)).mean()
+        """Mean squared error of the reconstruction plus the divergence from the prior, means over all entries."""
+        sample, mu, logvar = self(texts, noise)
+        rebuilt = self.decoder(sample)
+        error = F.mse_loss(rebuilt, texts.expand_as(rebuilt))
+        ratio = (mu**2 + logvar.exp()) / PRIOR_SD**2
+        return error + 0.5 * (ratio - 1 - logvar + 2 * math.log(PRIOR_SD)).mean()
 
 
 class TaskClassifier(nn.Module):
@@ -185,24 +168,15 @@ class Texts(NamedTuple):
     backbones: Embeddings
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A pass of the router over n questions.
-
-    Attributes:
-        log_prob: log π of the choices, shape (n,).
-        tasks: Logits of the tasks, shape (n, tasks).
-        n_f: The numbers of agents before they were rounded, shape (n,).
-        modes: Log-probabilities of the modes, shape (n, modes).
-        backbones: Log-probabilities of the backbones, shape (n, backbones).
-    """
+class Decided(NamedTuple):
+    """A pass of the router over n questions."""
 
     choices: tuple[Choices, ...]
-    log_prob: Tensor
-    tasks: Tensor
-    n_f: Tensor
-    modes: Tensor
-    backbones: Tensor
+    log_prob: Tensor  # log π of the choices, shape (n,)
+    tasks: Tensor  # logits of the tasks, shape (n, tasks)
+    n_f: Tensor  # numbers of agents before they were rounded, shape (n,)
+    modes: Tensor  # log-probabilities, shape (n, modes)
+    backbones: Tensor  # log-probabilities, shape (n, backbones)
 
 
 class Router(nn.Module):

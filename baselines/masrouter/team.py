@@ -7,7 +7,6 @@ import dataclasses
 import json
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from harness.agents.activation import Formats, act
@@ -85,35 +84,25 @@ def _second(role: Role) -> Output | None:
     return "code" if role.domain == "Code" else "answer"
 
 
-Edges = Literal["none", "chain", "complete"]
-
 _REFLECT = (
     "Search your own answer for errors, mend those you find, and give it once more in the same format. Where you find "
     "none, repeat it as it is."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(NamedTuple):
     """One way for a team to work together.
 
-    Attributes:
-        description: What the router knows of it.
-        rounds: How often each agent speaks. From the second round on, an agent sees what the others said in the round
-            before, and not what it said itself.
-        edges: Whom an agent sees in the first round: nobody, the agent before it, or all agents before it.
-        note: What every agent is told beyond its role.
-        style: How explicitly every agent is to reason; ``None`` for its role's own way.
-        second_call: What an agent whose role has no second call is asked in one; ``None`` for no such call.
+    From the second round on, an agent sees what the others said in the round before, and not what it said itself.
     """
 
     name: str
-    description: str
-    rounds: int = 1
-    edges: Edges = "none"
-    note: str = ""
-    style: Style | None = None
-    second_call: str | None = None
+    description: str  # what the router knows of it
+    rounds: int = 1  # how often each agent speaks
+    edges: Literal["none", "chain", "complete"] = "none"  # whom it sees in the first round: of those before it
+    note: str = ""  # what every agent is told beyond its role
+    style: Style | None = None  # how explicitly every agent is to reason; ``None`` for its role's own way
+    second_call: str | None = None  # what an agent whose role has no second call is asked in one
 
     @property
     def profile(self) -> str:
@@ -175,8 +164,7 @@ class Agent(NamedTuple):
     backbone: str
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
+class Team(NamedTuple):
     """What the router decided."""
 
     mode: Mode
@@ -197,44 +185,43 @@ async def work(team: Team, item: Item, context: Context) -> list[str]:
     """Let a team go through all rounds of its mode; returns what each agent said last, empty where it stayed silent."""
     previous: list[str] = []
     for number in range(1, team.mode.rounds + 1):
-        previous = await _Round(team, item, context, number, previous).run()
+        previous = await _Round(team, item, context, number, previous, [""] * len(team.agents)).run()
     return previous
 
 
-class _Round:
+class _Round(NamedTuple):
     """One round of a team, counted from 1, and what was said in the round before, by slot."""
 
-    def __init__(self, team: Team, item: Item, context: Context, number: int, previous: Sequence[str]) -> None:
-        self._team = team
-        self._item = item
-        self._context = context
-        self._number = number
-        self._previous = previous
-        self._said = [""] * len(team.agents)
+    team: Team
+    item: Item
+    context: Context
+    number: int
+    previous: Sequence[str]
+    said: list[str]
 
     async def run(self) -> list[str]:
-        for layer in self._team.mode.layers(len(self._team.agents)):
+        for layer in self.team.mode.layers(len(self.team.agents)):
             texts = await gather(self._turn(slot) for slot in layer)
             for slot, text in zip(layer, texts, strict=True):
-                self._said[slot] = text
-        return self._said
+                self.said[slot] = text
+        return self.said
 
     async def _turn(self, slot: int) -> str:
         records = self._visible(slot)
         settled = await self._short_cut(slot, records)
         if settled is not None:
             return settled
-        (role, backbone), mode = self._team.agents[slot], self._team.mode
+        (role, backbone), mode = self.team.agents[slot], self.team.mode
         return await act(
             role,
             backbone,
-            self._item,
+            self.item,
             list(records.values()),
-            self._context,
-            step=self._number,
+            self.context,
+            step=self.number,
             slot=slot + 1,
             note=mode.note,
-            header=THIS_ROUND if self._number == 1 else PREVIOUS_ROUND,
+            header=THIS_ROUND if self.number == 1 else PREVIOUS_ROUND,
             second_call=mode.second_call,
             formats=formats_of(role),
             style=mode.style,
@@ -243,21 +230,20 @@ class _Round:
 
     def _visible(self, slot: int) -> dict[int, Record]:
         """What an agent sees, by the slot that said it."""
-        if self._number == 1:
-            texts, shown = self._said, set(self._team.mode.before(slot))
+        texts: Sequence[str]
+        if self.number == 1:
+            texts, shown = self.said, set(self.team.mode.before(slot))
         else:
-            texts, shown = list(self._previous), set(range(len(self._previous))) - {slot}
-        return {at: Record(self._speaker(at), texts[at]) for at in said(texts) if at in shown}
-
-    def _speaker(self, slot: int) -> str:
-        return f"Agent {letter(slot)}, {self._team.agents[slot].role.name}"
+            texts, shown = self.previous, set(range(len(self.previous))) - {slot}
+        names = [f"Agent {letter(at)}, {agent.role.name}" for at, agent in enumerate(self.team.agents)]
+        return {at: Record(names[at], texts[at]) for at in said(texts) if at in shown}
 
     async def _short_cut(self, slot: int, records: dict[int, Record]) -> str | None:
         """The first visible message whose program passes the visible examples; it is passed on without a call."""
         for at, record in records.items():
-            if await self._context.code_tools.passes(self._item, record.text):
+            if await self.context.code_tools.passes(self.item, record.text):
                 choice = f"Agent {letter(at)}"
-                self._context.decide(Decision(self._number, "short_cut", slot + 1, choice, len(records), 0.0))
+                self.context.decide(Decision(self.number, "short_cut", slot + 1, choice, len(records), 0.0))
                 return record.text
         return None
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,28 +23,19 @@ from harness.llm.request import Message, Reply, Style
 # What the released code sends with every call (D-GEN-2).
 TEMPERATURE = 0.1
 
-Kind = Literal["reasoning", "program", "end"]
-
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One choice of the policy.
-
-    Attributes:
-        name: How its contributions are signed.
-        kind: ``reasoning`` is one call; ``program`` a call whose program is run; ``end`` no call at all.
-        turn: What its turns are for.
-        answers: Whether it is told the output rules and commits to an answer.
-    """
+    """One choice of the policy."""
 
     key: str
-    name: str
-    kind: Kind
+    name: str  # how its contributions are signed
+    kind: Literal["reasoning", "program", "end"]  # one call; a call whose program is run; no call at all
     persona: str
     instruction: str
-    turn: Turn = "solve"
+    turn: Turn = "solve"  # what its turns are for
     style: Style = "direct"
-    answers: bool = True
+    answers: bool = True  # it is told the output rules and commits to an answer
 
     @property
     def profile(self) -> str:
@@ -140,56 +131,25 @@ Messages = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one activation of an agent brought.
+    """What one activation of an agent brought."""
 
-    Attributes:
-        text: What later agents see of it; empty where its call failed for good.
-        answer: The answer it commits to, as it was written; ``None`` for none.
-        dialog: The agent's conversation, to be continued should it act again.
-        tokens: Prompt and completion tokens of all its calls.
-        program: The valid program it offers (programming questions only).
-    """
-
-    text: str
-    answer: str | None
-    dialog: Messages
-    tokens: int
-    program: str | None = None
+    text: str  # what later agents see of it; empty where its call failed for good
+    answer: str | None  # the answer it commits to, as it was written
+    dialog: Messages  # its conversation, to be continued should it act again
+    tokens: int  # prompt and completion tokens of all its calls
+    program: str | None = None  # the valid program it offers (programming questions only)
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
-    """The work on one question so far: who contributed what, its embeddings, every agent's conversation by its key."""
+class Step(NamedTuple):
+    """One step of a path: who contributed what, and the embedding of its text, shape (384,)."""
 
-    speakers: tuple[str, ...] = ()
-    contributions: tuple[Contribution, ...] = ()
-    embeddings: tuple[Vector, ...] = ()
-    dialogs: Mapping[str, Messages] = field(default_factory=dict)
+    action: Action
+    made: Contribution
+    embedding: Vector
 
-    @property
-    def steps(self) -> int:
-        """How many agents have acted."""
-        return len(self.contributions)
 
-    @property
-    def answers(self) -> list[tuple[str, str]]:
-        """Its candidate answers, each with who gave it, in order and with repetitions."""
-        pairs = zip(self.speakers, self.contributions, strict=True)
-        return [(speaker, one.answer) for speaker, one in pairs if one.answer is not None]
-
-    @property
-    def program(self) -> str | None:
-        """The latest valid program, ``None`` for none (programming questions only)."""
-        return next((one.program for one in reversed(self.contributions) if one.program is not None), None)
-
-    def after(self, action: Action, one: Contribution, embedding: Vector) -> Path:
-        """The path with one contribution more."""
-        return Path(
-            speakers=(*self.speakers, action.name),
-            contributions=(*self.contributions, one),
-            embeddings=(*self.embeddings, embedding),
-            dialogs={**self.dialogs, action.key: one.dialog},
-        )
+# The work on one question so far.
+Path = tuple[Step, ...]
 
 
 CANDIDATES_HEADER = "Candidate answers of your team, oldest first:"
@@ -226,7 +186,7 @@ def turn(action: Action, item: Item, rules: str, path: Path) -> Messages:
     """The messages that let an agent act: a new conversation, or its earlier one with the work as it is now."""
     records = history(path)
     request = _request(action, item)
-    earlier = path.dialogs.get(action.key)
+    earlier = _dialog(action, path)
     if earlier:
         return (*earlier, Message("user", _blocks(AGAIN, request, render_records(records))))
     system = (action.persona, action.instruction, rules if action.answers else "")
@@ -237,7 +197,12 @@ def turn(action: Action, item: Item, rules: str, path: Path) -> Messages:
 
 def history(path: Path) -> list[Record]:
     """All contributions of a path, unfiltered: this is what Gated-Memory Routing is set against."""
-    return [Record(speaker, one.text) for speaker, one in zip(path.speakers, path.contributions, strict=True)]
+    return [Record(step.action.name, step.made.text) for step in path]
+
+
+def _dialog(action: Action, path: Path) -> Messages:
+    """The conversation of an agent so far, empty before its first turn."""
+    return next((step.made.dialog for step in reversed(path) if step.action == action), ())
 
 
 def final(item: Item, rules: str, path: Path) -> Messages:
@@ -247,7 +212,8 @@ def final(item: Item, rules: str, path: Path) -> Messages:
     """
     if item.code is not None:
         return team_prompt((WRITE, rules), item, history(path))
-    records = [Record(speaker, f"The answer is {answer}") for speaker, answer in path.answers]
+    answers = ((step.action.name, step.made.answer) for step in path if step.made.answer is not None)
+    records = [Record(speaker, f"The answer is {answer}") for speaker, answer in answers]
     closing = "" if records else NO_CANDIDATES
     return team_prompt((AGGREGATE, rules), item, records, closing, header=CANDIDATES_HEADER)
 
@@ -280,7 +246,7 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
     ask: Ask = functools.partial(
         context.ask,
         backbone,
-        step=path.steps + 1,
+        step=len(path) + 1,
         role=action.key,
         kind=action.turn,
         style=action.style,
@@ -290,7 +256,7 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
     reply = await ask(prompt, purpose="act", form="program" if action.kind == "program" else "answer")
     if reply.error is not None:
         # A call that failed leaves no conversation to continue.
-        one = Contribution("", None, path.dialogs.get(action.key, ()), _tokens(reply))
+        one = Contribution("", None, _dialog(action, path), _tokens(reply))
     elif item.code is not None:
         one = await _implemented(action, item.code, item, prompt, reply, context)
     elif action.kind == "program":
@@ -298,7 +264,7 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
     else:
         answer = stated(reply.text) if action.answers else None
         one = Contribution(reply.text, answer, _continued(prompt, reply), _tokens(reply))
-    return path.after(action, one, await context.embed(one.text))
+    return (*path, Step(action, one, await context.embed(one.text)))
 
 
 def program_of(text: str, task: CodeTask) -> str | None:

@@ -12,13 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from baselines.puppeteer.agents import ACTIONS, KEYS
-from baselines.puppeteer.policy import Config, Evaluation, Policy, Rollout, Snapshot, Trace
+from baselines.puppeteer.policy import Config, Evaluation, Policy, Rollout, Trace
 from harness.agents.results import Answered
-from harness.agents.trajectory import Context
-from harness.benchmarks.items import Item
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Learning, PolicyGradient, check_on_policy, seeded
+from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy, seeded
 from harness.training.loop import Training, TrainingStep
 
 Array = NDArray[np.float64]
@@ -85,8 +83,8 @@ def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:
     }
 
 
-class Puppeteer(PolicyGradient[Policy, Snapshot, Trace]):
-    """Ten agents on one backbone, and a policy that says which of them is next."""
+class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
+    """Ten agents on one backbone, and a policy that says which is next, sampled at the test as well (D-PUP-4)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         batch = config.batch if config.update == "batched" else 1
@@ -94,10 +92,6 @@ class Puppeteer(PolicyGradient[Policy, Snapshot, Trace]):
         self.config = config
         self._backbone = setting.one_backbone
         self._parameters_b = setting.pool[self._backbone].parameters_b
-
-    async def solve(self, item: Item, context: Context) -> str:
-        """One question, its actions sampled as in training (D-PUP-4); the policy is frozen (D-PUP-8)."""
-        return await self.rollout(self.policy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """The discounted rewards of a question: its verdict, less what its steps cost (D-PUP-6)."""
@@ -111,26 +105,18 @@ class Puppeteer(PolicyGradient[Policy, Snapshot, Trace]):
         """Every policy has the same shape."""
         return Policy()
 
-    def choices(self) -> dict[str, list[list[str]]]:
+    def choices(self) -> Choices:
         """The ten actions."""
         return {"actions": [[action.key, action.profile] for action in ACTIONS]}
 
-    def frozen(self, network: Policy) -> Snapshot:
-        """The policy as it is now."""
-        return network.snapshot()
-
-    def rollout(self, policy: Snapshot) -> Rollout:
+    def rollout(self, policy: Policy) -> Rollout:
         """A walk whose actions are sampled."""
         return Rollout(policy, self._backbone, self.config)
 
     def learn(
         self, learning: Learning[Policy], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one step of the optimiser; returns what the training log holds of it.
-
-        Raises:
-            RuntimeError: The log-probabilities computed again differ from those sampled.
-        """
+        """Take one step of the optimiser; returns what the training log holds of it."""
         pairs = zip(answered, traces, strict=True)
         gains = [returns(trace, one.verdict.correct, self._parameters_b, self.config) for one, trace in pairs]
         choices = list(chain.from_iterable(traces))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,30 +20,19 @@ from harness.files import Declaration
 from harness.runner.method import ByBenchmark
 from harness.training.rows import Linear
 
-UpdateMode = Literal["batched", "per_question"]
-
 
 class Config(Declaration):
-    """How the policy is trained and how it decides.
+    """How the policy is trained and how it decides."""
 
-    Attributes:
-        epochs: Passes over the training questions, by benchmark, with a ``default`` for those not named.
-        max_steps: Most steps D of a question (D-PUP-3).
-        gamma: Discount of later rewards.
-        entropy_weight: Weight of a question's mean entropy (D-PUP-8).
-        step_weight: Factor κ on the cost of a step (D-PUP-6).
-        update: ``batched`` freezes the policy over ``batch`` questions and takes one step of the optimiser for all of
-            them; ``per_question`` takes one after every question, one question at a time, as upstream (D-PUP-8).
-    """
-
-    epochs: ByBenchmark[NonNegativeInt]
-    batch: PositiveInt = 16
-    max_steps: PositiveInt = 6
+    epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
+    batch: PositiveInt = 16  # questions of one update
+    max_steps: PositiveInt = 6  # most steps D of a question (D-PUP-3)
     lr: NonNegativeFloat = 1e-4
-    gamma: NonNegativeFloat = 0.99
-    entropy_weight: NonNegativeFloat = 1.0
-    step_weight: NonNegativeFloat = 1.0
-    update: UpdateMode = "batched"
+    gamma: NonNegativeFloat = 0.99  # discount of later rewards
+    entropy_weight: NonNegativeFloat = 1.0  # of a question's mean entropy (D-PUP-8)
+    step_weight: NonNegativeFloat = 1.0  # factor κ on the cost of a step (D-PUP-6)
+    # One step of the optimiser for a batch, or one after every question, one question at a time, as upstream (D-PUP-8).
+    update: Literal["batched", "per_question"] = "batched"
 
 
 Vector = NDArray[np.float32]
@@ -54,30 +41,22 @@ EMBEDDING = 384
 STATE = 3 * EMBEDDING
 
 
-def state_of(question: Vector, outputs: Sequence[Vector]) -> NDArray[np.float64]:
+def state_of(question: Vector, outputs: Sequence[Vector]) -> Array:
     """Question, last output and mean over all outputs, shape (1152,); zeros before the first output."""
     past = np.asarray(outputs, dtype=np.float64).reshape(-1, EMBEDDING)
     last, mean = (past[-1], past.mean(axis=0)) if len(past) else (np.zeros(EMBEDDING), np.zeros(EMBEDDING))
     return np.concatenate([question.astype(np.float64), last, mean])
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One draw of the policy.
+class Choice(NamedTuple):
+    """One draw of the policy."""
 
-    Attributes:
-        step: Steps ℓ already done.
-        state: What the policy saw, shape (1152,).
-        barred: Actions that could not be drawn: terminating at the start (D-PUP-5).
-        tokens: Prompt and completion tokens of the step it led to; 0 for the end.
-    """
-
-    step: int
-    state: NDArray[np.float64]
-    barred: tuple[int, ...]
+    step: int  # steps ℓ already done
+    state: Array  # what the policy saw, shape (1152,)
+    barred: tuple[int, ...]  # actions that could not be drawn: terminating at the start (D-PUP-5)
     action: int
     log_prob: float
-    tokens: int = 0
+    tokens: int = 0  # prompt and completion tokens of the step it led to; 0 for the end
 
 
 # The choices of one question, in order.
@@ -121,21 +100,10 @@ class Policy(nn.Module):
         surprise = log_probs.masked_fill(barred, 0.0)
         return Evaluation(log_probs.gather(1, drawn).squeeze(1), -(log_probs.exp() * surprise).sum(dim=1))
 
-    def snapshot(self) -> Snapshot:
-        """The policy as it is now, which later updates do not change."""
-        return Snapshot(self)
-
-
-class Snapshot:
-    """A frozen policy, one state at a time and without gradient."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = copy.deepcopy(policy).requires_grad_(False)
-
+    @torch.no_grad()
     def log_probs(self, state: Array, barred: Sequence[int] = ()) -> Array:
         """Log-probabilities of the actions, shape (10,), in a state (1152,); minus infinity for barred ones."""
-        with torch.no_grad():
-            return self._policy(torch.from_numpy(state)[None], _barred(barred)[None])[0].numpy()
+        return self(torch.from_numpy(state)[None], _barred(barred)[None])[0].numpy()
 
 
 def _barred(actions: Sequence[int]) -> Tensor:
@@ -147,7 +115,7 @@ def _barred(actions: Sequence[int]) -> Tensor:
 class Rollout:
     """Walks one question with a policy that does not change meanwhile, and keeps the trace of its choices."""
 
-    def __init__(self, policy: Snapshot, backbone: str, config: Config) -> None:
+    def __init__(self, policy: Policy, backbone: str, config: Config) -> None:
         self._policy = policy
         self._backbone = backbone
         self._max_steps = config.max_steps
@@ -162,33 +130,34 @@ class Rollout:
         """Act until the policy terminates or the last step is done, then close."""
         shown = posed(item)
         question = await context.embed(shown.question)
-        path = Path()
+        path: Path = ()
         while (action := self._choose(question, path, context)) != TERMINATE:
             path = await act(ACTIONS[action], self._backbone, shown, path, context)
-            self._choices[-1] = replace(self._choices[-1], tokens=path.contributions[-1].tokens)
+            self._choices[-1] = self._choices[-1]._replace(tokens=path[-1].made.tokens)
         return await self._close(path, item, context)
 
-    def _choose(self, question: NDArray[np.float32], path: Path, context: Context) -> int:
+    def _choose(self, question: Vector, path: Path, context: Context) -> int:
         """Draw an action and record it; the step limit is a choice that nobody drew, as upstream (D-PUP-12)."""
-        state = state_of(question, path.embeddings)
-        barred: tuple[int, ...] = () if path.steps else (TERMINATE,)
+        state = state_of(question, [step.embedding for step in path])
+        barred = () if path else (TERMINATE,)
         log_probs = self._policy.log_probs(state, barred)
-        step, action = path.steps + 1, TERMINATE
-        if path.steps < self._max_steps:
+        step, action = len(path) + 1, TERMINATE
+        if step <= self._max_steps:
             action = context.draw(step, "action", KEYS, np.exp(log_probs))
         log_prob = float(log_probs[action])
         context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
-        self._choices.append(Choice(path.steps, state, barred, action, log_prob))
+        self._choices.append(Choice(len(path), state, barred, action, log_prob))
         return action
 
     async def _close(self, path: Path, item: Item, context: Context) -> str:
         """The answer: on programming questions the last valid program (D-PUP-11), else a final call (D-PUP-7)."""
-        if path.program is not None:
-            return fenced(path.program)
+        program = next((step.made.program for step in reversed(path) if step.made.program is not None), None)
+        if program is not None:
+            return fenced(program)
         reply = await context.ask(
             self._backbone,
             final(item, context.rules, path),
-            step=path.steps + 1,
+            step=len(path) + 1,
             purpose="aggregate",
             kind="aggregate" if item.code is None else "solve",
             is_step=False,

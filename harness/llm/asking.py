@@ -17,7 +17,6 @@ from dataclasses import replace
 import openai
 from tenacity import AsyncRetrying, retry_if_exception, wait_exponential_jitter
 
-from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request, Served
@@ -42,11 +41,7 @@ _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
 def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog) -> dict[str, ServedBackbone]:
-    """Return what each backbone is asked through; those that name the same URL share its server.
-
-    Raises:
-        UserError: An API key is not set, or the system does not allow so many connections.
-    """
+    """Return what each backbone is asked through; those that name the same URL share its server."""
     entries = {url: endpoint for endpoint in endpoints.values() for url in endpoint.urls}
     http = http_client(sum(endpoint.max_in_flight for endpoint in entries.values()))
     servers = {url: Server(url, endpoint, http) for url, endpoint in entries.items()}
@@ -69,11 +64,7 @@ class ServedBackbone:
         self._is_out = False
 
     async def served(self, model: str) -> Served:
-        """Return what the servers agree to serve; those that are down now are not asked again.
-
-        Raises:
-            UserError: None answers; one refuses the key or does not serve the model; or they are not alike.
-        """
+        """Return what the servers agree to serve; those that are down now are not asked again."""
         found, self._servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
         self._turns = itertools.cycle(self._servers)
         return found
@@ -93,21 +84,10 @@ class ServedBackbone:
                 return await self._attempt(request)
             except (openai.APIError, MalformedReplyError) as error:
                 if _may_pass(error):
-                    if isinstance(error, MalformedReplyError) or (
-                        self._heard > started and not isinstance(error, openai.RateLimitError)
-                    ):
-                        failures += 1
-                    silence = time.monotonic() - max(began, self._heard)
-                    if silence >= OUTAGE_S:
-                        if not await self._lives(request):
-                            raise self._unreachable(error) from error
+                    answers_others = self._heard > started and not isinstance(error, openai.RateLimitError)
+                    failures += answers_others or isinstance(error, MalformedReplyError)
+                    if await self._outlasted(request, error, since=max(began, self._heard)):
                         failures = MAX_FAILURES
-                    elif silence >= SILENCE_S and not self._is_out:
-                        self._is_out = True
-                        logger.warning(
-                            "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
-                            *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
-                        )
                 raise
 
         retrying = AsyncRetrying(
@@ -119,7 +99,7 @@ class ServedBackbone:
         try:
             return await retrying(attempt)
         except _REFUSES_ALL as error:
-            raise self._unreachable(error) from error
+            raise unreachable(self._key, self._urls, error) from error
         except (openai.APIError, MalformedReplyError) as error:
             return Reply.failed(request.model, str(error))
 
@@ -140,8 +120,23 @@ class ServedBackbone:
             logger.warning("%s answers again", self._key)
         return reply
 
+    async def _outlasted(self, request: Request, error: Exception, since: float) -> bool:
+        """Whether nobody has been answered for so long, though a server lives, that this call must be why."""
+        silence = time.monotonic() - since
+        if silence >= OUTAGE_S:
+            if await self._lives(request):
+                return True
+            raise unreachable(self._key, self._urls, error) from error
+        if silence >= SILENCE_S and not self._is_out:
+            self._is_out = True
+            logger.warning(
+                "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
+                *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
+            )
+        return False
+
     async def _lives(self, request: Request) -> bool:
-        """Whether any server gives one token when it is asked now."""
+        """Whether any server gives one token, or a refusal, when it is asked now."""
         one_token = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
         for server in self._servers:
             try:
@@ -151,9 +146,6 @@ class ServedBackbone:
                     continue
             return True
         return False
-
-    def _unreachable(self, error: BaseException) -> UserError:
-        return unreachable(self._key, self._urls, error)
 
     @property
     def _urls(self) -> str:

@@ -36,26 +36,16 @@ def _of_another_file(_: str | None) -> None:
 
 
 class Backbone(Declaration):
-    """One model of the pool.
+    """One model of the pool."""
 
-    Attributes:
-        key: Name in configuration, results and tables.
-        model: Identifier on the hub and at the server.
-        revision: Commit on the hub, ``None`` where none is pinned.
-        parameters_b: Nominal parameter count N, in billions.
-        context_length: Longest prompt plus completion, in tokens.
-        description: Capabilities, in words.
-        generation: How its publisher has it sample.
-        weights: Which other weights than the original these are, in words; ``None`` for the original.
-    """
-
-    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    model: Word
-    revision: Word | None
-    parameters_b: Annotated[PositiveFloat, AsWritten]
-    context_length: PositiveInt
-    description: Line
+    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # in configuration, results and tables
+    model: Word  # on the hub and at the server
+    revision: Word | None  # commit on the hub, None where none is pinned
+    parameters_b: Annotated[PositiveFloat, AsWritten]  # nominal parameter count N, in billions
+    context_length: PositiveInt  # longest prompt plus completion, in tokens
+    description: Line  # capabilities, in words
     generation: Generation
+    # Which other weights than the original these are, in words.
     weights: Annotated[str | None, AfterValidator(_of_another_file)] = None
 
     @property
@@ -105,18 +95,12 @@ class _Weights(Declaration):
 
 @cache
 def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
-    """The backbones declared in a file, by key and in the order of the file.
+    """The backbones declared in a file by key, in its order: that of rows in tables and of indices in a policy.
 
-    The order is part of the declaration: it is the order of rows in tables and of indices in a policy.
-
-    Args:
-        path: The file.
-        weights: Which weights, declared in ``weights.yaml`` in its folder; ``None`` for the original. Backbones without
-            any are left out.
+    With ``weights``, declared in ``weights.yaml`` in the same folder, backbones without any are left out.
 
     Raises:
-        UserError: A file is unreadable or repeats a key, or a field is missing, unknown or invalid; or there are no
-            such weights.
+        UserError: A file is unreadable or repeats a key, a field is wrong, or there are no such weights.
     """
     backbones = read_entries(path, Backbone)
     if weights is None:

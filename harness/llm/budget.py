@@ -26,15 +26,12 @@ CHECK_EVERY = 200
 class Budget(Declaration):
     """The most that all cells of a preset together may take; ``None`` for no bound.
 
-    Attributes:
-        calls: Calls; exceeded at most by what other cells ask between two looks at their logs.
-        tokens: Prompt and completion tokens; what is in flight when they are spent is paid in addition.
-        cost: In the paper's unit; likewise.
+    What other cells ask between two looks at their logs comes on top, and the tokens and cost of what is in flight.
     """
 
     calls: PositiveInt | None = None
-    tokens: PositiveInt | None = None
-    cost: PositiveFloat | None = None
+    tokens: PositiveInt | None = None  # of prompts and completions
+    cost: PositiveFloat | None = None  # in the paper's unit
 
 
 class Spent(NamedTuple):
@@ -49,26 +46,6 @@ class BudgetError(UserError):
     """The budget of a run is spent."""
 
 
-def spent_in(logs: Iterable[Path], backbones: Iterable[Backbone]) -> Spent:
-    """Return what cells asked, in all their configurations, at the prices of these backbones.
-
-    Raises:
-        UserError: A log is damaged.
-    """
-    prices = {backbone.model: backbone for backbone in backbones}
-    spent = Spent()
-    for log in logs:
-        with CallLogReader(log) as reader:
-            for model, *paid in reader.paid():
-                spent = _plus(spent, prices.get(model), *paid)
-    return spent
-
-
-def _plus(spent: Spent, backbone: Backbone | None, calls: int, sent: int, written: int) -> Spent:
-    cost = backbone.cost(sent, written) if backbone else 0.0
-    return Spent(spent.calls + calls, spent.tokens + sent + written, spent.cost + cost)
-
-
 class Spending:
     """Keeps a cell within the budget of its preset: asked before every call, told after it.
 
@@ -76,10 +53,7 @@ class Spending:
         preset: Names the run.
         budget: Of all its cells together.
         logs: Finds the logs of the preset, this cell's own included.
-        backbones: Those of the preset.
-
-    Raises:
-        UserError: A log is damaged.
+        backbones: Those of the preset, for their prices.
     """
 
     def __init__(
@@ -89,7 +63,7 @@ class Spending:
         self._budget = budget
         self._logs = logs
         self._backbones = {backbone.model: backbone for backbone in backbones}
-        self._spent = self._sum()
+        self.spent = self._sum()
         self._paid = 0
         self._in_flight = 0
         self._ended = asyncio.Event()
@@ -109,24 +83,32 @@ class Spending:
         try:
             reply = await ask()
             if reply.error is None:
-                backbone = self._backbones.get(request.model)
-                self._spent = _plus(self._spent, backbone, 1, reply.prompt_tokens, reply.completion_tokens)
+                self.spent = self._plus(self.spent, request.model, 1, reply.prompt_tokens, reply.completion_tokens)
         finally:
             self._in_flight -= 1
             self._ended.set()
         self._paid += 1
         if self._paid % CHECK_EVERY == 0:
-            self._spent = self._sum()
+            self.spent = self._sum()
         return reply
 
     def _sum(self) -> Spent:
-        return spent_in(self._logs(), self._backbones.values())
+        spent = Spent()
+        for log in self._logs():
+            with CallLogReader(log) as reader:
+                for row in reader.paid():
+                    spent = self._plus(spent, *row)
+        return spent
+
+    def _plus(self, spent: Spent, model: str, calls: int, sent: int, written: int) -> Spent:
+        cost = self._backbones[model].cost(sent, written) if model in self._backbones else 0.0
+        return Spent(spent.calls + calls, spent.tokens + sent + written, spent.cost + cost)
 
     def _reached(self) -> str | None:
-        spent, in_flight = self._spent, Spent(calls=self._in_flight)
+        spent = self.spent
         for name, most in self._budget:
             here = getattr(spent, name)
-            if most is not None and here + getattr(in_flight, name) >= most:
+            if most is not None and here + (self._in_flight if name == "calls" else 0) >= most:
                 return (
                     f"the budget of preset {self._preset} is spent: {here:,.10g} of {most:,.10g} {name} (in all "
                     f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call is "

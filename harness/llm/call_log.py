@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import orjson
 
@@ -56,7 +56,7 @@ SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls
 
 
 class Texts(NamedTuple):
-    """The texts of one call: prompt and reply."""
+    """Prompt and reply of one call."""
 
     messages: tuple[Message, ...]
     reply: str
@@ -66,30 +66,28 @@ class CallLogReader(Store):
     """The log of one cell, open for reading; another process may be writing it.
 
     Raises:
-        UserError: There is none, or it is damaged; its methods raise that too.
+        UserError: There is none, or it is damaged, which its methods raise too.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         if not path.exists():
             raise UserError(f"{path} is missing; remove {path.with_name('run.json')} and run its cell again")
-        with self._one_line(), ExitStack() as opened:
+        with self._one_line():
             self._database = connect(path, writes=False)
-            opened.callback(self._database.close)
-            self._database.execute(_REPLY, ("",))
-            opened.pop_all()
+        self.get("")
 
     def __len__(self) -> int:
         return self._count("")
 
     def get(self, key: str) -> Reply | None:
-        """Return the outcome of the call with this key, or None if it was never finished."""
+        """Return the outcome of a call, or None if it was never finished."""
         with self._one_line():
             row = self._database.execute(_REPLY, (key,)).fetchone()
         return None if row is None else Reply(*row)
 
     def texts(self, key: str) -> Texts | None:
-        """Return prompt and reply of the call with this key, or None if it was never finished."""
+        """Return prompt and reply of a call, or None if it was never finished."""
         with self._one_line():
             row = self._database.execute("SELECT request, reply FROM calls WHERE key = ?", (key,)).fetchone()
         if row is None:
@@ -137,7 +135,7 @@ class CallLog(CallLogReader):
         self._batch: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         with ExitStack() as opened, self._one_line():
-            opened.callback(os.close, _lock(path.with_suffix(".lock")))
+            opened.enter_context(_lock(path.with_suffix(".lock")))
             self._database = connect(path, writes=True)
             opened.callback(self._close_database)
             # The journal stays while the cell is at work: to make and remove one for each commit takes ten times as
@@ -158,21 +156,19 @@ class CallLog(CallLogReader):
         return bytes.fromhex(key) in self._known
 
     def get(self, key: str) -> Reply | None:
-        """Return the outcome of the call with this key, or None if it was never finished."""
+        """Return the outcome of a call, or None if it was never finished."""
         return super().get(key) if key in self else None
 
     async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
         """Write one finished call; on return it is committed. A caller that gives up waiting takes nothing back.
 
-        Args:
-            request: The call.
-            reply: Its outcome.
-            asked: Whether a backbone answered, and not the log of another cell.
+        ``asked`` says whether a backbone answered, and not the log of another cell.
 
         Raises:
             UserError: The disk is full; no part of the call stays, and later ones can be written when there is room.
         """
-        self._waiting.append(_row(request, reply, asked))
+        counted = (asked, reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
+        self._waiting.append((request.key, request.model, *counted, request.record.decode(), reply.text))
         if self._batch is None:
             self._batch = asyncio.create_task(self._commit_waiting())
         await asyncio.shield(self._batch)
@@ -217,13 +213,7 @@ class CallLog(CallLogReader):
 
 
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
-    """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes.
-
-    Keys and replies are kept in any case, prompts where they are wanted.
-
-    Raises:
-        UserError: The log is damaged, or the disk is full.
-    """
+    """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes."""
     columns = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
     request = "request" if prompts else "json_set(request, '$.messages', json('[]'))"
     with writing(to):
@@ -238,52 +228,27 @@ def copy(log: Path, to: Path, *, prompts: bool) -> None:
         )
 
 
-def logs_below(folder: Path) -> list[Path]:
-    """The call logs below a folder."""
-    return sorted(folder.rglob(CALL_LOG))
-
-
-def _row(request: Request, reply: Reply, asked: bool) -> tuple[Any, ...]:
-    return (
-        request.key,
-        request.model,
-        asked,
-        reply.prompt_tokens,
-        reply.completion_tokens,
-        reply.finish_reason,
-        reply.model,
-        reply.error,
-        request.record.decode(),
-        reply.text,
-    )
-
-
-def _lock(path: Path) -> int:
+def _lock(path: Path) -> TextIO:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        file = path.open("a+")
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.read(handle, 200).decode(errors="replace").strip() or "another process"
-            os.close(handle)
+            holder = path.read_text(errors="replace").strip() or "another process"
+            file.close()
             raise UserError(f"{path.parent} is being written by {holder}; wait until it is done, or stop it") from error
-        os.ftruncate(handle, 0)
-        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-    return handle
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+    return file
 
 
 class AttemptLog(Store):
     """Attempts at calls, a JSON line each: key, host, endpoint, start, seconds, and the error if it failed.
 
     They may differ between two equal runs, so no result depends on them. A retry within the openai package is part of
-    its attempt.
-
-    Attributes:
-        failed: Attempts that failed.
-
-    Raises:
-        UserError: The file cannot be written.
+    its attempt. ``failed`` counts attempts that failed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -297,11 +262,7 @@ class AttemptLog(Store):
 
     @contextmanager
     def measure(self, key: str, endpoint: str) -> Iterator[None]:
-        """Time the attempt made inside the block at a call; an exception passes through and is noted.
-
-        Raises:
-            UserError: The disk is full.
-        """
+        """Time the attempt made inside the block at a call; an exception passes through and is noted."""
         started, clock, failure = time.time(), time.perf_counter(), None
         try:
             yield
@@ -310,14 +271,9 @@ class AttemptLog(Store):
             self.failed += isinstance(error, Exception)
             raise
         finally:
-            record = {
-                "key": key,
-                "endpoint": endpoint,
-                "host": self._host,
-                "started": started,
-                "latency_s": time.perf_counter() - clock,
-                "error": failure,
-            }
+            took = time.perf_counter() - clock
+            record = {"key": key, "endpoint": endpoint, "host": self._host, "started": started, "latency_s": took}
+            record["error"] = failure
             with writing(self.path):
                 self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
 

@@ -21,20 +21,20 @@ SERVERS = "servers.json"
 
 
 class InProcess(Protocol):
-    """A backbone in this process: a pure function of the request."""
+    """Backbones in this process: a pure function of the request."""
 
     def served(self, model: str) -> Served:
-        """Return the description of a model."""
+        """The description of a model."""
 
     def complete(self, request: Request) -> Reply:
         """The outcome of a call."""
 
 
 class Asked(Protocol):
-    """The servers of one backbone."""
+    """What answers for one backbone."""
 
     async def served(self, model: str) -> Served:
-        """Return the server's description of the backbone, asked before the first paid call."""
+        """Its description of the backbone, asked before the first paid call."""
 
     async def ask(self, request: Request) -> Reply:
         """The outcome of a call that was never finished."""
@@ -54,21 +54,15 @@ class Counts:
 
 
 class ChatClient:
-    """Asks backbones, each distinct call once.
-
-    Identical calls in flight share one request; a call that the log holds is not asked again; the log of another
-    finished cell answers where it was declared.
+    """Asks backbones, each distinct call once: identical calls in flight share one request.
 
     Args:
         endpoints: Endpoint of each backbone key.
-        log: The cell's call log.
+        log: The cell's call log; what it holds is not asked again.
         attempts: Where attempts, latencies and hosts go, outside the run's identity.
-        shared: Logs of other finished cells, declared inputs of this one.
+        shared: Logs of other finished cells, declared inputs of this one, which answer too.
         in_process: What answers in this process, instead of servers.
         spending: The budget of the run; ``None`` where it has none.
-
-    Raises:
-        UserError: An API key is not set, or the system does not allow so many connections.
     """
 
     def __init__(
@@ -106,8 +100,7 @@ class ChatClient:
         """Ask what serves a backbone, before the first paid call.
 
         Raises:
-            UserError: No server can be reached; one refuses the key, or does not serve this model; or they do not all
-                report the same.
+            UserError: No server can be reached, one refuses the key or serves another model, or they are not alike.
         """
         return await self._asked[backbone].served(model)
 
@@ -115,8 +108,7 @@ class ChatClient:
         """Return the outcome of a call: from the log, from a call in flight, from the log of another cell, or asked.
 
         Raises:
-            UserError: The endpoint refuses the key or is down for long, or the budget is spent; nothing is recorded for
-                this call then.
+            UserError: The endpoint refuses the key or is down for long, or the budget is spent; nothing is recorded.
         """
         if (known := self._log.get(request.key)) is not None:
             self.counts.log += 1
@@ -134,15 +126,13 @@ class ChatClient:
         return await self._ask(backbone, request)
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
-        if self._spending is None:
-            return await self._recorded(backbone, request)
-        return await self._spending.pay(request, lambda: self._recorded(backbone, request))
+        async def recorded() -> Reply:
+            reply = await self._asked[backbone].ask(request)
+            self.counts.asked += 1
+            await self._log.append(request, reply)
+            return reply
 
-    async def _recorded(self, backbone: str, request: Request) -> Reply:
-        reply = await self._asked[backbone].ask(request)
-        self.counts.asked += 1
-        await self._log.append(request, reply)
-        return reply
+        return await (recorded() if self._spending is None else self._spending.pay(request, recorded))
 
 
 class _InThisProcess:
@@ -162,24 +152,15 @@ class _InThisProcess:
 
 
 def note_served(folder: Path, served: Iterable[Served], encoder: str) -> None:
-    """Keep in the folder of a cell what its calls depend on besides their prompts: what servers say, and the encoder.
-
-    Raises:
-        UserError: The disk is full, or the folder cannot be written.
-    """
+    """Keep in the folder of a cell what its calls depend on besides prompts: what servers say, and the encoder."""
     said = {one.model: {name: value for name, value in asdict(one).items() if name != "root"} for one in served}
     write_atomically(folder / SERVERS, orjson.dumps({"encoder": encoder, "served": said}, option=orjson.OPT_INDENT_2))
 
 
 class Recorded:
-    """A backbone that answers no call: for replay, where the log has all of them.
+    """Backbones that answer no call: for replay of a cell in a folder, whose log has all of them.
 
-    Args:
-        folder: Of the cell, with what :func:`note_served` wrote.
-        encoder: Identity of the sentence encoder here, which names the type of the processor too.
-
-    Raises:
-        UserError: No run of the cell is recorded in the folder.
+    ``encoder`` is the identity of the sentence encoder here, which names the type of the processor too.
     """
 
     def __init__(self, folder: Path, encoder: str) -> None:
@@ -193,11 +174,7 @@ class Recorded:
         return Served(**self._known["served"][model])
 
     def complete(self, request: Request) -> NoReturn:
-        """Refuse a call that is not in the log.
-
-        Raises:
-            UserError: Always; says why it may be missing.
-        """
+        """Refuse a call that is not in the log, by a UserError that says why it may be missing."""
         why = "the log is incomplete, or settings, code or questions are others"
         if (then := self._known["encoder"]) != self._encoder:
             why = f"recorded on another processor type or with other libraries ({then}; here {self._encoder})"

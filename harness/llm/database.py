@@ -24,11 +24,7 @@ _OUTER = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "
 
 @contextmanager
 def one_line(path: Path, cure: str) -> Iterator[None]:
-    """Turn what SQLite raises inside the block into one line, with what to do where the file is damaged.
-
-    Raises:
-        UserError: The disk is full, the folder cannot be used, or the file is damaged or another program's.
-    """
+    """Turn what SQLite raises inside the block into a UserError of one line, with what to do about it."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -43,12 +39,8 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
     """Open a database for one thread at a time; transactions are begun and ended by statements.
 
-    Args:
-        path: The file; made if absent where it is opened for writing.
-        writes: Otherwise nothing can be changed, but what a killed writer left half done is undone.
-
-    Raises:
-        sqlite3.Error: The file cannot be opened.
+    With ``writes`` it is made if absent; otherwise nothing can be changed, but what a killed writer left half done is
+    undone.
     """
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'rw'}"
     database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
@@ -80,8 +72,8 @@ class Cache(Store):
     """A cache of sentence embeddings and of outcomes of programs, shared by the cells of a machine.
 
     Bytes by key in two tables of one file, which any number of processes read and write at the same time (WAL mode, so
-    it needs a disk of the machine itself). Nothing is opened before the first key is looked for, and deleting
-    the file costs time and changes nothing else.
+    it needs a disk of the machine itself). Nothing is opened before the first key is looked for, and deleting the file
+    costs time and changes nothing else. What the disk or the file refuses is raised as UserError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,21 +83,13 @@ class Cache(Store):
         self._alone = threading.Lock()
 
     def get(self, table: Table, key: bytes) -> bytes | None:
-        """Return what is stored under a key, or None.
-
-        Raises:
-            UserError: The file cannot be opened, or is damaged.
-        """
+        """Return what is stored under a key, or None."""
         with self._one_line():
             row = self._database.execute(f"SELECT value FROM {table} WHERE key = ?", (key,)).fetchone()  # noqa: S608
         return None if row is None else row[0]
 
     def put(self, table: Table, key: bytes, value: bytes) -> None:
-        """Store bytes under a key; any thread may, once a key was looked for.
-
-        Raises:
-            UserError: The disk is full, or the file is damaged.
-        """
+        """Store bytes under a key; any thread may, once a key was looked for."""
         with self._one_line():
             self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, value))  # noqa: S608
 

@@ -7,29 +7,20 @@ import hashlib
 import os
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 
 import numpy as np
 
 from harness.concurrency import InFlight
 from harness.llm.database import Cache
-from harness.llm.encoder import Encoded, Encoder
+from harness.llm.encoder import Encoded, SentenceEncoder
 
 _TOKENS = struct.Struct("<I")
 
 
 class Embeddings:
-    """The embeddings of texts, from the cache or computed in threads.
+    """The embeddings of texts, from the cache of this machine or computed in threads."""
 
-    Args:
-        encoder: Makes what the cache lacks.
-        cache: Of this machine; closed by its opener.
-
-    Attributes:
-        encoder: The same.
-    """
-
-    def __init__(self, encoder: Encoder, cache: Cache) -> None:
+    def __init__(self, encoder: SentenceEncoder, cache: Cache) -> None:
         self.encoder = encoder
         self._cache = cache
         self._threads = ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="encode")
@@ -38,19 +29,11 @@ class Embeddings:
     async def __aenter__(self) -> Embeddings:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def embed(self, text: str) -> Encoded:
-        """The embedding of a text: a read-only vector of length 1, shape (dimension,), and how long the text is.
-
-        Callers that ask for one text at the same time share the work.
-
-        Raises:
-            UserError: The cache cannot be written, or the model is not there.
-        """
+        """The embedding of a text, read-only; callers that ask for one text at the same time share the work."""
         key = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()
         known = self._cache.get("embeddings", key)
         if known is None:

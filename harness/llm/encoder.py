@@ -10,12 +10,13 @@ import functools
 import hashlib
 import importlib
 import os
+import re
 import subprocess
 import sys
 import threading
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,53 +42,21 @@ _FILES = (_WEIGHTS, "config.json", _TOKENIZER, "modules.json")
 
 
 class Declared(Declaration):
-    """The declaration of the encoder in ``config/encoder.yaml``.
+    """The declaration of the encoder in ``config/encoder.yaml``."""
 
-    Attributes:
-        name: On the hub.
-        source: A Python package whose ``get_model_path()`` names the folder of the files; or the folder, written with a
-            slash.
-        sha256: Of ``model.safetensors``.
-        dimension: Length of a vector.
-        max_tokens: Word pieces it reads, the two special ones included.
-    """
-
-    name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # on the hub
+    # A Python package whose get_model_path() names the folder of the files; or the folder, written with a slash.
     source: Annotated[str, Field(pattern="^([A-Za-z_][A-Za-z0-9_.]*|.*/.*)$")]
-    sha256: Sha256
-    dimension: PositiveInt
-    max_tokens: Annotated[int, Field(ge=3)]
+    sha256: Sha256  # of model.safetensors
+    dimension: PositiveInt  # of a vector
+    max_tokens: Annotated[int, Field(ge=3)]  # word pieces it reads, the two special ones included
 
 
 class Encoded(NamedTuple):
-    """A text as the encoder sees it.
+    """A text as the encoder sees it."""
 
-    Attributes:
-        vector: Shape (dimension,), of length 1.
-        tokens: Word pieces of the whole text, special ones included; the vector stands for the first ``max_tokens``.
-    """
-
-    vector: NDArray[np.float32]
-    tokens: int
-
-
-class Encoder(Protocol):
-    """The interface of an encoder for a cache of embeddings.
-
-    Attributes:
-        dimension: Length of a vector.
-        max_tokens: Word pieces it reads.
-    """
-
-    dimension: int
-    max_tokens: int
-
-    @property
-    def identity(self) -> str:
-        """The identity of model and code behind a vector, usable as the name of a folder."""
-
-    def encode(self, text: str) -> Encoded:
-        """The vector and the length of a text; may be called from several threads at once."""
+    vector: NDArray[np.float32]  # shape (dimension,), of length 1; stands for the first max_tokens of the text
+    tokens: int  # word pieces of the whole text, special ones included
 
 
 class SentenceEncoder:
@@ -96,22 +65,13 @@ class SentenceEncoder:
     It is run by ONNX Runtime, from a graph that sentence-transformers makes once a machine (D-GEN-8). Graph and
     tokenizer are loaded for the first text that has to be encoded. A text is encoded by one thread; use several callers
     instead.
-
-    Args:
-        declaration: The file that declares it.
-
-    Raises:
-        UserError: The declaration is unreadable, or a field is missing, unknown or invalid.
     """
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
-        entry: Declared = read(declaration, Declared)
-        self.name = entry.name
-        self.dimension = entry.dimension
-        self.max_tokens = entry.max_tokens
+        self._entry: Declared = read(declaration, Declared)
+        self.dimension = self._entry.dimension
+        self.max_tokens = self._entry.max_tokens
         self._declaration = declaration
-        self._source = entry.source
-        self._sha256 = entry.sha256
         self._loading = threading.Lock()
         self._model: tuple[Tokenizer, InferenceSession] | None = None
 
@@ -137,13 +97,13 @@ class SentenceEncoder:
     @functools.cached_property
     def _graph_name(self) -> str:
         makers = "-".join(f"{maker}{version(maker)}" for maker in ("sentence-transformers", "transformers", "torch"))
-        return f"{self.name}-{self._sha256[:16]}-fp32-{fingerprint([EXPORTER])[:8]}-{makers}"
+        return f"{self._entry.name}-{self._entry.sha256[:16]}-fp32-{fingerprint([EXPORTER])[:8]}-{makers}"
 
     def _loaded(self) -> tuple[Tokenizer, InferenceSession]:
         with self._loading:
             if self._model is None:
-                folder = _folder(self._source, self.name, self._declaration)
-                self._model = _tokenizer(folder / _TOKENIZER), _session(self._graph(folder))
+                folder = _folder(self._entry, self._declaration)
+                self._model = load_tokenizer(self._declaration), _session(self._graph(folder))
             return self._model
 
     def _graph(self, folder: Path) -> Path:
@@ -157,33 +117,30 @@ class SentenceEncoder:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not graph.exists():
-                self._verify(folder / _WEIGHTS)
                 self._export(folder, graph)
         return graph
 
-    def _verify(self, weights: Path) -> None:
-        with weights.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != self._sha256:
-            raise UserError(
-                f"{weights} has sha256 {found[:16]}..., expected {self._sha256[:16]}...; these are other weights: "
-                f"restore those of {self.name}, or correct `source` in {self._declaration}"
-            )
-
     def _export(self, folder: Path, graph: Path) -> None:
+        with (folder / _WEIGHTS).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != self._entry.sha256:
+            raise UserError(
+                f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}...; these are "
+                f"other weights: restore those of {self._entry.name}, or correct `source` in {self._declaration}"
+            )
         command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve())]
         done = subprocess.run(command, cwd=ROOT, capture_output=True)  # noqa: S603  our own module
         if done.returncode:
             reason = (done.stderr.decode().splitlines() or [f"status {done.returncode}"])[-1]
-            raise UserError(f"{folder} cannot be loaded ({reason}); restore the files of {self.name}")
+            raise UserError(f"{folder} cannot be loaded ({reason}); restore the files of {self._entry.name}")
         write_atomically(graph, done.stdout)
 
 
-def _tokenizer(file: Path) -> Tokenizer:
-    """The tokenizer of a file, without truncation and padding that the file may ask for; several threads may use it."""
+def load_tokenizer(declaration: Path = DECLARATION) -> Tokenizer:
+    """The declared encoder's tokenizer, which never truncates or pads; several threads may use it."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer = Tokenizer.from_file(str(_folder(read(declaration, Declared), declaration) / _TOKENIZER))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -202,23 +159,13 @@ def _session(graph: Path) -> InferenceSession:
         raise UserError(f"{graph} is damaged ({reason}); delete it, and it is made again") from error
 
 
-def tokenizer_file(declaration: Path = DECLARATION) -> Path:
-    """The file of the declared encoder's tokenizer, ``tokenizer.json``.
-
-    Raises:
-        UserError: The declaration is invalid, or files of the model are missing.
-    """
-    entry: Declared = read(declaration, Declared)
-    return _folder(entry.source, entry.name, declaration) / _TOKENIZER
-
-
-def _folder(source: str, name: str, declaration: Path) -> Path:
+def _folder(entry: Declared, declaration: Path) -> Path:
     """Return the folder of the model, all files present."""
-    folder = Path(source).expanduser() if "/" in source else _package(source, declaration)
+    folder = Path(entry.source).expanduser() if "/" in entry.source else _package(entry.source, declaration)
     absent = [file for file in _FILES if not (folder / file).is_file()]
     if absent:
         raise UserError(
-            f"{folder} has no {absent[0]}; it needs all files of {name}: restore them, or correct `source` in "
+            f"{folder} has no {absent[0]}; it needs all files of {entry.name}: restore them, or correct `source` in "
             f"{declaration}"
         )
     return folder
@@ -240,22 +187,15 @@ def cpu_capability() -> str:
     Torch, whose digits decide what is learned, can be told to use narrower ones; then both are named. Importing torch
     takes seconds and cells that learn nothing need this name too, so on x86 Linux its rule is applied to the flags.
     """
-    flags, chosen = _cpu_flags(), os.environ.get("ATEN_CPU_CAPABILITY")
-    if flags is None:
+    info = CPU_INFO.read_text(errors="replace") if CPU_INFO.exists() else ""
+    listed = re.search(r"^flags\s*:(.*)", info, re.MULTILINE)
+    if listed is None:
         import torch
 
         return "-".join(torch.backends.cpu.get_cpu_capability().lower().split())
-    own = "default"
+    flags, chosen, own = set(listed[1].split()), os.environ.get("ATEN_CPU_CAPABILITY"), "default"
     if {"avx512vl", "avx512bw", "avx512dq", "fma"} <= flags:
         own = "avx512"
     elif {"avx2", "fma"} <= flags:
         own = "avx2"
     return f"{own}-torch-{chosen}" if chosen in CAPABILITIES and chosen != own else own
-
-
-def _cpu_flags() -> set[str] | None:
-    """Flags of an x86 processor; ``None`` where there is no such list."""
-    if not CPU_INFO.exists():
-        return None
-    lines = (line.partition(":") for line in CPU_INFO.read_text(errors="replace").splitlines())
-    return next((set(flags.split()) for key, _, flags in lines if key.strip() == "flags"), None)

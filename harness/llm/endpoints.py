@@ -24,20 +24,10 @@ Url = Annotated[str, Field(pattern=_URL)]
 
 
 class Endpoint(Declaration):
-    """The address of one backbone: one or more OpenAI-compatible servers that serve the same model.
-
-    Attributes:
-        url: Base URL ending in ``/v1``.
-        urls: Of several servers, or the same one.
-        key_env: Environment variable that holds the API key; the key itself is in no file.
-        max_in_flight: Requests that a cell has under way at a server at the same time.
-        timeout_s: Seconds without a byte after which an attempt counts as failed.
-        served_name: What the servers call the model, where that is not its name in ``config/backbones.yaml``.
-        extended: Whether they take sampling parameters that OpenAI's interface does not have.
-    """
+    """One or more OpenAI-compatible servers of one backbone; ``config/endpoints.yaml`` says what each field means."""
 
     url: Url | None = None
-    urls: Distinct[Url] = ()
+    urls: Distinct[Url] = ()  # in any case, also of one
     key_env: str | None = None
     max_in_flight: PositiveInt = 64
     timeout_s: PositiveFloat = 600.0
@@ -55,11 +45,7 @@ class Endpoint(Declaration):
 
     @property
     def api_key(self) -> str:
-        """The key from the environment; servers that check none get a placeholder.
-
-        Raises:
-            UserError: The variable is named but not set.
-        """
+        """The key from the environment, a UserError where it is not set; servers that check none get a placeholder."""
         if self.key_env is None:
             return "none"
         key = os.environ.get(self.key_env)
@@ -83,11 +69,7 @@ def declared_in() -> Path:
 
 
 def simulated_url() -> str | None:
-    """The URL of simulated backbones in another process, with the same replies.
-
-    Raises:
-        UserError: The variable holds no URL.
-    """
+    """The URL of simulated backbones in another process, with the same replies; a UserError where it is none."""
     url = os.environ.get(SIMULATED_URL) or None
     if url is not None and not re.search(_URL, url):
         raise UserError(f"{SIMULATED_URL} is {url!r}; expected the URL of a server, such as http://127.0.0.1:8000/v1")
@@ -95,11 +77,7 @@ def simulated_url() -> str | None:
 
 
 def simulated() -> Endpoint:
-    """The endpoint of all simulated backbones: in this process, or where the environment says.
-
-    Raises:
-        UserError: The environment variable is not a URL.
-    """
+    """The endpoint of all simulated backbones: in this process, or where the environment says."""
     url = simulated_url()
     return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_AT_URL)
 
@@ -108,8 +86,7 @@ def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
     """Read the endpoint of every backbone asked for.
 
     Raises:
-        UserError: A backbone without endpoint, an entry with an unknown or ill-typed field or without its one ``url``
-            or ``urls``, or one server with two different limits or keys.
+        UserError: A backbone has no endpoint, an entry is wrong, or one server has two different limits or keys.
     """
     entries: dict[str, Endpoint] = read(path, dict[str, Endpoint])
     endpoints: dict[str, Endpoint] = {}

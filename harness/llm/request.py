@@ -42,38 +42,26 @@ GREEDY = Sampling()
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that may change a reply, and nothing else: two requests are the same call exactly when they are equal.
+    """Everything that may change a reply: two requests are the same call exactly when they are equal."""
 
-    Attributes:
-        model: Model identifier as the hub names it.
-        revision: Revision of the weights, ``None`` where the configuration pins none.
-        messages: The conversation.
-        temperature: As in :class:`Sampling`, like the three after it.
-        top_p: Likewise.
-        top_k: Likewise.
-        repetition_penalty: Likewise.
-        max_tokens: Upper limit of completion tokens.
-        draw: Index of an independent sample of the same prompt; also the seed sent to the server.
-        response_format: JSON schema request in OpenAI's form, serialised to JSON text, or ``None``.
-        metadata: What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they
-            understand no prompt; it is not sent to other weights, and is no part of calls to them.
-    """
-
-    model: str
-    revision: str | None
+    model: str  # as the hub names it
+    revision: str | None  # of the weights, None where the configuration pins none
     messages: tuple[Message, ...]
     temperature: float = GREEDY.temperature
     top_p: float = GREEDY.top_p
     top_k: int = GREEDY.top_k
     repetition_penalty: float = GREEDY.repetition_penalty
     max_tokens: int = 2048
-    draw: int = 0
-    response_format: str | None = None
+    draw: int = 0  # index of an independent sample of the same prompt; also the seed sent to the server
+    response_format: str | None = None  # JSON schema request in OpenAI's form, as JSON text
+    # What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they understand no
+    # prompt; it is not sent to other weights, and is no part of calls to them.
     metadata: Mapping[str, str] | None = None
 
     @property
-    def _is_told(self) -> bool:
-        return bool(self.metadata) and (self.revision or "").startswith(SIMULATED)
+    def told(self) -> Mapping[str, str] | None:
+        """The metadata, where the weights are told it."""
+        return self.metadata if (self.revision or "").startswith(SIMULATED) else None
 
     @cached_property
     def record(self) -> bytes:
@@ -83,7 +71,7 @@ class Request:
         for name in ("top_k", "repetition_penalty"):
             if record[name] == getattr(GREEDY, name):
                 del record[name]
-        if not self._is_told:
+        if not self.told:
             del record["metadata"]
         record["messages"] = [message._asdict() for message in self.messages]
         return orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
@@ -111,8 +99,8 @@ class Request:
         }
         if extended:
             body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
-        if self._is_told:
-            body["metadata"] = self.metadata
+        if self.told:
+            body["metadata"] = self.told
         if self.response_format is not None:
             body["response_format"] = orjson.loads(self.response_format)
         return body
@@ -123,23 +111,14 @@ _FIELDS = tuple(one.name for one in dataclasses.fields(Request))
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The final outcome of a call, be it a text, an empty text or an error.
+    """The final outcome of a call, be it a text, an empty text or an error."""
 
-    Attributes:
-        text: The completion; empty where the call failed.
-        prompt_tokens: As the server reports, chat template included.
-        completion_tokens: As the server reports.
-        finish_reason: ``stop``, ``length``, ``content_filter`` or ``tool_calls``; ``error`` where the call failed.
-        model: The model that answered, by the name in the request.
-        error: ``None``, or why the call failed for good: the refusal, or what the last of all attempts ended with.
-    """
-
-    text: str
-    prompt_tokens: int
-    completion_tokens: int
-    finish_reason: str
-    model: str
-    error: str | None = None
+    text: str  # empty where the call failed
+    prompt_tokens: int  # as the server reports, chat template included
+    completion_tokens: int  # as the server reports
+    finish_reason: str  # stop, length, content_filter or tool_calls; error where the call failed
+    model: str  # by the name in the request
+    error: str | None = None  # why the call failed for good: the refusal, or what the last attempt ended with
 
     @classmethod
     def failed(cls, model: str, error: str) -> Reply:
@@ -149,19 +128,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The description of a model by its endpoint.
+    """The description of a model by its endpoint."""
 
-    Attributes:
-        model: Its name on the hub, or where else it comes from.
-        owned_by: Who serves it, such as ``vllm``; ``None`` where the server leaves it out, as many do.
-        details: What else is said of it and may be part of a result's identity.
-        root: What the server was told to load, a name on the hub or a folder; no part of any identity.
-    """
-
-    model: str
-    owned_by: str | None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    root: str | None = field(default=None, compare=False)
+    model: str  # its name on the hub, or where else it comes from
+    owned_by: str | None  # who serves it, such as vllm; many servers leave it out
+    details: Mapping[str, Any] = field(default_factory=dict)  # what else may be part of a result's identity
+    root: str | None = field(default=None, compare=False)  # what the server was told to load; part of no identity
 
     @classmethod
     def listed(cls, model: str, entry: Mapping[str, Any]) -> Served:

@@ -45,14 +45,7 @@ class SilentError(UserError):
 
 
 class Server:
-    """The connection to one server.
-
-    Attributes:
-        places: As many requests as may be under way.
-
-    Raises:
-        UserError: The API key is not set.
-    """
+    """The connection to one server; ``places`` are for the requests that may be under way."""
 
     def __init__(self, url: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
         self.url = url
@@ -69,11 +62,7 @@ class Server:
         )
 
     async def complete(self, request: Request, *, at_once_s: float | None = None) -> Reply:
-        """Return the reply to a request.
-
-        Args:
-            request: What is asked.
-            at_once_s: Seconds after which to give up without another try, instead of those of the endpoint.
+        """Return the reply to a request; ``at_once_s`` gives up after so many seconds and without another try.
 
         Raises:
             openai.APIError: The server refuses, fails or does not answer.
@@ -94,12 +83,7 @@ class Server:
             raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
 
     async def served(self, backbone: str, model: str, served_name: str | None) -> Served:
-        """Return what it says of a model, and learn by which names it knows the model.
-
-        Args:
-            backbone: Key of the backbone.
-            model: What it is.
-            served_name: What the server calls it, where it does not call it that.
+        """Return what it says of the model of a backbone, and learn by which names it knows the model.
 
         Raises:
             SilentError: It does not answer.
@@ -131,8 +115,6 @@ class Server:
     async def _listed(self, backbone: str) -> dict[str, Model]:
         try:
             return {entry.id: entry for entry in (await self._client.models.list(timeout=_LISTING_S)).data}
-        except openai.APIConnectionError as error:
-            raise SilentError(*unreachable(backbone, self.url, error).args) from error
         except openai.APIError as error:
             raise unreachable(backbone, self.url, error) from error
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
@@ -175,8 +157,7 @@ async def find_served(
     """Return what all servers of a backbone that answer agree to serve, and which they are.
 
     Raises:
-        UserError: None can be reached; one refuses the key, or does not serve this model; or they do not all report the
-            same.
+        UserError: None can be reached, one refuses the key or serves another model, or they are not alike.
     """
 
     async def heard(server: Server) -> Served | SilentError:
@@ -208,7 +189,7 @@ def http_client(connections: int) -> httpx2.AsyncClient:
     """Return the one HTTP client of a process, which keeps so many connections open.
 
     Raises:
-        UserError: The system does not let a process have so many files open.
+        UserError: The system does not allow so many open files.
     """
     # The usual limit of 1,024 files is less than five full servers need.
     number = connections + _OTHER_FILES
@@ -231,7 +212,8 @@ def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
         return UserError(f"{urls} refuses the API key of {backbone}; check the variable named by key_env")
     if isinstance(error, openai.NotFoundError):
         return UserError(f"{urls} does not know what {backbone} asks for ({error}); check {their_file()}")
-    return UserError(
+    kind = SilentError if isinstance(error, openai.APIConnectionError) else UserError
+    return kind(
         f"endpoint {urls} of {backbone} does not answer ({with_cause(error)}); start the server, correct "
         f"{their_file()}, or name another file by {ENDPOINTS}; then give the same command again (finished calls are "
         "kept)"

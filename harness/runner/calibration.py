@@ -27,7 +27,7 @@ async def calibrate(preset: Preset) -> None:
     backbones = load_backbones(ROOT / "config" / "backbones.yaml")
     if preset.simulator:
         stated = Calibration.load(layout.calibration(layout.base(preset.name)), pools)
-        calibration = build.calibration_of(pools, settings, backbones, build.programs_in(stated))
+        calibration = build.calibration_of(pools, settings, backbones, stated.benchmarks)
     else:
         async with Sandbox(Limits(cpu_s=build.TRIAL_S)) as sandbox:
             calibration = await build.build_calibration(pools, settings, backbones, sandbox)

@@ -18,7 +18,7 @@ from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
-from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, logs_below
+from harness.llm.call_log import CALL_LOG, AttemptLog, CallLog, CallLogReader
 from harness.llm.client import ChatClient, InProcess, Recorded
 from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
@@ -139,7 +139,7 @@ def spending_of(plan: Plan) -> Spending | None:
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
         return None
-    return Spending(name, budget, lambda: logs_below(layout.RESULTS / name), plan.backbones.values())
+    return Spending(name, budget, lambda: sorted((layout.RESULTS / name).rglob(CALL_LOG)), plan.backbones.values())
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:

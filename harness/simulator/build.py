@@ -67,10 +67,10 @@ results = "".join(attempt(setup, source, checks) + attempt(setup, source, visibl
 
 
 class Programs(NamedTuple):
-    """The programs that replies to one question hold."""
+    """The programs that replies hold, by item id, as in :class:`BenchmarkCalibration`."""
 
-    right: str  # the reference program, without comments and docstrings where it passes without them too
-    wrong: Sequence[WrongProgram]  # one to four that fail quickly, most plausible first
+    right: dict[str, str]  # reference programs, without comments and docstrings where they pass without them too
+    wrong: dict[str, tuple[WrongProgram, ...]]  # one to four each that fail quickly, most plausible first
 
 
 async def build_calibration(
@@ -90,26 +90,21 @@ def calibration_of(
     pools: Mapping[str, Prepared],
     settings: Settings,
     backbones: Mapping[str, Backbone],
-    programs: Mapping[str, Mapping[str, Programs]],
+    programs: Mapping[str, Programs | BenchmarkCalibration],
 ) -> Calibration:
-    """The calibration of prepared questions and known programs, by benchmark and item id.
-
-    Raises:
-        UserError: The settings lack a number for a benchmark or backbone.
-    """
+    """The calibration of prepared questions, with known programs or those of another calibration to them."""
     calibrations = {}
     for key in sorted(pools):
-        pool, benchmark = pools[key], find_benchmark(key)
-        right = {id_: found.right for id_, found in programs[key].items()}
+        pool, benchmark, found = pools[key], find_benchmark(key), programs[key]
         question_tokens = fmean(tokens.count(item.question) for item in pool.pool)
-        answers = (benchmark.present(item, right.get(item.id, item.gold)) for item in pool.test)
+        answers = (benchmark.present(item, found.right.get(item.id, item.gold)) for item in pool.test)
         calibrations[key] = BenchmarkCalibration(
             checksum=checksum(pool.pool),
             fit=fit(key, pool.test, list(backbones), settings),
             tokens={style: mean_tokens(settings, key, style, backbones, question_tokens) for style in STYLES},
             floors=tuple(quantiles([tokens.count(answer) for answer in answers])),
-            right=right,
-            wrong={id_: tuple(found.wrong) for id_, found in programs[key].items()},
+            right=found.right,
+            wrong=found.wrong,
         )
         logger.info("%s: calibrated on %d test questions", key, len(pool.test))
     known = tuple(
@@ -122,36 +117,24 @@ def calibration_of(
     return Calibration(file, {key: pool.pool for key, pool in pools.items()})
 
 
-def programs_in(calibration: Calibration) -> dict[str, dict[str, Programs]]:
-    """The programs of a calibration, by benchmark and item id."""
-    return {
-        key: {id_: Programs(right, known.wrong[id_]) for id_, right in known.right.items()}
-        for key, known in calibration.benchmarks.items()
-    }
-
-
-async def _tried_programs(key: str, pool: Sequence[Item], sandbox: Sandbox) -> dict[str, Programs]:
+async def _tried_programs(key: str, pool: Sequence[Item], sandbox: Sandbox) -> Programs:
     """Programs for the questions that ask for one."""
     items = [item for item in pool if item.code is not None]
     slots = asyncio.Semaphore(_IN_FLIGHT)
-    found: dict[str, Programs] = {}
+    found = Programs({}, {})
 
     async def one(item: Item) -> None:
         async with slots:
-            found[item.id] = await programs_for(item, find_benchmark(key), sandbox)
-        if len(found) % _LOG_EVERY == 0 or len(found) == len(items):
-            logger.info("%s: wrong programs found for %d of %d questions", key, len(found), len(items))
+            found.right[item.id], found.wrong[item.id] = await programs_for(item, find_benchmark(key), sandbox)
+        if len(found.right) % _LOG_EVERY == 0 or len(found.right) == len(items):
+            logger.info("%s: wrong programs found for %d of %d questions", key, len(found.right), len(items))
 
     await gather(map(one, items))
     return found
 
 
-async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> Programs:
-    """Try the reference program of a question and its mutants.
-
-    Raises:
-        UserError: The sandbox cannot try programs now.
-    """
+async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> tuple[str, tuple[WrongProgram, ...]]:
+    """Try the reference program of a question and its mutants; returns the right one, and wrong ones."""
     task = task_of(item)
     bare = canonical(item.gold)
     hollow = f"def {task.entry_point}(*args, **kwargs):\n    return None"
@@ -168,14 +151,14 @@ async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> Pr
     ]
     right = bare if results[bare].startswith("p") else item.gold
     # Nothing satisfies checks that even the empty function passes; it is the wrong answer all the same.
-    return Programs(right, _chosen(failing) or [WrongProgram(source=hollow, passes_visible=False)])
+    return right, tuple(_chosen(failing)) or (WrongProgram(source=hollow, passes_visible=False),)
 
 
 def _chosen(failing: Sequence[WrongProgram]) -> list[WrongProgram]:
     """The first few; a later one that passes the visible examples takes the last place if none of them does."""
-    first, later = list(failing[:POOL_SIZE]), failing[POOL_SIZE:]
-    deceptive = next((program for program in later if program.passes_visible), None)
-    if deceptive is not None and not any(program.passes_visible for program in first):
+    first = list(failing[:POOL_SIZE])
+    deceptive = next((program for program in failing if program.passes_visible), None)
+    if deceptive is not None and deceptive not in first:
         first[-1] = deceptive
     return first
 

@@ -33,10 +33,7 @@ class Occurrence(NamedTuple):
 
 
 class QuestionIndex:
-    """Finds questions in prompts, in time that hardly grows with their number.
-
-    Of questions with the same text the first stands for all.
-    """
+    """Finds questions in prompts, in time that hardly grows with their number; of equal ones, the first."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items: dict[str, Item] = {}
@@ -99,15 +96,9 @@ class CalibrationFile(Declaration):
 
 
 class Calibration:
-    """The calibrated simulator: everything an endpoint answers from.
+    """The calibrated simulator: a file and, by benchmark, the questions that fix every reply together with it.
 
-    Args:
-        file: Fixes every reply, together with the questions.
-        questions: By benchmark.
-
-    Attributes:
-        content: The bytes of the file.
-        fingerprint: SHA-256 of them.
+    ``content`` are the bytes of the file, ``fingerprint`` their SHA-256.
     """
 
     def __init__(self, file: CalibrationFile, questions: Mapping[str, Sequence[Item]]) -> None:
@@ -134,24 +125,18 @@ class Calibration:
         """
         again = "delete it and calibrate again"
         try:
-            file: CalibrationFile = check(orjson.loads(path.read_bytes()), CalibrationFile, path)
+            file: CalibrationFile = check(orjson.loads(path.read_bytes()), CalibrationFile, "calibration")
         except OSError as error:
             raise UserError(
                 f"{path} cannot be read ({error.strerror}); make it with `snakemake --cores all {path}`"
             ) from error
-        except orjson.JSONDecodeError as error:
-            raise UserError(f"{path} is not JSON ({error}); {again}") from error
-        except UserError as error:
-            raise UserError(f"{error}; {again}") from error
+        except (orjson.JSONDecodeError, UserError) as error:
+            raise UserError(f"{path} is damaged ({error}); {again}") from error
         for key, pool in pools.items():
             if key not in file.benchmarks:
                 raise UserError(f"{path} knows {', '.join(sorted(file.benchmarks))} but not {key}; {again}")
-            made, found = file.benchmarks[key].checksum, checksum(pool.pool)
-            if found != made:
-                raise UserError(
-                    f"{path} was made for other questions of {key} (checksum {made[:12]}, these have {found[:12]}); "
-                    f"{again}"
-                )
+            if checksum(pool.pool) != file.benchmarks[key].checksum:
+                raise UserError(f"{path} was made for other questions of {key}; {again}")
         return cls(file, {key: pool.pool for key, pool in pools.items()})
 
 

@@ -9,14 +9,14 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.agents.prompts import EXAMPLES_RUN, HINTS_HEADER
 from harness.agents.roles import Role, catalogue
 from harness.benchmarks import Benchmark
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.llm.request import Form, Kind, Style
+from harness.llm.request import Form, Kind, Message, Style
 from harness.simulator import tokens
 from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import Evidence
@@ -30,8 +30,6 @@ _QUOTED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w+")
 _RECORD = re.compile(r"^\[(\d+)\] [^\n]+:[ \t]*$", re.MULTILINE)
 _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
-# What the metadata of a request can say, the ordinary first.
-FORMS_OF_TURNS = {"kind": get_args(Kind), "style": get_args(Style), "form": get_args(Form)}
 
 
 class WrongProgram(Declaration):
@@ -39,6 +37,16 @@ class WrongProgram(Declaration):
 
     source: str
     passes_visible: bool  # whether it passes the visible examples all the same
+
+
+class Turn(NamedTuple):
+    """The metadata of a request: what its turn is for."""
+
+    kind: Kind = "solve"
+    style: Style = "direct"  # how explicitly it is to reason
+    form: Form = "answer"  # a program that computes the answer may be wanted, or the letter of a contribution
+    role: str = ""  # its key in the catalogue
+    instruction: str = ""  # of a method that finds instructions by itself
 
 
 class Contribution(NamedTuple):
@@ -52,46 +60,34 @@ class Reading(NamedTuple):
     """A prompt, understood."""
 
     item: Item | None  # the question, None where the prompt holds none that is known
-    kind: Kind = "solve"  # what the turn is for
-    style: Style = "direct"  # how explicitly it is to reason
-    form: Form = "answer"  # a program that computes the answer may be wanted, or the letter of a contribution
+    turn: Turn = Turn()
     role: Role | None = None  # of the catalogue
     contributions: Sequence[Contribution] = ()  # earlier turns, in order
-    feedback: bool = False  # whether one reports how programs did on the visible examples
 
 
-def read(messages: Sequence[Mapping[str, str]], told: Mapping[str, Any] | None, index: QuestionIndex) -> Reading:
-    """Understand a conversation of ``system``, ``user`` and ``assistant`` messages and the metadata that came with it.
+def read(messages: Sequence[Message], turn: Turn, index: QuestionIndex) -> Reading:
+    """Understand a conversation and what its turn is for.
 
     The question is the one of the last user message that holds any.
     """
-    users = (place for place in range(len(messages) - 1, -1, -1) if messages[place]["role"] == "user")
-    found = next(((place, one) for place in users if (one := index.find(messages[place]["content"]))), None)
+    users = (place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user")
+    found = next(((place, one) for place in users if (one := index.find(messages[place].content))), None)
     contributions: list[Contribution] = []
-    for place, message in enumerate(messages):
-        text = message["content"]
-        if message["role"] == "assistant":
+    for place, (role, text) in enumerate(messages):
+        if role == "assistant":
             contributions.append(Contribution(text, own=True))
-        elif message["role"] == "user":
+        elif role == "user":
             if found is not None and found[0] == place:
                 text = text[: found[1].start] + "\n" + text[found[1].end :]
             contributions += [Contribution(record, own=False) for record in records(text)]
-    told = told or {}
-    return Reading(
-        item=None if found is None else found[1].item,
-        role=_roles().get(told.get("role", "")),
-        contributions=contributions,
-        feedback=any(EXAMPLES_RUN in contribution.text for contribution in contributions),
-        **{name: told[name] for name in FORMS_OF_TURNS if name in told},
-    )
+    return Reading(None if found is None else found[1].item, turn, _roles().get(turn.role), contributions)
 
 
 def records(text: str) -> list[str]:
     """The numbered records of a message.
 
-    A record begins at a line ``[k] <name>:``, k counting from 1, and ends at the next such line or at the end; a
-    line whose number is out of turn belongs to the record it stands in. A last line of hints repeats what records say
-    and is part of none.
+    A record begins at a line ``[k] <name>:``, k counting from 1, and ends at the next such line or at the end; a line
+    whose number is out of turn belongs to the record it stands in. A last line of hints belongs to none.
     """
     text = _HINTS.sub("", text)
     starts: list[tuple[int, int]] = []
@@ -178,35 +174,33 @@ def stances(answers: Answers, contributions: Sequence[Contribution]) -> list[Sta
     return [_stance(answers, contribution.text) for contribution in contributions]
 
 
-class _Voice(NamedTuple):
-    stance: Stance
-    words: frozenset[str]
-    weight: float
-
-
-def weigh(answers: Answers, contributions: Sequence[Contribution], feedback: bool, parameters: Parameters) -> Evidence:
-    """Sum up what the contributions say.
+def weigh(answers: Answers, reading: Reading, said: Sequence[Stance | None], parameters: Parameters) -> Evidence:
+    """Sum up what the contributions of a prompt say; wrong answers that the benchmark holds equal are one.
 
     A contribution that nearly repeats an earlier one, or that the backbone made itself, adds little, and so does one
     that mentions an answer without committing to it.
     """
-    voices: list[_Voice] = []
-    for (text, own), stance in zip(contributions, stances(answers, contributions), strict=True):
+    right, wrong, earlier = 0.0, dict[str, float](), list[tuple[str, frozenset[str]]]()
+    for (text, own), stance in zip(reading.contributions, said, strict=True):
         if stance is None:
             continue
         words = _words(text)
         weight = 1.0 if stance.final else parameters.notes_weight
         if own or any(
-            voice.stance.answer == stance.answer and _overlap(voice.words, words) >= parameters.repeat_similarity
-            for voice in voices
+            answer == stance.answer and _overlap(its, words) >= parameters.repeat_similarity for answer, its in earlier
         ):
             weight *= parameters.repeat_weight
-        voices.append(_Voice(stance, words, weight))
+        earlier.append((stance.answer, words))
+        if stance.right:
+            right += weight
+        else:
+            known = next((answer for answer in wrong if answers.same(answer, stance.answer)), stance.answer)
+            wrong[known] = wrong.get(known, 0.0) + weight
     return Evidence(
-        right=sum(voice.weight for voice in voices if voice.stance.right),
-        wrong=_weights(answers, [voice for voice in voices if not voice.stance.right]),
-        feedback=feedback,
-        tokens=sum(tokens.count(contribution.text) for contribution in contributions),
+        right,
+        list(wrong.values()),
+        feedback=any(EXAMPLES_RUN in contribution.text for contribution in reading.contributions),
+        tokens=sum(tokens.count(contribution.text) for contribution in reading.contributions),
     )
 
 
@@ -218,13 +212,3 @@ def _words(text: str) -> frozenset[str]:
 def _overlap(a: frozenset[str], b: frozenset[str]) -> float:
     union = len(a | b)
     return len(a & b) / union if union else 1.0
-
-
-def _weights(answers: Answers, voices: Sequence[_Voice]) -> list[float]:
-    """Total weight behind each wrong answer; answers that the benchmark holds equal are one."""
-    weights: dict[str, float] = {}
-    for voice in voices:
-        its = voice.stance.answer
-        known = next((answer for answer in weights if answers.same(answer, its)), its)
-        weights[known] = weights.get(known, 0.0) + voice.weight
-    return list(weights.values())

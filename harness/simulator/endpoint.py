@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import orjson
+from annotated_types import MinLen
+from pydantic import PositiveInt
 
-from harness.files import ROOT, fingerprint
+from harness.errors import UserError
+from harness.files import ROOT, check, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
-from harness.llm.request import SIMULATED, Reply, Request, Served
+from harness.llm.request import SIMULATED, Message, Reply, Request, Served
 from harness.simulator import tokens
 from harness.simulator.calibration import Calibration, SimulatedBackbone
-from harness.simulator.contributions import FORMS_OF_TURNS, read
-from harness.simulator.replies import Writer, schema_reply
+from harness.simulator.contributions import Turn, read
+from harness.simulator.replies import schema_reply, write
 
 _DEFAULT_MAX_TOKENS = 2048
-_ROLES = frozenset({"system", "user", "assistant"})
-_SURROGATE = re.compile("[\ud800-\udfff]")
-# Everything that may change a reply, besides the model, the messages and the temperature.
-_IDENTITY = ("seed", "max_tokens", "response_format")
 # Below harness/, all that can change a reply.
 _CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "agents/rng.py")
 
@@ -29,11 +27,23 @@ _CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "age
 class RefusedError(Exception):
     """A request that a server of this interface refuses, with an HTTP status and OpenAI's form of an error body."""
 
-    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
         kind = "NotFoundError" if status == 404 else "BadRequestError"
         self.status = status
-        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code or status}}
+        self.body = {"error": {"message": message, "type": kind, "param": None, "code": code or status}}
+
+
+class Asked(NamedTuple):
+    """All of a request that may change its reply."""
+
+    model: str
+    messages: Annotated[Sequence[Message], MinLen(1)]
+    metadata: Turn = Turn()
+    seed: int | None = None
+    max_tokens: PositiveInt | None = None
+    temperature: float | None = None
+    response_format: Mapping[str, Any] | None = None
 
 
 def revision_of(calibration: str, length_scale: float) -> str:
@@ -43,14 +53,6 @@ def revision_of(calibration: str, length_scale: float) -> str:
     """
     code = fingerprint([*(ROOT / "harness" / part for part in _CODE), ENCODER])
     return f"{SIMULATED}-{calibration[:12]}-{code[:12]}-{length_scale:g}"
-
-
-class _Completion(NamedTuple):
-    key: str
-    text: str
-    finish_reason: str
-    prompt_tokens: int
-    completion_tokens: int
 
 
 class SimulatedEndpoint:
@@ -63,7 +65,6 @@ class SimulatedEndpoint:
         self.calibration = calibration
         self.length_scale = length_scale
         self._served = {name: backbone for backbone in calibration.backbones for name in (backbone.key, backbone.model)}
-        self._writer = Writer(calibration, length_scale)
         self.revision = revision_of(calibration.fingerprint, length_scale)
 
     def models(self) -> dict[str, Any]:
@@ -83,157 +84,119 @@ class SimulatedEndpoint:
         return {"object": "list", "data": served}
 
     def chat(self, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """HTTP status and body of ``POST /v1/chat/completions``.
-
-        Of the fields of a request ``model``, ``messages``, ``metadata``, ``seed``, ``max_tokens``, ``temperature`` and
-        ``response_format`` count; one whole completion is returned, never a stream.
+        """HTTP status and body of ``POST /v1/chat/completions``: one whole completion, never a stream.
 
         Returns:
             200 and a completion; 404 for an unknown model; 400 for a malformed request or a prompt that leaves no room
             in the model's context. Errors have the form OpenAI gives them.
         """
         try:
-            done = self._completion(request)
+            backbone = self.backbone(request.get("model"))
+            asked = _checked(request)
+            reply = self._reply(backbone, asked)
         except RefusedError as refusal:
             return refusal.status, refusal.body
-        return 200, self._body(request["model"], done)
+        return 200, {
+            "id": f"chatcmpl-{_digest(backbone.key, asked, asked.messages)[:24]}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": reply.model,
+            "system_fingerprint": self.revision,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": reply.text},
+                    "logprobs": None,
+                    "finish_reason": reply.finish_reason,
+                }
+            ],
+            "usage": {
+                "prompt_tokens": reply.prompt_tokens,
+                "completion_tokens": reply.completion_tokens,
+                "total_tokens": reply.prompt_tokens + reply.completion_tokens,
+            },
+        }
 
     def complete(self, request: Request) -> Reply:
         """Return what a client makes of what :meth:`chat` answers, without HTTP and JSON in between."""
+        wanted = None if request.response_format is None else orjson.loads(request.response_format)
+        turn = Turn(**(request.told or {}))  # type: ignore[arg-type]
+        sampling = (request.draw, request.max_tokens, request.temperature, wanted)
         try:
-            done = self._completion(request.body(extended=False))
+            return self._reply(self.backbone(request.model), Asked(request.model, request.messages, turn, *sampling))
         except RefusedError as refusal:
             # The words of the openai package, so that a log is the same whichever way was asked.
             return Reply.failed(request.model, f"Error code: {refusal.status} - {refusal}")
-        return Reply(done.text, done.prompt_tokens, done.completion_tokens, done.finish_reason, request.model)
 
     def served(self, model: str) -> Served:
         """Return what a client makes of what :meth:`models` says of a model."""
         entries = {entry["id"]: entry for entry in self.models()["data"]}
         return Served.listed(model, entries[model])
 
-    def backbone(self, request: Mapping[str, Any]) -> SimulatedBackbone:
-        """The backbone a request asks for, by its key or by its name at the server.
-
-        Raises:
-            RefusedError: There is none of that name.
-        """
-        name = request.get("model")
+    def backbone(self, name: Any) -> SimulatedBackbone:
+        """The backbone of a key, or of a name at the server."""
         if not isinstance(name, str) or name not in self._served:
-            raise RefusedError(404, f"The model `{name}` does not exist.", "model")
+            raise RefusedError(404, f"The model `{name}` does not exist.")
         return self._served[name]
 
-    def _completion(self, request: Mapping[str, Any]) -> _Completion:
-        backbone = self.backbone(request)
-        _check(request)
-        prompt = self._prompt_tokens(request)
+    def _reply(self, backbone: SimulatedBackbone, asked: Asked) -> Reply:
+        values = self.calibration.parameters
+        prompt = sum(tokens.count(message.content) for message in asked.messages)
+        prompt += round(values.prompt_tokens + values.message_tokens * len(asked.messages))
         room = backbone.context_length - prompt
         if room < 1:
             message = (
                 f"This model's maximum context length is {backbone.context_length} tokens, the messages have {prompt}."
             )
-            raise RefusedError(400, message, "messages", "context_length_exceeded")
-        key = identity(backbone.key, request)
-        text = self._text(backbone.key, request, key)
+            raise RefusedError(400, message, "context_length_exceeded")
+        text, reason = self._text(backbone.key, asked), "stop"
         # Like vLLM, a limit that reaches beyond the context is lowered without a word.
-        limit = min(request.get("max_tokens") or _DEFAULT_MAX_TOKENS, room)
+        limit = min(asked.max_tokens or _DEFAULT_MAX_TOKENS, room)
         length = tokens.count(text)
-        if length <= limit:
-            return _Completion(key, text, "stop", prompt, length)
-        kept = tokens.cut(text, limit)
-        return _Completion(key, kept, "length", prompt, tokens.count(kept))
+        if length > limit:
+            text, reason = tokens.cut(text, limit), "length"
+            length = tokens.count(text)
+        return Reply(text, prompt, length, reason, asked.model)
 
-    def _prompt_tokens(self, request: Mapping[str, Any]) -> int:
-        values = self.calibration.parameters
-        texts = sum(tokens.count(message["content"]) for message in request["messages"])
-        return texts + round(values.prompt_tokens + values.message_tokens * len(request["messages"]))
-
-    def _text(self, backbone: str, request: Mapping[str, Any], key: str) -> str:
-        if (wanted := _schema(request)) is not None:
-            topic, share = request["messages"][-1]["content"], self.calibration.parameters.invalid_schema_share
-            return schema_reply(wanted, topic, share, _digest(backbone, request, wanted))
-        told = request.get("metadata") or {}
-        reading = read(request["messages"], told, self.calibration.index)
+    def _text(self, backbone: str, asked: Asked) -> str:
+        if (wanted := _schema(asked.response_format)) is not None:
+            topic, share = asked.messages[-1].content, self.calibration.parameters.invalid_schema_share
+            return schema_reply(wanted, topic, share, _digest(backbone, asked, wanted))
+        reading = read(asked.messages, asked.metadata, self.calibration.index)
         if reading.item is None:
-            return self._writer.write(backbone, reading, key)
-        turn = [reading.kind, reading.style, reading.form, told.get("role", ""), told.get("instruction", "")]
-        shown = [reading.item.question, *map(tuple, reading.contributions)]
-        return self._writer.write(backbone, reading, _digest(backbone, request, [turn, shown]))
-
-    def _body(self, model: str, done: _Completion) -> dict[str, Any]:
-        message = {"role": "assistant", "content": done.text}
-        return {
-            "id": f"chatcmpl-{done.key[:24]}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": model,
-            "system_fingerprint": self.revision,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": done.finish_reason}],
-            "usage": {
-                "prompt_tokens": done.prompt_tokens,
-                "completion_tokens": done.completion_tokens,
-                "total_tokens": done.prompt_tokens + done.completion_tokens,
-            },
-        }
+            said: Any = asked.messages
+        else:  # what the prompt says, and not its wording
+            said = [reading.turn, [reading.item.question, *reading.contributions]]
+        return write(self.calibration, self.length_scale, backbone, reading, _digest(backbone, asked, said))
 
 
-def _check(request: Mapping[str, Any]) -> None:
-    """Refuse what no server could answer, and what this one does not offer.
-
-    Raises:
-        RefusedError: With status 400; the message names the field, what was found and what was expected.
-    """
-    messages = request.get("messages")
-    if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
-        raise RefusedError(400, "messages must be a non-empty list of {role: system|user|assistant, content: text}")
-    for name, kind in (("max_tokens", int), ("temperature", int | float), ("seed", int)):
-        value = request.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
-            raise RefusedError(400, f"{name} must be a number, got {value!r}", name)
-    if request.get("max_tokens") is not None and request["max_tokens"] < 1:
-        raise RefusedError(400, f"max_tokens must be at least 1, got {request['max_tokens']}", "max_tokens")
-    told = request.get("metadata") or {}
-    if not isinstance(told, Mapping):
-        raise RefusedError(400, f"metadata must be an object, got {told!r}", "metadata")
-    for name, known in FORMS_OF_TURNS.items():
-        if told.get(name, known[0]) not in known:
-            message = f"metadata.{name} is {told[name]!r}; known: {', '.join(known)}"
-            raise RefusedError(400, message, "metadata")
+def _checked(request: Mapping[str, Any]) -> Asked:
+    """The fields of a body over HTTP that count; status 400 for what no server could answer, or this one does not."""
     if request.get("stream") or request.get("n", 1) != 1:
-        raise RefusedError(400, "only one completion, not streamed, is offered: leave out stream and n", "stream")
+        raise RefusedError(400, "only one completion, not streamed, is offered: leave out stream and n")
+    try:
+        given = {name: request[name] for name in Asked._fields if name in request}
+        asked: Asked = check(given, Asked, "request")
+    except UserError as error:
+        raise RefusedError(400, str(error)) from error
+    return asked
 
 
-def _is_message(message: Any) -> bool:
-    if not isinstance(message, dict) or message.get("role") not in _ROLES:
-        return False
-    content = message.get("content")
-    return isinstance(content, str) and not _SURROGATE.search(content)
-
-
-def _schema(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _schema(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The JSON schema of ``response_format``."""
-    match request.get("response_format"):
+    match response_format:
         case {"type": "json_schema", "json_schema": {"schema": Mapping() as schema}}:
             return schema
         case {"type": "json_schema"}:
-            raise RefusedError(400, "response_format.json_schema.schema must be a JSON Schema", "response_format")
+            raise RefusedError(400, "response_format.json_schema.schema must be a JSON Schema")
     return None
 
 
-def identity(backbone: str, request: Mapping[str, Any]) -> str:
-    """SHA-256 of the parts of a checked request that may change its reply.
-
-    It holds the key of the backbone, so that the name it was called by does not matter.
-    """
-    return _digest(backbone, request, [[message["role"], message["content"]] for message in request["messages"]])
-
-
-def _digest(backbone: str, request: Mapping[str, Any], said: Any) -> str:
-    """The digest of what a prompt says: replies do not depend on its wording."""
-    parts = {name: request[name] for name in _IDENTITY if request.get(name) is not None}
+def _digest(backbone: str, asked: Asked, said: Any) -> str:
+    """SHA-256 of what may change a reply; the key of the backbone stands for either of its names."""
+    parts = {name: getattr(asked, name) for name in ("seed", "max_tokens", "response_format")}
+    parts = {name: value for name, value in parts.items() if value is not None}
     # Clients write the same temperature as 0 or as 0.0.
-    temperature = request.get("temperature")
-    parts["temperature"] = 1.0 if temperature is None else float(temperature)
-    parts["model"] = backbone
-    parts["messages"] = said
-    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    parts["temperature"] = 1.0 if asked.temperature is None else float(asked.temperature)
+    parts |= {"model": backbone, "messages": said}
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=tuple)).hexdigest()

@@ -18,10 +18,8 @@ from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.simulator import tokens
 from harness.simulator.parameters import STYLES, Settings, Style
-from harness.simulator.response_model import affinity, difficulty
+from harness.simulator.response_model import affinity, difficulty, solve
 
-_BISECTIONS = 60
-_WIDEST = 40.0
 # Far below any sampling error, and coarse enough that the last bits of a processor's exponential cannot show.
 _DECIMALS = 6
 _QUANTILES = 21
@@ -55,10 +53,8 @@ def fit(benchmark: str, items: Sequence[Item], backbones: Sequence[str], setting
     ability = {key: _solve(logits[key], published["direct"][key] / ceiling) / values.slope for key in backbones}
     style = {}
     for each in STYLES[1:]:
-        solved = {
-            key: _solve(logits[key] + values.slope * ability[key], share / ceiling)
-            for key, share in published[each].items()
-        }
+        shares = published[each].items()
+        solved = {key: _solve(logits[key] + values.slope * ability[key], share / ceiling) for key, share in shares}
         average = fmean(solved.values()) if solved else 0.0
         style[each] = _rounded({key: solved.get(key, average) for key in backbones})
     return Fit(ability=_rounded(ability), style=style, accuracy=published["direct"])
@@ -77,14 +73,7 @@ def _accuracies(benchmark: str, backbones: Sequence[str], settings: Settings) ->
 
 def _solve(logits: np.ndarray, share: float) -> float:
     """The shift of all logits for which their mean probability is a given share."""
-    low, high = -_WIDEST, _WIDEST
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if float(np.mean(1 / (1 + np.exp(-(logits + middle))))) < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    return solve(lambda shift: float(np.mean(1 / (1 + np.exp(-(logits + shift))))), share, -40.0, 40.0, 60)
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:
@@ -97,9 +86,6 @@ def mean_tokens(
     """Mean completion tokens of one solving turn, by backbone; ``question_tokens`` is the questions' mean length.
 
     Backbones without a cost for this style get what the style adds, on average, to those that have one.
-
-    Raises:
-        UserError: The settings say nothing about the lengths of this benchmark.
     """
     if loan := settings.borrowed_length.get(benchmark):
         lent = mean_tokens(settings, loan.lender, style, backbones, loan.question_tokens)

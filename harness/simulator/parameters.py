@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from annotated_types import Len, MinLen
-from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, Strict
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, Strict
 
 from harness.errors import unknown
 from harness.files import ROOT, Declaration, Many, Share, check, read_yaml
@@ -17,22 +16,11 @@ from harness.llm.request import Kind, Style
 
 DEFAULT_FILE = ROOT / "config" / "simulator.yaml"
 PUBLISHED = ROOT / "config" / "published.yaml"
-
 STYLES: tuple[Style, ...] = get_args(Style)
 
 T = TypeVar("T")
-
-
-def _keys(names: Collection[str]) -> AfterValidator:
-    def complete(values: Mapping[str, T]) -> Mapping[str, T]:
-        for name in sorted(set(values) ^ set(names)):
-            raise ValueError(f"{name!r} is {'not allowed' if name in values else 'missing'}; keys: {', '.join(names)}")
-        return values
-
-    return AfterValidator(complete)
-
-
-_PerStyle = Annotated[Mapping[Style, T], _keys(STYLES)]
+# With as many entries as there are names, none is missing.
+_PerStyle = Annotated[Mapping[Style, T], MinLen(len(STYLES))]
 _Table = Annotated[Mapping[str, T], MinLen(1)]
 _Percent = Annotated[float, Field(gt=0, lt=100)]
 _Accuracies = Mapping[str, _PerStyle[_Table[_Percent]]]
@@ -61,7 +49,7 @@ class Parameters(Declaration):
     visible_pass_share: Share
     invalid_schema_share: Share
     length_sd: PositiveFloat
-    kind_length: Annotated[Mapping[Kind, PositiveFloat], _keys(get_args(Kind))]
+    kind_length: Annotated[Mapping[Kind, PositiveFloat], MinLen(len(get_args(Kind)))]
     generic_tokens: PositiveFloat
     message_tokens: NonNegativeFloat
     prompt_tokens: NonNegativeFloat
@@ -140,28 +128,23 @@ class _File(Declaration):
     engine: Mapping[str, Assumed]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The whole file, with the published numbers it refers to."""
 
     parameters: Parameters  # the response model
     engine: EngineParameters  # timing of the optional server model
-    # Published or stated accuracy in percent by benchmark, style and backbone.
-    accuracy: Mapping[str, Mapping[Style, Mapping[str, float]]]
-    cost: Mapping[str, Cost]  # published or stated cost by benchmark
-    # For a benchmark without published cost, whose lengths it takes and times what.
-    borrowed_length: Mapping[str, Loan]
-    assumed_length: Mapping[str, Lengths]  # mean tokens by benchmark and style where nothing published helps
+    accuracy: Mapping[str, Mapping[Style, Mapping[str, float]]]  # percent by benchmark, style and backbone
+    cost: Mapping[str, Cost]  # by benchmark
+    borrowed_length: Mapping[str, Loan]  # of a benchmark without published cost
+    assumed_length: Mapping[str, Lengths]  # by benchmark where nothing published helps
     assumed: Mapping[str, Assumed]  # the parameters as in the file, with their ranges
 
 
 def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None = None) -> Settings:
     """Read the file, with some parameters replaced as a sensitivity run does.
 
-    Args:
-        path: A file in the form of ``config/simulator.yaml``.
-        overrides: New values by name of parameter, such as ``{"slope": 4.0}``; a number given for a list or mapping
-            is a factor on every entry.
+    ``overrides`` are new values by name, such as ``{"slope": 4.0}``; a number given for a list or mapping is a factor
+    on every entry.
 
     Raises:
         UserError: An entry is unknown, missing, ill-typed or outside what the model can use.
@@ -194,26 +177,15 @@ def _read(path: Path) -> _File:
 def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]:
     """The published accuracies and costs of the methods that ask one call a question."""
     published = read_yaml(PUBLISHED)
-    styles = described.methods.items()
-    accuracy = {
-        benchmark: {
-            style: {
-                row["backbone"]: row["accuracies"][benchmark]["accuracy"]
-                for row in published["main"]
-                if row["method"] == method
-            }
-            for style, method in styles
-        }
-        for benchmark in published["benchmarks"]
-    }
-    cost = {
-        benchmark: {
-            style: {row["backbone"]: row["cost"] for row in published["costs"][benchmark] if row["method"] == method}
-            for style, method in styles
-        }
-        | {"n": questions}
-        for benchmark, questions in described.cost_questions.items()
-    }
+    accuracy: dict[str, Any] = {benchmark: {} for benchmark in published["benchmarks"]}
+    cost: dict[str, Any] = {benchmark: {"n": n} for benchmark, n in described.cost_questions.items()}
+    for style, method in described.methods.items():
+        rows = [row for row in published["main"] if row["method"] == method]
+        for benchmark, styles in accuracy.items():
+            styles[style] = {row["backbone"]: row["accuracies"][benchmark]["accuracy"] for row in rows}
+        for benchmark, styles in cost.items():
+            costs = published["costs"][benchmark]
+            styles[style] = {row["backbone"]: row["cost"] for row in costs if row["method"] == method}
     return accuracy, cost
 
 

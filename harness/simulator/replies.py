@@ -11,27 +11,25 @@ import math
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness.agents import rng
 from harness.agents.rng import Stream
+from harness.llm.request import Kind, Style
 from harness.simulator import tokens
 from harness.simulator.calibration import Calibration
-from harness.simulator.contributions import Answers, Reading, stances, weigh
-from harness.simulator.parameters import Kind, Style
+from harness.simulator.contributions import Answers, Reading, Stance, Turn, stances, weigh
+from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import affinity, difficulty, fit, log_location, overload, pull, sigmoid
 
+T = TypeVar("T")
+Said = Sequence[Stance | None]
 # Turns that prepare or judge an answer without committing to one.
 _PREPARATORY: frozenset[Kind] = frozenset({"plan", "critique", "search"})
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 # Words that could pass for an answer, a box, a fence or an example wherever a parser looks for one.
 _UNSAFE = re.compile(r"answer|boxed|fbox|`|>>>|\"\"\"|'''|~~~", re.IGNORECASE)
-_WORDS_QUOTED = (4, 9)
-Schema = Mapping[str, Any]
-# Some schemas have no finite instance.
-_DEEPEST = 8
 _MOST_EXTRA_ITEMS = 2
-_WORDS_DRAWN = (3, 10)
 _NUMBERS = 100
 
 _SENTENCES: dict[str, Sequence[str]] = {
@@ -79,75 +77,68 @@ _WITHOUT_ANSWER = (
 )
 
 
-class Writer:
-    """Writes the replies of calibrated backbones, with a factor on every target length."""
+def write(calibration: Calibration, length_scale: float, backbone: str, reading: Reading, key: str) -> str:
+    """The reply of a backbone to a prompt, with a factor on its target length.
 
-    def __init__(self, calibration: Calibration, length_scale: float) -> None:
-        self._calibration = calibration
-        self._length_scale = length_scale
-        self._parameters = calibration.parameters
-
-    def write(self, backbone: str, reading: Reading, key: str) -> str:
-        """The reply of a backbone to a prompt; ``key`` is the identity of the request and fixes every draw."""
-        stream, kind = Stream("prose", key), reading.kind
-        if reading.item is None:
-            mean = self._parameters.generic_tokens * self._length_scale
-            return without_answer(self._length(mean, (0,), key), stream)
-        answers, known = self._calibration.answers(reading.item), self._calibration.benchmarks[reading.item.benchmark]
-        if kind == "search":
-            return ", ".join(keywords(reading.item.question, stream))
-        mean = known.tokens[reading.style][backbone] * (self._parameters.kind_length[kind] * self._length_scale)
-        length = self._length(mean, (0,) if kind in _PREPARATORY else tuple(known.floors), key)
-        if kind not in _PREPARATORY and rng.uniform("parsable", key) < self._parameters.unparsable_share:
-            return without_answer(length, stream)
-        ending = _ending(answers, reading, self._answer(backbone, answers, reading, key))
-        body = reasoning(reading.item.question, kind, reading.style, length - tokens.count(ending), stream)
-        return f"{body}\n\n{ending}" if body else ending
-
-    def probability(self, backbone: str, answers: Answers, reading: Reading) -> float:
-        """The probability that the answer of a parsable reply is right."""
-        item, values = answers.item, self._parameters
-        known = self._calibration.benchmarks[item.benchmark].fit
-        evidence = weigh(answers, reading.contributions, reading.feedback, values)
-        return sigmoid(
-            values.slope * (known.ability[backbone] - difficulty(item.question, item.difficulty, values))
-            + affinity(item.question, backbone, values)
-            + (known.style[reading.style][backbone] if reading.style != "direct" else 0.0)
-            + fit(reading.role, item.benchmark, item.question, values)
-            + pull(evidence, known.accuracy[backbone], reading.kind == "aggregate", values)
-            - overload(evidence, values)
-        )
-
-    def _answer(self, backbone: str, answers: Answers, reading: Reading, key: str) -> str:
-        if rng.uniform("correct", key) < self.probability(backbone, answers, reading):
-            return answers.right
-        said = stances(answers, reading.contributions)
-        shown = list(dict.fromkeys(one.answer for one in said if one and one.final and not one.right))
-        if shown and rng.uniform("copy", key) < self._parameters.copy_wrong_share:
-            return shown[rng.index(len(shown), "copied", key)]
-        return self.wrong(answers, key)
-
-    def wrong(self, answers: Answers, key: str) -> str:
-        """A wrong answer; of programs, a stated share passes the visible examples where one of the pool does."""
-        deceive = rng.uniform("visible", key) < self._parameters.visible_pass_share
-        places = [place for place, passes in enumerate(answers.passes_visible) if passes == deceive]
-        places = places or list(range(len(answers.wrong)))
-        weights = [self._parameters.wrong_weights[place] for place in places]
-        return answers.wrong[places[rng.weighted(weights, "wrong", key)]]
-
-    def _length(self, mean: float, floors: tuple[int, ...], key: str) -> float:
-        sd = self._parameters.length_sd
-        return math.exp(log_location(mean, sd, floors) + sd * rng.normal("length", key))
-
-
-def _ending(answers: Answers, reading: Reading, answer: str) -> str:
-    """The last lines of a reply: what it says of its answer."""
+    ``key`` is the identity of the request and fixes every draw.
+    """
+    values, stream, (kind, style, *_) = calibration.parameters, Stream("prose", key), reading.turn
+    if reading.item is None:
+        return _without_answer(_length(values.generic_tokens * length_scale, (0,), values.length_sd, key), stream)
+    question = reading.item.question
+    if kind == "search":
+        return ", ".join(_keywords(question, stream))
+    answers, known = calibration.answers(reading.item), calibration.benchmarks[reading.item.benchmark]
+    mean = known.tokens[style][backbone] * (values.kind_length[kind] * length_scale)
+    length = _length(mean, (0,) if kind in _PREPARATORY else known.floors, values.length_sd, key)
+    if kind not in _PREPARATORY and rng.uniform("parsable", key) < values.unparsable_share:
+        return _without_answer(length, stream)
     said = stances(answers, reading.contributions)
-    if reading.form == "letter" and said:
+    ending = _ending(answers, reading.turn, said, _answer(calibration, answers, reading, said, backbone, key))
+    body = _reasoning(question, kind, style, length - tokens.count(ending), stream)
+    return f"{body}\n\n{ending}" if body else ending
+
+
+def _length(mean: float, floors: tuple[int, ...], sd: float, key: str) -> float:
+    return math.exp(log_location(mean, sd, floors) + sd * rng.normal("length", key))
+
+
+def _answer(calibration: Calibration, answers: Answers, reading: Reading, said: Said, backbone: str, key: str) -> str:
+    """The right answer with the probability of the response model, else one of the context or of the pool."""
+    item, turn, values = answers.item, reading.turn, calibration.parameters
+    fitted, evidence = calibration.benchmarks[item.benchmark].fit, weigh(answers, reading, said, values)
+    right = sigmoid(
+        values.slope * (fitted.ability[backbone] - difficulty(item.question, item.difficulty, values))
+        + affinity(item.question, backbone, values)
+        + (fitted.style[turn.style][backbone] if turn.style != "direct" else 0.0)
+        + fit(reading.role, item.benchmark, item.question, values)
+        + pull(evidence, fitted.accuracy[backbone], turn.kind == "aggregate", values)
+        - overload(evidence, values)
+    )
+    if rng.uniform("correct", key) < right:
+        return answers.right
+    shown = list(dict.fromkeys(one.answer for one in said if one and one.final and not one.right))
+    if shown and rng.uniform("copy", key) < values.copy_wrong_share:
+        return shown[rng.index(len(shown), "copied", key)]
+    return wrong_answer(answers, values, key)
+
+
+def wrong_answer(answers: Answers, values: Parameters, key: str) -> str:
+    """One of the pool; of programs, a stated share passes the visible examples where one of the pool does."""
+    deceive = rng.uniform("visible", key) < values.visible_pass_share
+    places = [place for place, passes in enumerate(answers.passes_visible) if passes == deceive]
+    places = places or list(range(len(answers.wrong)))
+    weights = [values.wrong_weights[place] for place in places]
+    return answers.wrong[places[rng.weighted(weights, "wrong", key)]]
+
+
+def _ending(answers: Answers, turn: Turn, said: Said, answer: str) -> str:
+    """The last lines of a reply: what it says of its answer."""
+    if turn.form == "letter" and said:
         agreeing = (at for at, one in enumerate(said) if one is not None and answers.same(one.answer, answer))
         return f"Candidate {string.ascii_uppercase[next(agreeing, 0) % 26]}"
-    mention = answers.mention(answer) if reading.kind in _PREPARATORY else ""
-    if reading.kind == "critique":
+    mention = answers.mention(answer) if turn.kind in _PREPARATORY else ""
+    if turn.kind == "critique":
         # A critic that comes to the same answer as the turn it reads approves it; any other answer is its objection.
         criticised = next((one for one in reversed(said) if one is not None), None)
         if criticised is not None and answers.same(criticised.answer, answer):
@@ -156,7 +147,7 @@ def _ending(answers: Answers, reading: Reading, answer: str) -> str:
     if mention:
         return f"Followed through, this leads to {mention} in the end."
     final = answers.benchmark.present(answers.item, answer)
-    if reading.form == "program" and answers.item.code is None:
+    if turn.form == "program" and answers.item.code is None:
         return f"```python\nanswer = {_literal(answer)}\n```\n\n{final}"
     return final
 
@@ -177,13 +168,12 @@ class Vocabulary(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def vocabulary(text: str) -> Vocabulary:
-    """The words and numbers of a text."""
+def _vocabulary(text: str) -> Vocabulary:
     words = [word for word in text.split() if not _UNSAFE.search(word)] or ["the statement"]
     return Vocabulary(words, _NUMBER.findall(" ".join(words)) or ["the first quantity"])
 
 
-def reasoning(text: str, kind: Kind, style: Style, budget: float, stream: Stream) -> str:
+def _reasoning(text: str, kind: Kind, style: Style, budget: float, stream: Stream) -> str:
     """Sentences about a text, numbered unless the style is direct; one is added while half of it fits the tokens."""
     chosen: list[str] = []
     for number, sentence in enumerate(_sentences(text, kind, stream), 1):
@@ -198,81 +188,71 @@ def reasoning(text: str, kind: Kind, style: Style, budget: float, stream: Stream
 
 
 def _sentences(text: str, kind: Kind, stream: Stream) -> Iterator[str]:
-    source = vocabulary(text)
+    words, numbers = _vocabulary(text)
     table = _SENTENCES.get(kind, _SENTENCES["solve"])
     while True:
-        yield table[stream.below(len(table))].format(
-            quote=_quote(source.words, stream),
-            number=source.numbers[stream.below(len(source.numbers))],
-            other=source.numbers[stream.below(len(source.numbers))],
+        yield _one_of(table, stream).format(
+            quote=_passage(words, 4, 9, stream).rstrip(".,;:!?"),
+            number=_one_of(numbers, stream),
+            other=_one_of(numbers, stream),
         )
 
 
-def _quote(words: Sequence[str], stream: Stream) -> str:
-    shortest, longest = _WORDS_QUOTED
+def _one_of(choices: Sequence[T], stream: Stream) -> T:
+    return choices[stream.below(len(choices))]
+
+
+def _passage(words: Sequence[str], shortest: int, longest: int, stream: Stream) -> str:
     length = shortest + stream.below(longest - shortest + 1)
     start = stream.below(max(1, len(words) - length + 1))
-    return " ".join(words[start : start + length]).rstrip(".,;:!?")
+    return " ".join(words[start : start + length])
 
 
-def without_answer(budget: float, stream: Stream) -> str:
+def _without_answer(budget: float, stream: Stream) -> str:
     """Sentences that no parser finds an answer in; at least one."""
-    chosen = [_WITHOUT_ANSWER[stream.below(len(_WITHOUT_ANSWER))]]
+    chosen = [_one_of(_WITHOUT_ANSWER, stream)]
     while tokens.count(chosen[0]) * (len(chosen) + 0.5) < budget:
-        chosen.append(_WITHOUT_ANSWER[stream.below(len(_WITHOUT_ANSWER))])
+        chosen.append(_one_of(_WITHOUT_ANSWER, stream))
     return " ".join(chosen)
 
 
-def keywords(text: str, stream: Stream) -> list[str]:
+def _keywords(text: str, stream: Stream) -> list[str]:
     """A few distinct longer words of a text, as one would look them up."""
-    longer = list(dict.fromkeys(word.strip(".,;:!?()$\"'") for word in vocabulary(text).words))
+    longer = list(dict.fromkeys(word.strip(".,;:!?()$\"'") for word in _vocabulary(text).words))
     longer = [word for word in longer if len(word) > 5 and word.isalpha()] or ["general knowledge"]
-    return list(dict.fromkeys(longer[stream.below(len(longer))] for _ in range(3)))
+    return list(dict.fromkeys(_one_of(longer, stream) for _ in range(3)))
 
 
-def schema_reply(schema: Schema, topic: str, invalid_share: float, key: str) -> str:
+def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, key: str) -> str:
     """A JSON text: an instance of the schema, except for a stated share that breaks it.
 
     ``topic`` lends its words to free strings; ``key``, the identity of the request, fixes every draw.
     """
-    text = json.dumps(_drawn(schema, vocabulary(topic).words, Stream("schema", "0", key), 0), ensure_ascii=False)
+    text = json.dumps(_drawn(schema, _vocabulary(topic).words, Stream("schema", "0", key)), ensure_ascii=False)
     if rng.uniform("schema validity", key) >= invalid_share:
         return text
     # The two commonest slips: the text ends too early, or explanations surround it.
     return f"{text[: len(text) // 2]} ..." if rng.index(2, "slip", key) else f"Here is what I suggest: {text}."
 
 
-def _drawn(schema: Schema, words: Sequence[str], stream: Stream, depth: int) -> Any:
-    """An instance of a schema, down to a depth below which there is only null.
-
-    Of JSON Schema it knows what guided decoding commonly does: objects, arrays, numbers, texts, constants, enumerations
-    and ``anyOf``. What else a schema asks for is not seen.
-    """
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return None
+def _drawn(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -> Any:
+    """An instance of a schema, of which only what AFlow's proposals use is seen."""
     if "const" in schema:
         return schema["const"]
     if choices := schema.get("enum"):
-        return choices[stream.below(len(choices))]
+        return _one_of(choices, stream)
     if branches := schema.get("anyOf"):
-        return _drawn(branches[stream.below(len(branches))], words, stream, depth + 1)
-    match schema.get("type", "object" if "properties" in schema else "string"):
+        return _drawn(_one_of(branches, stream), words, stream)
+    match schema.get("type"):
         case "object":
-            parts, required = schema.get("properties", {}), schema.get("required", ())
-            wanted = [name for name in parts if name in required or stream.below(2)]
-            return {name: _drawn(parts[name], words, stream, depth + 1) for name in wanted}
+            return {name: _drawn(part, words, stream) for name, part in schema.get("properties", {}).items()}
         case "array":
             length = schema.get("minItems", 0) + stream.below(_MOST_EXTRA_ITEMS + 1)
             length = min(length, schema.get("maxItems", length))
-            return [_drawn(schema.get("items", {}), words, stream, depth + 1) for _ in range(length)]
-        case "integer" | "number":
+            return [_drawn(schema["items"], words, stream) for _ in range(length)]
+        case "integer":
             least = int(schema.get("minimum", 0))
             return least + stream.below(min(int(schema.get("maximum", least + _NUMBERS)) - least + 1, _NUMBERS))
-        case "boolean":
-            return stream.below(2) == 1
         case "null":
             return None
-    shortest, longest = _WORDS_DRAWN
-    length = shortest + stream.below(longest - shortest + 1)
-    start = stream.below(max(1, len(words) - length + 1))
-    return " ".join(words[start : start + length])
+    return _passage(words, 3, 10, stream)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from harness.simulator.parameters import Parameters
 # A generator may call a question trivial or impossible; the normal scale has no such ends.
 _EASIEST, _HARDEST = 0.02, 0.98
 _CDF = NormalDist().cdf
-_BISECTIONS = 40
 _LONGEST_REPLY = 1e6
 
 
@@ -92,10 +91,16 @@ def log_location(mean: float, sd: float, floors: tuple[int, ...]) -> float:
     ``sd`` is the standard deviation of the logarithm, ``floors`` are least lengths, equally likely; where they alone
     exceed the mean, the location is the smallest there is.
     """
-    low, high = 0.0, math.log(_LONGEST_REPLY)
-    for _ in range(_BISECTIONS):
+    return solve(
+        lambda at: fmean(_mean_above(floor, at, sd) for floor in floors), mean, 0.0, math.log(_LONGEST_REPLY), 40
+    )
+
+
+def solve(function: Callable[[float], float], wanted: float, low: float, high: float, halvings: int) -> float:
+    """Where an increasing function has a value, by bisection: the same digits on every machine."""
+    for _ in range(halvings):
         middle = (low + high) / 2
-        if fmean(_mean_above(floor, middle, sd) for floor in floors) < mean:
+        if function(middle) < wanted:
             low = middle
         else:
             high = middle

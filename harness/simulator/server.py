@@ -1,7 +1,10 @@
-"""The simulated endpoint behind a socket: same function, same bodies, over HTTP, with the times and faults of a server.
+"""The simulated endpoint over HTTP: same bodies, with the times and the faults of a server.
 
 Times are those of a plain model: every sequence has its own constant speed, independent of the others, and all of them
 share K places. It delays replies and changes none, so concurrency and wall-clock time can be studied without hardware.
+
+Whether an attempt fails is drawn by the request and by how often it has been asked here before, so that a rehearsal can
+be repeated. An attempt from the twelfth on never fails: every fault passes for a client that tries as often.
 """
 
 from __future__ import annotations
@@ -9,17 +12,28 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
+import socket
+import struct
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from aiohttp import web
+from pydantic import AfterValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
-from harness.simulator.endpoint import RefusedError, SimulatedEndpoint, identity
-from harness.simulator.faults import FaultCounter, Faults, misbehave
+from harness.agents import rng
+from harness.files import Declaration, Share
+from harness.simulator.endpoint import RefusedError, SimulatedEndpoint
 from harness.simulator.parameters import EngineParameters
 
+Kind = Literal["server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model"]
+LAST_FAULTY_ATTEMPT = 11
+_DRIPS_PER_S = 20
+# Closing with unsent data and this option set, the kernel sends a reset.
+_NO_LINGER = struct.pack("ii", 1, 0)
 # The longest context of any backbone is far below this many bytes.
 _LONGEST_REQUEST = 16 * 1024 * 1024
 # Clients connect in bursts of hundreds.
@@ -29,9 +43,8 @@ _BACKLOG = 2048
 class Engine:
     """A modelled inference server of one backbone; speed is inversely proportional to its billions of parameters.
 
-    Who comes first is served first. A place is free again when the modelled sequence ends, not when this process gets
-    round to saying so: a late timer delays one reply, not all behind it. What a client no longer waits for is computed
-    to its end.
+    Who comes first is served first. A place is free again when the modelled sequence ends: a late timer of this process
+    delays one reply, not all behind it. What a client no longer waits for is computed to its end.
     """
 
     def __init__(self, parameters_b: float, settings: EngineParameters) -> None:
@@ -64,18 +77,88 @@ class Engine:
         }
 
 
+def _at_most_all(shares: Mapping[Kind, float]) -> Mapping[Kind, float]:
+    if sum(shares.values()) > 1:
+        raise ValueError(f"add up to {sum(shares.values()):g}; expected at most 1")
+    return shares
+
+
+class Faults(Declaration):
+    """The faults of a server, a file such as ``config/faults.yaml``."""
+
+    shares: Annotated[Mapping[Kind, Share], AfterValidator(_at_most_all)]  # of the attempts that meet each kind
+    seed: int = 0  # another one, other attempts
+    in_a_row: PositiveInt = 1  # attempts of a request that share a draw, from the first on
+    hang_s: PositiveFloat = 5.0  # seconds that a hanging or dripping connection is kept open
+    retry_after_s: NonNegativeInt = 1  # what Retry-After says
+
+    def met(self, request: str, attempt: int) -> Kind | None:
+        """The kind of fault that an attempt at a request meets, counted from 1."""
+        if attempt > LAST_FAULTY_ATTEMPT:
+            return None
+        point = rng.uniform("fault", str(self.seed), request, str((attempt - 1) // self.in_a_row))
+        for kind, share in self.shares.items():
+            point -= share
+            if point < 0:
+                return kind
+        return None
+
+
+async def misbehave(kind: Kind, faults: Faults, request: web.Request, reply: dict[str, Any]) -> web.StreamResponse:
+    """Answer an attempt that is to fail; ``reply`` is what the answer would be."""
+    match kind:
+        case "server_error":
+            return web.json_response({"error": {"message": "the engine has died"}}, status=500)
+        case "rate_limit":
+            headers = {"Retry-After": str(faults.retry_after_s)}
+            return web.json_response({"error": {"message": "too many requests"}}, status=429, headers=headers)
+        case "malformed":
+            return web.Response(body=orjson.dumps(reply)[:-1] + b",}", content_type="application/json")
+        case "no_usage":
+            return web.json_response({key: value for key, value in reply.items() if key != "usage"})
+        case "wrong_model":
+            return web.json_response({**reply, "model": "another/model"})
+    return await _break_off(kind, faults.hang_s, request, orjson.dumps(reply))
+
+
+async def _break_off(kind: str, hang_s: float, request: web.Request, body: bytes) -> web.StreamResponse:
+    """Answer with less than a whole body, or with nothing, and close the connection."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
+    try:
+        if kind == "hang":
+            await asyncio.sleep(hang_s)
+        else:
+            await response.prepare(request)
+        if kind == "drip":
+            for place in range(min(len(body) - 1, int(hang_s * _DRIPS_PER_S))):
+                await response.write(body[place : place + 1])
+                await asyncio.sleep(1 / _DRIPS_PER_S)
+        elif kind in ("reset", "cut"):
+            await response.write(body[: len(body) // 2])
+    except ConnectionError:
+        pass  # the client has given up
+    connection = request.transport
+    if connection is not None:
+        if kind == "reset":
+            connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            connection.abort()
+        else:
+            connection.close()
+    return response
+
+
 @dataclass(frozen=True)
 class Manners:
     """Delay, faults and engine of a server."""
 
     engine: EngineParameters | None = None  # speeds to imitate, one modelled server a backbone; None answers at once
-    faults: Faults | None = None  # what goes wrong; an attempt with a fault takes no time of the modelled engine
+    faults: Faults | None = None  # an attempt with a fault takes no time of the modelled engine
     latency_s: float = 0.0  # every reply waits for a random time up to twice so many seconds
 
 
 def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> web.Application:
     """The web application: ``POST /v1/chat/completions``, ``GET /v1/models``, ``GET /health`` and ``GET /engine``."""
-    counter = FaultCounter(manners.faults) if manners.faults is not None else None
+    attempts: Counter[str] = Counter()
     engines: dict[str, Engine] = {}
     if manners.engine is not None:
         engines = {one.key: Engine(one.parameters_b, manners.engine) for one in endpoint.calibration.backbones}
@@ -90,30 +173,32 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
         status, reply = endpoint.chat(body)
         if status != 200:
             return _response(status, reply)
-        backbone = endpoint.backbone(body).key
-        if counter is not None and (fault := counter.next(identity(backbone, body))) is not None:
-            return await misbehave(fault, counter.faults, request, reply)
+        if manners.faults is not None:
+            attempts[reply["id"]] += 1
+            if (fault := manners.faults.met(reply["id"], attempts[reply["id"]])) is not None:
+                return await misbehave(fault, manners.faults, request, reply)
         if engines:
             usage = reply["usage"]
-            await engines[backbone].occupy(usage["prompt_tokens"], usage["completion_tokens"])
+            engine = engines[endpoint.backbone(reply["model"]).key]
+            await engine.occupy(usage["prompt_tokens"], usage["completion_tokens"])
         if manners.latency_s:
             await asyncio.sleep(random.uniform(0, 2 * manners.latency_s))  # noqa: S311 - decides nothing
         return _response(status, reply)
 
     async def models(_: web.Request) -> web.Response:
-        return _response(200, endpoint.models())
+        return web.json_response(endpoint.models())
 
     async def health(_: web.Request) -> web.Response:
-        return _response(200, {"status": "ok"})
+        return web.json_response({"status": "ok"})
 
-    async def engine(_: web.Request) -> web.Response:
-        return _response(200, {key: engine.report() for key, engine in engines.items()})
+    async def report(_: web.Request) -> web.Response:
+        return web.json_response({key: engine.report() for key, engine in engines.items()})
 
     app = web.Application(client_max_size=_LONGEST_REQUEST)
     app.router.add_post("/v1/chat/completions", chat)
     app.router.add_get("/v1/models", models)
     app.router.add_get("/health", health)
-    app.router.add_get("/engine", engine)
+    app.router.add_get("/engine", report)
     return app
 
 

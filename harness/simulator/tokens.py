@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
 
-from harness.llm.encoder import tokenizer_file
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from harness.llm.encoder import load_tokenizer
 
 # Only what the tokenizer itself treats as a separator: str.split would also split at control characters it deletes.
 _WORD = re.compile(r"[^ \t\n\r]+")
 _CACHED_WORDS = 1 << 18
+_tokenizer = functools.cache(load_tokenizer)
 
 
 def count(text: str) -> int:
@@ -31,7 +28,7 @@ def cut(text: str, limit: int) -> str:
     for match in _WORD.finditer(text):
         tokens = _word_tokens(match.group())
         if tokens > limit:
-            offsets = load_tokenizer().encode(match.group(), add_special_tokens=False).offsets
+            offsets = _tokenizer().encode(match.group(), add_special_tokens=False).offsets
             return text[: match.start() + (int(offsets[limit - 1][1]) if limit else 0)].rstrip()
         limit -= tokens
     return text
@@ -39,15 +36,4 @@ def cut(text: str, limit: int) -> str:
 
 @functools.lru_cache(maxsize=_CACHED_WORDS)
 def _word_tokens(word: str) -> int:
-    return len(load_tokenizer().encode(word, add_special_tokens=False).ids)
-
-
-@functools.cache
-def load_tokenizer() -> Tokenizer:
-    """The tokenizer of ``config/encoder.yaml`` with truncation and padding off; loaded once."""
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(tokenizer_file()))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+    return len(_tokenizer().encode(word, add_special_tokens=False).ids)

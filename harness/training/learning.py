@@ -29,6 +29,8 @@ Policy = TypeVar("Policy")
 Trace = TypeVar("Trace")
 Trace_co = TypeVar("Trace_co", covariant=True)
 Tensors = Mapping[str, NDArray[np.generic]]
+# By kind, such as ``roles``, key and profile of every choice in the order of the indices. Lists, as JSON has them.
+Choices = Mapping[str, list[list[str]]]
 _STEP = "step"
 _ADAM = ("exp_avg", "exp_avg_sq", _STEP)
 _NETWORK = "network."
@@ -36,13 +38,9 @@ LOG_PROB_TOLERANCE = 1e-5
 
 
 class Learning(Generic[Network]):
-    """A network and the Adam that trains it, with default betas and no decay.
+    """A network and the Adam that trains it in place, with default betas and no decay.
 
     Of Adam, the function of torch is called: its class imports torch's compiler, one to four seconds of a processor.
-
-    Args:
-        network: Its parameters are changed in place.
-        lr: Learning rate.
     """
 
     def __init__(self, network: Network, lr: float) -> None:
@@ -132,12 +130,8 @@ def seed_of(*key: object) -> int:
     return int(rng.uniform(*map(str, key)) * (1 << 53))
 
 
-def refuse_other_choices(trained: Mapping[str, Any], now: Mapping[str, list[list[str]]]) -> None:
-    """Refuse choices that differ from those a network was trained with, in a name, an order or a profile.
-
-    Args:
-        trained: Facts of the checkpoint.
-        now: By kind, such as ``roles``, key and profile of every choice in the order of the indices.
+def refuse_other_choices(trained: Mapping[str, Any], now: Choices) -> None:
+    """Refuse choices that differ from those of a checkpoint's facts, in a name, an order or a profile.
 
     Raises:
         UserError: Names the first difference.
@@ -160,11 +154,7 @@ def refuse_other_choices(trained: Mapping[str, Any], now: Mapping[str, list[list
 
 
 def check_on_policy(again: ArrayLike, sampled: Sequence[float]) -> None:
-    """Refuse to learn from draws that another policy made.
-
-    Args:
-        again: Log-probabilities of the draws, computed for the update.
-        sampled: The same as they were when the draws were made.
+    """Refuse to learn from draws that another policy made, by their log-probabilities now and when they were made.
 
     Raises:
         RuntimeError: A difference above 1e-5, or one that is no number.
@@ -186,16 +176,9 @@ class Update(NamedTuple):
 
 
 def updates(training: Training, done: int, epochs: int, size: int) -> Iterator[Update]:
-    """The updates of the epochs that remain.
+    """The updates of ``epochs``, less those that are done, in batches of ``size`` questions or, at the end, fewer.
 
-    The training questions come in an order that follows from seed and epoch; the last batch of an epoch may be
-    smaller.
-
-    Args:
-        training: Gives questions and seed.
-        done: Epochs that a checkpoint vouches for.
-        epochs: Epochs in all.
-        size: Questions of a batch.
+    The training questions come in an order that follows from seed and epoch.
     """
     per_epoch = -(-len(training.items) // size)
     for epoch in range(done + 1, epochs + 1):
@@ -218,13 +201,9 @@ class Rollout(Protocol[Trace_co]):
 
 
 class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
-    """A method that learns on policy and then decides with the policy it has learned.
+    """A method that learns on policy, from so many rollouts (``group``) of each question of a batch, and then decides.
 
-    Args:
-        epochs: Passes over the training questions.
-        batch: Questions of one update.
-        group: Rollouts of each question in an update.
-        lr: Learning rate.
+    A subclass says what its network is, how it walks one question, and how it learns from such walks.
     """
 
     def __init__(self, *, epochs: int, batch: int, lr: float, group: int = 1) -> None:
@@ -240,12 +219,8 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         """A network of the shape that the checkpoint should have, with any weights."""
 
     @abstractmethod
-    def choices(self) -> dict[str, list[list[str]]]:
-        """By kind, key and profile of every choice in the order of the indices: what a trained network is bound to."""
-
-    @abstractmethod
-    def frozen(self, network: Network) -> Policy:
-        """The policy of the network as it is now."""
+    def choices(self) -> Choices:
+        """What a trained network is bound to."""
 
     @abstractmethod
     def rollout(self, policy: Policy) -> Rollout[Trace]:
@@ -255,7 +230,19 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
     def learn(
         self, learning: Learning[Network], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> Mapping[str, float]:
-        """Take one step of the optimiser; returns what the training log holds of it."""
+        """Take one step of the optimiser; returns what the training log holds of it.
+
+        Raises:
+            RuntimeError: The log-probabilities computed again differ from those sampled.
+        """
+
+    def frozen(self, network: Network) -> Policy:
+        """The policy of a network that does not change meanwhile."""
+        return network  # type: ignore[return-value]
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """One trajectory, its decisions sampled as in training."""
+        return await self.rollout(self.policy).solve(item, context)
 
     def facts(self) -> Mapping[str, Any]:
         """Facts of a checkpoint besides the weights."""
@@ -273,11 +260,7 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         return self._policy
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over a trained network.
-
-        Raises:
-            UserError: It was trained with other choices or another configuration.
-        """
+        """Take over a trained network; raises as :meth:`restored`."""
         self._policy = self.frozen(self.restored(checkpoint).network)
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Network]:

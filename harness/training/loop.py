@@ -38,6 +38,7 @@ T = TypeVar("T")
 INTERVAL_S = 5.0
 CHECKPOINT = "trained.safetensors"
 _CHECKPOINTS = "checkpoints"
+_OPTIMISER = ".optimiser"
 UPDATES = pa.schema([("epoch", pa.int64()), ("update", pa.int64()), ("measure", pa.string()), ("value", pa.float64())])
 _EPISODE = [("epoch", pa.int64()), ("rollout", pa.int64())]
 TABLES: Mapping[str, pa.Schema] = {
@@ -63,37 +64,22 @@ class TrainingStep(NamedTuple):
 
 
 class Training:
-    """The training of one cell.
-
-    Args:
-        items: The training questions.
-        runtime: Where attempts happen.
-        folder: The cell's folder.
-        facts: What identifies the training; a checkpoint with another ``identity`` is not continued.
-        label: Names the cell in progress lines.
-        has_call: Whether the call log holds a call, by its key.
-        in_flight: Attempts under way at the same time.
-
-    Attributes:
-        items: The training questions.
-        seed: Training seed.
-        seconds: Wall-clock time by phase, since this process began.
-    """
+    """The training of one cell."""
 
     def __init__(
         self,
-        items: Sequence[Item],
-        runtime: Runtime,
-        folder: Path,
-        facts: Mapping[str, Any],
-        label: str,
-        has_call: Callable[[str], bool],
-        in_flight: int,
+        items: Sequence[Item],  # the training questions
+        runtime: Runtime,  # where attempts happen
+        folder: Path,  # the cell's
+        facts: Mapping[str, Any],  # identify the training; a checkpoint with another ``identity`` is not continued
+        label: str,  # names the cell in progress lines
+        has_call: Callable[[str], bool],  # whether the call log holds a call, by its key
+        in_flight: int,  # attempts under way at the same time
     ) -> None:
         self.items = tuple(items)
         self.seed = runtime.seed
         self._runtime = runtime
-        self._folder = folder
+        self._folder, self._checkpoints = folder, folder / _CHECKPOINTS
         self._facts = facts
         self._label = label
         self._has_call = has_call
@@ -103,7 +89,7 @@ class Training:
         self._finished = 0
         self._started = self._last = time.monotonic()
         self._updates = 0
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # wall-clock time by phase, since this process began
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """The sentence embedding of a text, shape (384,)."""
@@ -122,15 +108,10 @@ class Training:
             return Attempt(episode, await self._runtime.attempt(solve, item, episode))
 
     async def consult(self, purpose: str, episode: Episode, work: Callable[[Context], Awaitable[T]]) -> T:
-        """Let the method ask models something that is no attempt at a question.
+        """Let the method ask models something that is no attempt at a question; returns what ``work`` found out.
 
-        The calls are in the ledger of the training, where ``purpose`` takes the place of the question's id. Together
-        they count as one attempt, which has failed where the last of them (by step, then slot) has.
-
-        Args:
-            purpose: What it is about, such as ``optimizer``.
-            episode: When.
-            work: Gets a context, and returns what it found out.
+        The calls are in the ledger of the training, where ``purpose``, such as ``optimizer``, takes the place of the
+        question's id. Together they count as one attempt, which has failed where the last (by step, then slot) has.
 
         Raises:
             UserError: Too many attempts have failed, or an endpoint is gone.
@@ -157,26 +138,26 @@ class Training:
         if not finished:
             return None
         found = checkpoint.load(self._checkpoint(finished[-1]))
+        why = ""
         if found.facts.get("identity") != self._facts["identity"]:
-            self._start_over("its checkpoints come from other code, data or configuration")
-            return None
-        if not self._rests_on_files(finished[-1]):
-            self._start_over("files of its checkpoints or calls in its log are gone")
+            why = "its checkpoints come from other code, data or configuration"
+        elif not self._rests_on_files(finished[-1]):
+            why = "files of its checkpoints or calls in its log are gone"
+        if why:
+            logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
+            forget(self._folder)
             return None
         self._finished = finished[-1]
         logger.info("%s: training resumes after epoch %d", self._label, self._finished)
-        optimiser = checkpoint.load(self._optimiser(self._finished))
+        optimiser = checkpoint.load(self._checkpoint(self._finished, _OPTIMISER))
         return Checkpoint({**found.tensors, **optimiser.tensors}, found.facts)
 
-    def _start_over(self, why: str) -> None:
-        logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
-        forget(self._folder)
-
     def _rests_on_files(self, finished: int) -> bool:
-        if not all(self._piece(epoch, name).exists() for epoch in range(finished + 1) for name in TABLES):
+        epochs = range(finished + 1)
+        if not all(self._piece(epoch, name).exists() for epoch in epochs for name in TABLES):
             return False
-        pieces = [self._piece(epoch, "training_calls") for epoch in range(finished + 1)]
-        return all(self._has_call(row["key"]) for piece in pieces for row in rows_of(piece, ["key"]))
+        calls = (row for epoch in epochs for row in rows_of(self._piece(epoch, "training_calls"), ["key"]))
+        return all(self._has_call(row["key"]) for row in calls)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -201,23 +182,21 @@ class Training:
         self._progress(step, measures)
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
-        """Write the checkpoint of a finished epoch.
+        """Write the checkpoint of a finished epoch; 0 is the state before any training.
 
-        Args:
-            epoch: The epoch; 0 is the state before any training.
-            learned: What the method needs to answer questions; kept for every epoch.
-            optimiser: What it also needs to resume learning; kept for the last epoch only.
-            facts: What the method wants to know when it loads the checkpoint.
+        What was learned, and facts of the method's own, are kept for every epoch; what the optimiser also needs to
+        resume learning for the last one only.
         """
         for name, schema in TABLES.items():
+            rows_ = self._updates_of_epoch if name == "training" else self._rows(name.removeprefix("training_"))
             with writing_table(self._piece(epoch, name), schema) as table:
-                table.add(self._rows(name))
+                table.add(rows_)
         self._updates_of_epoch, self._trajectories = [], []
         whole = {**facts, **self._facts, "epoch": epoch}
-        checkpoint.save(self._optimiser(epoch), Checkpoint(optimiser, whole))
+        checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, whole))
         checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, whole))
         for earlier in range(epoch):
-            self._optimiser(earlier).unlink(missing_ok=True)
+            self._checkpoint(earlier, _OPTIMISER).unlink(missing_ok=True)
         self._finished = epoch
 
     def finish(self) -> None:
@@ -228,31 +207,20 @@ class Training:
                 for epoch in range(self._finished + 1):
                     table.add(rows_of(self._piece(epoch, name)))
 
-    def _rows(self, table: str) -> Iterator[Mapping[str, Any]]:
-        """What the epoch has produced so far."""
-        if table == "training":
-            return iter(self._updates_of_epoch)
-        kind = table.removeprefix("training_")
+    def _rows(self, kind: str) -> Iterator[Mapping[str, Any]]:
         return ({**episode._asdict(), **row} for episode, one in self._trajectories for row in rows(one, kind))
 
     def _finished_epochs(self) -> list[int]:
         """The epochs that training can resume from: only the last is sure to have what the optimiser remembers."""
-        moments = self._checkpoints.glob("epoch-*.optimiser.safetensors")
+        moments = self._checkpoints.glob(f"epoch-*{_OPTIMISER}.safetensors")
         epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in moments)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
 
     def _piece(self, epoch: int, name: str) -> Path:
         return self._checkpoints / f"epoch-{epoch:02d}.{name}.parquet"
 
-    def _checkpoint(self, epoch: int) -> Path:
-        return self._checkpoints / f"epoch-{epoch:02d}.safetensors"
-
-    def _optimiser(self, epoch: int) -> Path:
-        return self._checkpoints / f"epoch-{epoch:02d}.optimiser.safetensors"
-
-    @property
-    def _checkpoints(self) -> Path:
-        return self._folder / _CHECKPOINTS
+    def _checkpoint(self, epoch: int, of: str = "") -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}{of}.safetensors"
 
     def _progress(self, step: TrainingStep, measures: Mapping[str, float]) -> None:
         self._updates += 1

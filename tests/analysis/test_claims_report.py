@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from analysis.claims import report as render
-from analysis.claims.declared import Claim, claim
-from analysis.claims.report import Report, build, line
+from analysis.claims.declaration import Claim, claim
+from analysis.claims.numbers import ROWS, Numbers, Value
+from analysis.claims.report import Report, build
 from analysis.claims.statements import CLAIMS
 from analysis.provenance import SIMULATED
-from analysis.published import load
 from analysis.source import Source
+from analysis.table import write
 from harness.errors import UserError
 from harness.runner import config
 from tests.analysis.spending import spend
@@ -30,12 +30,12 @@ def some(write_cell: Any) -> Some:
     """Every row of the main table on one benchmark, and a few claims."""
     kept = ("row_averages", "best_on_four", "gsm_same_pattern", "without_llm_router", "gate_entropy", "seed_overall")
     chosen = {one.key: one for one in CLAIMS if one.key in kept}
-    chosen["best_on_four"] = replace(chosen["best_on_four"], over={"benchmark": ["gsm_hard"]})
+    chosen["best_on_four"] = replace(chosen["best_on_four"], over=[["gsm_hard"]])
     cells = []
-    for place, row in enumerate(load().rows):
+    for place, (method, backbone) in enumerate(ROWS):
         right = [item % 7 < place % 5 + 2 for item in range(40)]
-        calibrated = row.method in ("single", "cot", "complex_cot")
-        cells.append(write_cell(row.method, row.backbone, "gsm_hard", correct=right, calibrated=calibrated))
+        calibrated = method in ("single", "cot", "complex_cot")
+        cells.append(write_cell(method, backbone, "gsm_hard", correct=right, calibrated=calibrated))
         spend(cells[-1], [1e-4 * (place + item) for item in range(1, 41)])
     return cells, tuple(chosen.values())
 
@@ -44,37 +44,32 @@ def made(some: Some, *more: Path, **overrides: Any) -> Report:
     return build(Source((*some[0], *more), preset=config.preset("embedded", overrides)), some[1])
 
 
-def test_the_print_alone(tmp_path: Path) -> None:
-    report = build()
+def test_the_paper_alone() -> None:
+    report = build(Source(preset=config.preset("smoke")))
     keys = [one.key for one in CLAIMS]
-    page, text = render.html(report), render.markdown(report)
+    page, text = report.contents()["html"], report.contents()["md"]
     assert [page.index(f'<tr id="{key}">') for key in keys] == sorted(page.index(f'<tr id="{key}">') for key in keys)
     assert all(key.replace("_", "\\_") in text for key in keys)
-    assert list(dict.fromkeys(row["claim"] for row in report.records)) == keys
     assert SIMULATED not in page + text
-    assert "No finished cell" in text
-    assert all(row["measured"] == row["cells"] == row["simulated"] == "" for row in report.records)
+    assert "In this run: 65 not run, 10 about the paper only." in text
+    assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)
 
 
 def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
     report = made(some)
-    page = render.html(report)
+    page = report.contents()["html"]
     assert page.index(SIMULATED) < page.index("<html")
     assert "<title>SIMULATED" in page
-    assert SIMULATED in render.markdown(report)
-    assert {one.claim.key: one.verdict for one in report.judged} == {
-        "row_averages": "about the paper only",
-        "best_on_four": "simulated",
-        "gsm_same_pattern": "simulated",
-        "without_llm_router": "not run",
-        "gate_entropy": "not run",
-        "seed_overall": "about the paper only",
-    }
+    assert SIMULATED in report.contents()["md"]
+    assert report.summary == (
+        "In the paper: 3 consistent, 2 partly, 1 not checkable.",
+        "In this run: 2 about the paper only, 2 not run, 2 simulated. The simulated ones: 2 does not hold.",
+    )
 
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:
-    written = render.write(made(some), tmp_path / "out")
-    assert [path.name for path in written] == ["claims.html", "claims.md", "claims.csv"]
+    written = write(made(some), tmp_path / "out", "claims")
+    assert sorted(path.name for path in written) == ["claims.csv", "claims.html", "claims.md"]
     comment, text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8").split("\n", 1)
     assert comment == f"# {SIMULATED}"
     found = list(csv.DictReader(io.StringIO(text)))
@@ -93,13 +88,25 @@ def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> Non
     assert (pattern["paper_verdict"], pattern["claim_paper_verdict"]) == ("inconsistent", "partly")
     missing = next(row for row in found if row["claim"] == "without_llm_router")
     assert missing["missing"] == "gmr_no_llm_router pool on gsm_hard, seed 0"
+    assert next(row for row in found if row["claim"] == "gate_entropy")["reason"].startswith("not printed: lowest")
 
 
-def test_notes_name_calibration_settings_and_seeds(some: Some, write_cell: Any) -> None:
+def test_lines_and_notes(some: Some, write_cell: Any) -> None:
+    """What a reader sees of a number: digits, interval, dagger, and which parts are like what."""
     report = made(some, write_cell("gmr", "pool", "mbpp", notes=["length_scale 0.2"]))
-    texts = {one.claim.key: line(one, report)["fields"][2] for one in report.judged}
-    assert all("†" in text for text in texts["best_on_four"])
-    assert not any("†" in text for text in texts["gsm_same_pattern"])
+    lines = {line["claim"]: line for of in report.sections.values() for line in of}
+    assert lines["row_averages"]["fields"]["Its own numbers"] == ["21 of 21 parts consistent"]
+    assert (
+        lines["seed_overall"]["fields"]["Its own numbers"][2] == "GMR: −0.012 [−0.022, −0.002], stated 0 (inconsistent)"
+    )
+    pattern = lines["gsm_same_pattern"]
+    assert pattern["remarks"] == ["Holds where > 0 %."]
+    assert pattern["fields"]["Its own numbers"] == [
+        "Puppeteer, qwen-2.5-32B: −31.91 % [−32.17, −31.65] (inconsistent)",
+        "MASRouter, LLM Pool: 42.00 % [41.92, 42.07] (consistent)",
+    ]
+    assert all("†" in text for text in lines["best_on_four"]["fields"]["Measured"])
+    assert not any("†" in text for text in pattern["fields"]["Measured"])
     assert any(note.startswith("†") for note in report.notes)
     assert "Settings of this run: length_scale 0.2 (only GMR (LLM Pool) on MBPP)." in report.notes
     for seeds, said in ([0], "0; 0/1/2 in"), ([3, 4], "3/4, 3 of methods that learn nothing; 0/1/2 in"):
@@ -108,30 +115,29 @@ def test_notes_name_calibration_settings_and_seeds(some: Some, write_cell: Any) 
         build(Source.of(some[0]), some[1])
 
 
+def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) -> None:
+    """Half of every cost is the final call, which the paper counts of MASRouter alone."""
+
+    @claim("Cost", "somewhere", "%")
+    def cheaper(n: Numbers) -> Value:
+        return n.saving("gmr", "masrouter", "gsm_hard")
+
+    report = made(([write_cell("gmr", "pool"), write_cell("masrouter", "pool")], [cheaper]))
+    assert report.frame[["measured", "measured_all_calls"]].to_numpy().tolist() == [[50.0, 0.0]]
+    assert "all calls: 0.00" in report.contents()["md"]
+
+
 def test_text_of_a_claim_is_no_markup() -> None:
     @claim("<b>", "a | b", "points", stated=2)
-    def one() -> float:
+    def one(_: Any) -> float:
         """<script>x</script> *y*
 
         </table>
         """
         return 1 + 1
 
-    report = build(claims=[one])
-    page = render.html(report)
-    assert "<script>" not in page
-    assert page.count("</table>") == 1
-    assert r"a \| b" in render.markdown(report)
-    assert r"\*y\*" in render.markdown(report)
-
-
-def test_it_is_made_of_whatever_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> None:
-    from workflow import reports
-
-    cell = write_cell("single", "qwen-2.5-14B", "gsm_hard", preset="smoke")
-    place = tmp_path / "results" / "smoke" / "cells" / "single" / "gsm_hard" / "qwen-2.5-14B" / "seed0"
-    place.parent.mkdir(parents=True)
-    cell.rename(place)
-    monkeypatch.chdir(tmp_path)
-    written = reports.write("claims", config.preset("smoke"))
-    assert [path.name for path in written if path.is_file()] == ["claims.html", "claims.md", "claims.csv"]
+    texts = build(Source(preset=config.preset("smoke")), [one]).contents()
+    assert "<script>" not in texts["html"]
+    assert texts["html"].count("</table>") == 1
+    assert r"a \| b" in texts["md"]
+    assert r"\*y\*" in texts["md"]

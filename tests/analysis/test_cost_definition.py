@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from analysis.claims.declared import claim
-from analysis.claims.judge import judge
-from analysis.claims.measured import Measured, Run, Seeds
-from analysis.claims.numbers import Numbers, Value
-from analysis.claims.report import Report, line
-from analysis.frames import UNIT, Results
+from analysis.frames import UNIT
 from analysis.published import load
-from analysis.results import read, read_all
+from analysis.results import read
 from analysis.source import Source
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import benchmark_cost, costs, paired
@@ -68,19 +63,3 @@ def test_paired_ratios_by_either_definition(cells: list[Path]) -> None:
     row = row_of(table, title("masrouter"))
     group = table.groups[0].title
     assert [cell_of(table, row, group, one).text for one in ("Cost ×", "All calls ×")] == ["0.50", "1.00"]
-
-
-def test_claims_are_judged_on_the_paper_s_cost_and_say_the_other(cells: list[Path]) -> None:
-    @claim("Cost", "somewhere", "%")
-    def cheaper(n: Numbers) -> Value:
-        return n.saving("gmr", "masrouter", "gsm_hard")
-
-    found = Results(read_all(cells))
-    run = Run(found.trainings, seeds=Seeds(own=dict.fromkeys(ROWS, (0,))))
-    judged = judge(cheaper, load(), run)
-    [part] = judged.parts
-    assert (part.value, part.all_calls) == (50.0, 0.0)
-    report = Report((judged,), load(), found.cells, run)
-    assert report.records[0]["measured_all_calls"] == "0"
-    assert "all calls: 0.00" in line(judged, report)["fields"][2][0]
-    assert not Measured(load(), run).charged

@@ -4,7 +4,6 @@ import pytest
 
 from baselines import cot
 from harness.benchmarks.items import Item
-from harness.errors import UserError
 from harness.llm.request import Message
 from harness.runner.method import build
 from tests import scripted
@@ -38,10 +37,3 @@ async def test_one_call_at_temperature_zero_static_first(
     assert request.metadata == told
     [call] = trajectory.calls
     assert (trajectory.depth, call.purpose, call.is_step) == (1, "solve", True)
-
-
-def test_an_unknown_style_or_field_is_one_line() -> None:
-    with pytest.raises(UserError, match="style: 'few_shot' should be 'step_by_step' or 'complex'"):
-        build("baselines.cot", setting(), {"style": "few_shot"})
-    with pytest.raises(UserError, match="unknown key 'stile'; did you mean 'style'"):
-        build("baselines.cot", setting(), {"stile": "complex"})

@@ -87,7 +87,7 @@ def test_masrouter_plans(benchmark: BenchmarkFixture, measure: Measure) -> None:
 
 
 def test_puppeteer_choices(benchmark: BenchmarkFixture, measure: Measure) -> None:
-    policy, count = seeded(Policy, "benchmark").snapshot(), TRAJECTORIES if benchmark.enabled else FEW
+    policy, count = seeded(Policy, "benchmark"), TRAJECTORIES if benchmark.enabled else FEW
     states = np.random.default_rng(0).normal(size=(count, STATE))
 
     def once(_: int) -> None:

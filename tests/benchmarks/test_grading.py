@@ -1,4 +1,4 @@
-"""Answers per second, from the text of a model to its verdict, and to the extracted answer alone."""
+"""Answers per second, from the text of a model to its verdict."""
 
 import asyncio
 
@@ -56,14 +56,3 @@ def test_grading(items: list[Item], benchmark: BenchmarkFixture, measure: Measur
 async def _closed(tools: Tools) -> None:
     async with tools.sandbox, tools.math_verify:
         pass
-
-
-def test_extraction(items: list[Item], benchmark: BenchmarkFixture, measure: Measure) -> None:
-    subjects = chosen(benchmark, items, QUESTIONS)
-    subject = registered(subjects[0].benchmark)
-    asked = texts(subjects, 0)
-
-    def once(run: int) -> None:
-        assert None not in [subject.extract(item, f"{text}\n{run}") for item, text, _ in asked]
-
-    measure(benchmark, once, len(subjects))

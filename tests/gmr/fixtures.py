@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from gmr.config import Config, Pool
 from gmr.method import GMR
 from gmr.policy import Snapshot, Step, Trace
 from gmr.rollout import Rollout
-from gmr.router import Acting, Kept, Router, State
+from gmr.router import Router
 from harness.agents.roles import role
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
@@ -96,49 +96,3 @@ async def walk(
     greedy: bool = False,
 ) -> tuple[Trajectory, Trace]:
     return await walked(Rollout(policy, POOL, settings, greedy=greedy), client, item, seed, episode)
-
-
-class Plan(NamedTuple):
-    """One step as it is to happen; a gate that is ``None`` is off."""
-
-    role: int
-    backbone: int
-    sees: tuple[bool, ...] | None = ()
-    writes: bool | None = True
-    halts: bool | None = False
-
-
-class Scripted:
-    """Stands where a Snapshot does and is certain of every decision; its state is the number of steps done."""
-
-    def __init__(self, *plans: Plan) -> None:
-        self.plans = plans
-        self.responses: list[Any] = []
-
-    def begin(self, question: Any) -> State:
-        self.question = question
-        return State(*[torch.zeros(1)] * 9, steps=torch.zeros(1, dtype=torch.int64), log_prob=torch.zeros(1))
-
-    def probabilities(self, step: int, name: str) -> Any:
-        """Of a decision by its options, for each record where it is made of each; ``None`` where the gate is off."""
-        plan = self.plans[step]
-        if name in ("role", "backbone"):
-            return np.eye(len(POOL.roles if name == "role" else POOL.backbones))[getattr(plan, name)]
-        outcome = {"retrieve": plan.sees, "write": plan.writes, "halt": plan.halts}[name]
-        return None if outcome is None else np.eye(2)[np.array(outcome, dtype=int)]
-
-    def drawn(self, state: State, name: str, draw: Any, otherwise: Any) -> Any:
-        probabilities = self.probabilities(int(state.steps), name)
-        if probabilities is None:
-            return torch.tensor([otherwise])
-        with np.errstate(divide="ignore"):
-            return torch.tensor([draw(name, np.log(probabilities), np.ones(probabilities.shape[:-1], dtype=bool))])
-
-    async def act(self, state: State, draw: Any) -> tuple[State, Acting]:
-        role, backbone = self.drawn(state, "role", draw, 0), self.drawn(state, "backbone", draw, 0)
-        return state, Acting(role, backbone, self.drawn(state, "retrieve", draw, [True] * 6).bool())
-
-    async def keep(self, state: State, acting: Acting, response: Any, draw: Any) -> tuple[State, Kept]:
-        self.responses.append(response)
-        written, halted = self.drawn(state, "write", draw, True), self.drawn(state, "halt", draw, False)
-        return state._replace(steps=state.steps + 1), Kept(written, halted)

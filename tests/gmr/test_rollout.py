@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
-import torch
 
-from gmr.policy import Snapshot
-from gmr.rollout import NOTHING_STORED
+from gmr.policy import Snapshot, Trace
+from gmr.rollout import NOTHING_STORED, Rollout
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.sampling import sample
 from harness.agents.trajectory import Episode, Trajectory
 from harness.llm.request import GREEDY, Reply, Request
-from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding
+from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding, runtime
 from tests.gmr.fixtures import (
     CRITIC,
     HISTORIAN,
@@ -29,8 +25,6 @@ from tests.gmr.fixtures import (
     PROFILES,
     REFLECTOR,
     SMALL,
-    Plan,
-    Scripted,
     config,
     router,
     snapshot,
@@ -42,20 +36,23 @@ from tests.scripted import sampling
 # Draws
 
 
-@pytest.mark.parametrize("score", ["dot", "cosine"])
-async def test_every_decision_follows_its_own_draw_and_the_probability_of_plain_numpy(score: str) -> None:
+@pytest.mark.parametrize(("score", "greedy"), [("dot", False), ("cosine", False), ("dot", True)])
+async def test_every_decision_follows_its_own_draw_and_the_probability_of_plain_numpy(score: str, greedy: bool) -> None:
+    """Greedy takes the most probable instead, and opens gates above one half."""
     made = router(profiles=PROFILES, score=score)
     names = dict(MODULES.values()) | {"retrieval": "retrieve"}
     options = {"role": [one.key for one in POOL.roles], "backbone": [one.key for one in POOL.backbones]}
     for item in ITEMS[:4]:
-        trajectory, trace = await walk(Snapshot(made), config(), Client(), item, seed=3, episode=Episode(2, 5))
+        walking = walk(Snapshot(made), config(), Client(), item, seed=3, episode=Episode(2, 5), greedy=greedy)
+        trajectory, trace = await walking
         walked = Reference(made).walk(trace)
         found = {(one.step, one.name, one.slot): one for one in trajectory.decisions}
         assert len(found) == len(walked.made)
         for step, module, slot, probabilities, outcome in walked.made:
             name = names[module]
             uniform = rng.uniform("3", "2", "5", "toy", item.id, str(step), name, str(slot))
-            assert outcome == (sample(probabilities, uniform) if name in options else uniform < probabilities[1])
+            drawn = sample(probabilities, uniform) if name in options else uniform < probabilities[1]
+            assert outcome == (probabilities.argmax() if greedy else drawn)
             one, keys = found[step, name, slot], options.get(name, ["no", "yes"])
             assert (one.choice, one.options) == (keys[outcome], len(keys))
             assert one.log_prob == pytest.approx(math.log(probabilities[outcome]), abs=1e-12)
@@ -78,83 +75,48 @@ async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_o
         assert off != "halting" or len(trace.steps) == changed.max_depth
 
 
-class Undecided(Scripted):
-    """Probabilities near and at one half."""
-
-    def __init__(self, gate: float, *, llm_router: bool = True) -> None:
-        super().__init__()
-        self.gate = gate
-        self.llm_router = llm_router
-
-    def probabilities(self, step: int, name: str) -> Any:
-        if name in ("role", "backbone"):
-            return np.array([0.2, 0.3, 0.1, 0.4] if name == "role" else [0.51, 0.49])
-        yes = {"write": (0.9, self.gate), "halt": (0.49, 0.9), "retrieve": (np.zeros(0), np.array([self.gate]))}[name]
-        return np.stack([1 - np.array(yes[step]), yes[step]], axis=-1)
-
-    def drawn(self, state: Any, name: str, draw: Any, otherwise: Any) -> Any:
-        if name == "backbone" and not self.llm_router:
-            return torch.tensor([draw(name, None, np.ones((), dtype=bool))])
-        return super().drawn(state, name, draw, otherwise)
-
-
-@pytest.mark.parametrize(("gate", "is_open"), [(0.49, False), (0.5, False), (0.51, True)])
-async def test_greedy_takes_the_most_probable_and_opens_gates_above_one_half(gate: float, is_open: bool) -> None:
-    for rollout in range(3):
-        trajectory, trace = await walk(Undecided(gate), config(), Client(), greedy=True, episode=Episode(0, rollout))
-        assert [(step.role, step.backbone) for step in trace.steps] == [(INSPECTOR, SMALL)] * 2
-        assert [step.retrieved for step in trace.steps] == [(), (is_open,)]
-        assert [step.written for step in trace.steps] == [True, is_open]
-        assert [step.halted for step in trace.steps] == [False, True]
-        [role, *_] = [one for one in trajectory.decisions if one.name == "role"]
-        assert role.log_prob == pytest.approx(math.log(0.4))
-
-
 async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() -> None:
-    settings = config(llm_router=False, max_depth=2)
-    chosen = Counter[int]()
-    for rollout in range(20):
-        episode = Episode(0, rollout)
-        _, trace = await walk(Undecided(0.9, llm_router=False), settings, Client(), greedy=True, episode=episode)
-        assert {step.role for step in trace.steps} == {INSPECTOR}
-        chosen.update(step.backbone for step in trace.steps)
-    assert set(chosen) == {SMALL, LARGE}
-
-
-@pytest.mark.parametrize("score", ["dot", "cosine"])
-async def test_neither_company_nor_latency_nor_order_shows(score: str) -> None:
-    policy, settings = snapshot(score=score), config()
-    alone = [await walk(policy, settings, Client(), item) for item in ITEMS]
-    latencies: list[Any] = [lambda number: number % 5, lambda number: 7 * number % 11]
-    for late, order in zip(latencies, (1, -1), strict=True):
-        client = Client(late=late)
-        together = await asyncio.gather(*(walk(policy, settings, client, item) for item in ITEMS[::order]))
-        for (trajectory, trace), (other, other_trace) in zip(alone, together[::order], strict=True):
-            assert trajectory == other
-            assert trace.log_prob == other_trace.log_prob
+    policy, settings = snapshot(llm_router=False, max_depth=2), config(llm_router=False, max_depth=2)
+    walks = [await walk(policy, settings, Client(), greedy=True, episode=Episode(0, rollout)) for rollout in range(20)]
+    assert len({trace.steps[0].role for _, trace in walks}) == 1
+    assert {trace.steps[0].backbone for _, trace in walks} == {SMALL, LARGE}
 
 
 # Who is asked, in which order, and what each one sees
 
 
-async def scripted(
-    *plans: Plan, answering: Answering | None = None, **changes: Any
-) -> tuple[Trajectory, Client, Scripted]:
+class Plan(NamedTuple):
+    """The draws of one step as they are to come out."""
+
+    role: int
+    backbone: int
+    retrieve: tuple[bool, ...] = ()
+    write: bool = True
+    halt: bool = False
+
+
+async def planned(*plans: Plan, answering: Answering | None = None) -> tuple[Trajectory, Client, Trace]:
     """A trajectory that goes as planned; unless told otherwise, the n-th reply is ``text n``."""
     client = Client()
     client.answering = answering or (lambda backbone, request: f"text {len(client.asked)}")
-    policy = Scripted(*plans)
-    trajectory, _ = await walk(policy, config(**changes), client)
-    return trajectory, client, policy
+    context: Any = runtime(client).context(ITEMS[0])
+
+    def gate(step: int, name: str, probability: float, slot: int, *, greedy: bool) -> bool:
+        return plans[step - 1].retrieve[slot] if name == "retrieve" else getattr(plans[step - 1], name)
+
+    context.draw = lambda step, name, *given, greedy: getattr(plans[step - 1], name)
+    context.bernoulli = gate
+    rollout = Rollout(snapshot(), POOL, config())
+    return context.close(await rollout.solve(ITEMS[0], context)), client, rollout.trace
 
 
 async def test_agents_act_in_order_and_see_retrieved_records_only() -> None:
-    trajectory, client, policy = await scripted(
+    trajectory, client, trace = await planned(
         Plan(CRITIC, LARGE),
-        Plan(HISTORIAN, SMALL, (False,), writes=False),
+        Plan(HISTORIAN, SMALL, (False,), write=False),
         Plan(INSPECTOR, SMALL, (True,)),
         Plan(CRITIC, LARGE, (False, True)),
-        Plan(HISTORIAN, LARGE, (True, False, True), halts=True),
+        Plan(HISTORIAN, LARGE, (True, False, True), halt=True),
     )
     assert [backbone for backbone, _ in client.asked] == ["large", "small", "small", "large", "large", "large"]
     records = [
@@ -173,11 +135,11 @@ async def test_agents_act_in_order_and_see_retrieved_records_only() -> None:
     # Same decisions, same calls: temperature 0 and one draw, whatever the rollout.
     assert {(sampling(request), request.draw) for request in client.requests} == {(GREEDY, 0)}
     assert trajectory.answer == "text 6"
-    assert tuple(policy.question) == tuple(embedding(ITEMS[0].question))
+    assert trace.question.tolist() == embedding(ITEMS[0].question).tolist()
 
 
 async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_reply_is_what_is_stored() -> None:
-    trajectory, client, policy = await scripted(Plan(REFLECTOR, LARGE), Plan(CRITIC, SMALL, (True,), halts=True))
+    trajectory, client, trace = await planned(Plan(REFLECTOR, LARGE), Plan(CRITIC, SMALL, (True,), halt=True))
     assert [(call.step, call.purpose, call.backbone, call.role, call.is_step) for call in trajectory.calls] == [
         (1, "act", "large", "Commonsense/Reflector", True),
         (1, "second_call", "large", "Commonsense/Reflector", True),
@@ -188,7 +150,7 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
     assert trajectory.cost_steps == sum(call.cost for call in trajectory.calls[:3])
     assert trajectory.cost_total == pytest.approx(trajectory.cost_steps + trajectory.calls[3].cost)
     assert [message.content for message in client.requests[1].messages[2:]] == ["text 1", POOL.roles[2].second_call]
-    assert [tuple(vector) for vector in policy.responses] == [tuple(embedding(f"text {n}")) for n in (2, 3)]
+    assert [step.response.tolist() for step in trace.steps] == [embedding(f"text {n}").tolist() for n in (2, 3)]
     assert client.users[-1].endswith("[1] Reflector:\ntext 2\n\n[2] Critic:\ntext 3")
 
 
@@ -196,8 +158,8 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
 
 
 async def test_where_nothing_is_stored_the_aggregator_is_told_so() -> None:
-    plans = Plan(CRITIC, SMALL, writes=False), Plan(HISTORIAN, SMALL, writes=False, halts=True)
-    _, client, _ = await scripted(*plans)
+    plans = Plan(CRITIC, SMALL, write=False), Plan(HISTORIAN, SMALL, write=False, halt=True)
+    _, client, _ = await planned(*plans)
     assert client.users[2].endswith(NOTHING_STORED)
     assert RECORDS_HEADER not in client.users[2]
     assert "text" not in client.users[2]
@@ -207,28 +169,23 @@ async def test_a_failed_call_is_the_empty_text_and_the_trajectory_goes_on() -> N
     def answering(backbone: str, request: Request) -> str | Reply:
         return FAILED if request.messages[0].content.startswith(POOL.roles[CRITIC].description) else "ok"
 
-    plans = Plan(CRITIC, SMALL), Plan(HISTORIAN, SMALL, (True,), halts=True)
-    trajectory, client, policy = await scripted(*plans, answering=answering)
-    assert [tuple(vector) for vector in policy.responses] == [tuple(embedding("")), tuple(embedding("ok"))]
+    plans = Plan(CRITIC, SMALL), Plan(HISTORIAN, SMALL, (True,), halt=True)
+    trajectory, client, trace = await planned(*plans, answering=answering)
+    assert [step.response.tolist() for step in trace.steps] == [embedding(text).tolist() for text in ("", "ok")]
     [critic, historian] = client.users[-1].split("[1] ")[1].split("[2] ")
     assert (critic.strip(), historian.strip()) == ("Critic:", "Historian:\nok")
     assert [call.error for call in trajectory.calls] == ["gone", None, None]
     assert trajectory.answer == "ok"
-    trajectory, _, _ = await scripted(Plan(CRITIC, SMALL, halts=True), answering=lambda backbone, request: FAILED)
-    assert trajectory.answer == ""
-    assert trajectory.final_call is not None
-    assert trajectory.final_call.error == "gone"
 
 
 @pytest.mark.parametrize(
     ("chosen", "closing"),
     [([SMALL, LARGE, LARGE], "large"), ([LARGE, SMALL, SMALL, LARGE], "large"), ([SMALL, LARGE], "small")],
 )
-@pytest.mark.parametrize("written", [True, False])
-async def test_every_step_has_a_voice_in_who_aggregates(chosen: list[int], closing: str, written: bool) -> None:
-    """Only the last step is stored, or none: discarded steps count all the same."""
-    plans = [Plan(CRITIC, backbone, writes=False) for backbone in chosen[:-1]]
-    trajectory, _, _ = await scripted(*plans, Plan(CRITIC, chosen[-1], writes=written, halts=True))
+async def test_every_step_has_a_voice_in_who_aggregates(chosen: list[int], closing: str) -> None:
+    """Only the last step is stored: discarded steps count all the same."""
+    plans = [Plan(CRITIC, backbone, write=False) for backbone in chosen[:-1]]
+    trajectory, _, _ = await planned(*plans, Plan(CRITIC, chosen[-1], halt=True))
     assert (trajectory.calls[-1].purpose, trajectory.calls[-1].backbone) == ("aggregate", closing)
 
 

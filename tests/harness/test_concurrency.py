@@ -12,16 +12,6 @@ from hypothesis import strategies as st
 from harness.concurrency import Batcher, Turns, gather
 
 
-async def test_results_are_in_the_order_given_whatever_finishes_first() -> None:
-    async def one(number: int) -> int:
-        for _ in range(10 - number):
-            await asyncio.sleep(0)
-        return number
-
-    assert await gather(one(number) for number in range(10)) == list(range(10))
-    assert await gather([]) == []
-
-
 class Crew:
     """Workers of which one fails; the others count how they end."""
 
@@ -77,21 +67,6 @@ class Doubling:
         return [2 * number for number in numbers]
 
 
-async def test_others_get_their_turn_between_full_batches() -> None:
-    doubling, seen = Doubling(), []
-
-    async def other() -> None:
-        for _ in range(3):
-            seen.append(len(doubling.batches))
-            await asyncio.sleep(0)
-
-    batcher = Batcher(doubling, most=2)
-    *results, _ = await asyncio.gather(*map(batcher.ask, range(5)), other())
-    assert results == [0, 2, 4, 6, 8]
-    assert doubling.batches == [[0, 1], [2, 3], [4]]
-    assert seen == [0, 1, 2]
-
-
 async def test_a_failure_reaches_everyone_of_its_batch_and_nobody_else() -> None:
     batcher = Batcher(Doubling(bad=2), most=3)
     results = await asyncio.gather(*map(batcher.ask, range(5)), return_exceptions=True)
@@ -109,12 +84,6 @@ async def test_one_who_gave_up_is_left_out_and_takes_nothing_from_the_others() -
     assert await asyncio.gather(tasks[0], tasks[2]) == [0, 4]
     assert doubling.batches == [[0, 2]]
     assert tasks[1].cancelled()
-
-
-async def test_too_few_results_are_a_failure_and_no_wait_without_end() -> None:
-    batcher: Batcher[int, int] = Batcher(lambda numbers: [0] * (len(numbers) - 1), most=10)
-    results = await asyncio.gather(*map(batcher.ask, range(3)), return_exceptions=True)
-    assert [type(one) for one in results] == [ValueError] * 3
 
 
 @settings(max_examples=40, deadline=None)
@@ -166,17 +135,6 @@ def test_the_longest_begins_first_and_never_are_too_many_at_work(lengths: list[i
     assert work.most == min(at_once, len(lengths))
 
 
-async def test_who_gives_up_while_waiting_takes_no_turn() -> None:
-    work = Work(1)
-    first = asyncio.create_task(work.piece(0, 9, rounds=20))
-    await asyncio.sleep(0)
-    given_up, next_one = (asyncio.create_task(work.piece(name, 9 - name)) for name in (1, 2))
-    await asyncio.sleep(0)
-    given_up.cancel()
-    await asyncio.gather(first, next_one)
-    assert work.begun == [0, 2]
-
-
 async def test_who_gives_up_as_the_turn_comes_passes_it_on() -> None:
     work = Work(1)
     one = asyncio.create_task(work.piece(0, 9))
@@ -188,15 +146,3 @@ async def test_who_gives_up_as_the_turn_comes_passes_it_on() -> None:
     assert work.begun == []
     await asyncio.wait_for(work.piece(1, 1), 10)
     assert work.begun == [1]
-
-
-async def test_a_failure_gives_the_turn_back() -> None:
-    work = Work(1)
-
-    async def fail() -> None:
-        async with work.turns.turn(1):
-            raise KeyError("mine")
-
-    with pytest.raises(KeyError):
-        await fail()
-    await asyncio.wait_for(work.piece(1, 1), 10)

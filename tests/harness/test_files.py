@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -77,51 +76,29 @@ class Scale:
 """
 
 
-@pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Python file of a checkout."""
+def test_the_syntax_tree_is_the_fingerprint_of_python_and_the_same_in_every_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Comments, docstrings and formatting are no part of it."""
+
+    def of(source: str) -> str:
+        (tmp_path / "a.py").write_text(source)
+        return files.fingerprint([tmp_path / "a.py"])
+
     monkeypatch.setattr(files, "ROOT", tmp_path)
-    (tmp_path / "a.py").write_text(SOURCE)
-    return tmp_path / "a.py"
-
-
-def test_comments_docstrings_and_formatting_are_no_part_of_the_fingerprint(module: Path) -> None:
-    before = files.fingerprint([module])
-    module.write_text(LIKE_IT)
-    assert files.fingerprint([module]) == before
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("1.5", "1.25"), ("* by", "/ by"), ("of(", "for_("), ("None", "''"), ("Scale:", "Scale(dict):"), (".1f", ".2f")],
-)
-def test_a_change_of_the_syntax_tree_is_another_fingerprint(module: Path, old: str, new: str) -> None:
-    before = files.fingerprint([module])
-    module.write_text(SOURCE.replace(old, new, 1))
-    assert files.fingerprint([module]) != before
-
-
-def test_the_fingerprint_is_the_same_in_every_version_of_python(module: Path) -> None:
-    assert files.fingerprint([module]) == "ddf152806c21f251ef8e607d1cbaec16216b1426d8337b2a4491127ad880f8c6"
-
-
-def test_a_file_that_is_no_python_has_a_fingerprint_all_the_same(module: Path) -> None:
-    module.write_text("def half(")
-    before = files.fingerprint([module])
-    module.write_text("def half(:")
-    assert files.fingerprint([module]) != before
+    known = "ddf152806c21f251ef8e607d1cbaec16216b1426d8337b2a4491127ad880f8c6"
+    assert of(SOURCE) == of(LIKE_IT) == known
+    changes = [("1.5", "1.25"), ("* by", "/ by"), ("of(", "for_("), (".1f", ".2f"), ("):", ") -> int")]
+    assert len({known, *(of(SOURCE.replace(old, new, 1)) for old, new in changes)}) == len(changes) + 1
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
         (b"a: 1\nb: 2\na: 3\n", "line 3: duplicate key 'a'"),
-        (b"outer:\n  a: 1\n  a: 1\n", "line 3: duplicate key 'a'"),
-        (b"? [a, b]\n: 1\n", "line 1: found unhashable key"),
         (b"a: [1, 2\n", "line 2: "),
         (b"a: !!python/object/apply:os.getcwd []\n", "line 1: could not determine a constructor"),
         (b"a: \xff\n", "not UTF-8 text (byte 3)"),
-        (b"a: \x00\n", "characters are not allowed"),
     ],
 )
 def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: str) -> None:
@@ -133,17 +110,6 @@ def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: st
     assert message.startswith(f"{path}: ")
     assert complaint in message
     assert "\n" not in message
-
-
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"absent\.yaml: cannot be read \(No such file"):
-        read_yaml(tmp_path / "absent.yaml")
-
-
-def test_a_value_taken_over_from_an_anchor_may_be_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "merged.yaml"
-    path.write_text("base: &base {a: 1, b: 2}\nother: {<<: *base, a: 3}\n")
-    assert read_yaml(path)["other"] == {"a": 3, "b": 2}
 
 
 def test_values_from_a_command_line_get_their_types_back() -> None:
@@ -180,21 +146,13 @@ class Entry(Declaration):
         ({"limits": {}}, "one: unknown key 'limits'; did you mean 'limit'?"),
         ({"qqq": 1}, "one: unknown key 'qqq'; known: names, limit, weights, size, colour, on, word"),
         ({"key": "two"}, "one: unknown key 'key'; "),
-        ({"limit": {"tests": 1}}, "one.limit: unknown key 'tests'; did you mean 'test'?"),
-        ({"limit": {"test": 0}}, "one.limit.test: 0 should be greater than 0"),
         ({"limit": {"test": True}}, "one.limit.test: True should be a whole number"),
-        ({"limit": {"test": "3"}}, "one.limit.test: '3' should be a whole number"),
         ({"limit": None}, "one.limit: None should be a mapping"),
-        ({"weights": {"a": math.nan}}, "one.weights.a: nan should be a finite number"),
         ({"weights": {1: 1}}, "one.weights: the key 1 should be text"),
-        ({"size": True}, "one.size: True should be a number"),
         ({"names": "ab"}, "one.names: 'ab' should be a list"),
-        ({"names": []}, "one.names: [] should have at least 1 item"),
         ({"names": ["a", "a"]}, "one.names: 'a' is there twice"),
         ({"names": ...}, "one.names: missing; add it"),
         ({"colour": "greed"}, "one.colour: 'greed' should be 'red' or 'green'; did you mean 'green'?"),
-        ({"on": "yes"}, "one.on: 'yes' should be true or false"),
-        ({"word": "two words"}, "one.word: 'two words' should match pattern"),
         ({"word": "x " * 5000}, "one.word: 'x x "),
     ],
 )
@@ -205,23 +163,6 @@ def test_a_mistake_is_one_line(entry: dict[str, Any], message: str) -> None:
     assert str(caught.value).startswith(f"some.yaml: {message}")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (None, "None should be a mapping"),
-        ([], "[] should be a mapping"),
-        ({}, "{} should have at least 1 item"),
-        ({1: {}}, "the key 1 should be text"),
-        ({"one": 3}, "one: 3 should be a mapping"),
-        ({"One": {"names": ["a"]}}, "One.key: 'One' should match pattern '^[a-z]+$'"),
-    ],
-)
-def test_what_has_no_entries_is_refused(document: Any, message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        check_entries(document, Entry, "some.yaml")
-    assert str(caught.value) == f"some.yaml: {message}"
 
 
 def test_what_is_right_is_kept_as_it_was_written() -> None:

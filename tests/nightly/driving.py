@@ -24,7 +24,7 @@ from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import Encoder
+from harness.llm.encoder import SentenceEncoder
 from harness.llm.endpoints import Endpoint
 from harness.runner.evaluation import evaluate
 from harness.runner.method import Method, Setting
@@ -55,7 +55,7 @@ def setting(backbone: str, epochs: int = 1) -> Setting:
 
 
 @asynccontextmanager
-async def runtime(url: str, places: int, folder: Path, encoder: Encoder) -> AsyncIterator[Runtime]:
+async def runtime(url: str, places: int, folder: Path, encoder: SentenceEncoder) -> AsyncIterator[Runtime]:
     """A runtime whose backbones all answer at one server, which is sent ``places`` requests at once."""
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(folder / "calls.sqlite"))

@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, read
 from harness.simulator import server
-from harness.simulator.faults import load_faults
-from harness.simulator.server import Manners
+from harness.simulator.server import Faults, Manners
 from workflow.cli import app
 
 ENGINE = object()
@@ -40,7 +39,7 @@ def test_a_server_is_quick_and_faultless_unless_told_otherwise(served: list[Any]
     simulate("smoke", "--engine", "--faults", str(faults), "--latency", "0.5", "--port", "81", "--host", "::1")
     assert served == [
         ("127.0.0.1", 8000, Manners(None, None, 0.0)),
-        ("::1", 81, Manners(ENGINE, load_faults(faults), 0.5)),  # type: ignore[arg-type]
+        ("::1", 81, Manners(ENGINE, read(faults, Faults), 0.5)),  # type: ignore[arg-type]
     ]
 
 

@@ -142,14 +142,14 @@ def simulate(
     overrides: Overrides = None,
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
+    from harness.files import read
     from harness.runner.setup import simulated_endpoint
-    from harness.simulator.faults import load_faults
-    from harness.simulator.server import Manners, serve
+    from harness.simulator.server import Faults, Manners, serve
 
     chosen = preset_of(preset, overrides)
     if not chosen.simulated:
         raise UserError(f"preset {preset} asks real servers; name one with simulated backbones")
-    failing = load_faults(faults) if faults is not None else None
+    failing = read(faults, Faults) if faults is not None else None
     endpoint = simulated_endpoint(chosen)
     manners = Manners(endpoint.calibration.engine if engine else None, failing, latency)
     logging.info(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
-from analysis.claims.declared import ROUNDING, above, below, between, claim
-from analysis.claims.numbers import GMR, LARGE, MASROUTER, Numbers, Value, least, most
-from analysis.claims.statements.names import TWO
+from analysis.claims.declaration import ROUNDING, Region, claim
+from analysis.claims.numbers import GMR, LARGE, MASROUTER, TWO, Numbers, Value, least, most
 
 _MACNET = ("macnet_chain", "macnet_tree", "macnet_complete")
-_BOTH = {"benchmark": TWO}
 _ablation = partial(claim, "Ablations", place="ablation study", unit="points")
 _depth = partial(claim, "Depth", place="effect of the depth budget")
 _paradigm = partial(claim, "Routing paradigms", place="routing-paradigm comparison")
@@ -22,7 +19,7 @@ def without_llm_router(n: Numbers) -> Value:
     return n.lead(GMR, "gmr_no_llm_router", "gsm_hard")
 
 
-@_ablation(over=_BOTH)
+@_ablation(over=[TWO])
 def llm_router_matters_most(n: Numbers, benchmark: str) -> Value:
     """No other ablation loses as much accuracy as that of the LLM router."""
     others = ("role_allocator", "retrieval_gate", "write_gate", "halting", "memory_gates")
@@ -30,35 +27,31 @@ def llm_router_matters_most(n: Numbers, benchmark: str) -> Value:
     return weakest - n.accuracy("gmr_no_llm_router", benchmark)
 
 
-@_ablation(over=_BOTH)
+@_ablation(over=[TWO])
 def without_role_allocator(n: Numbers, benchmark: str) -> Value:
     """Without the role allocator GMR loses accuracy on both benchmarks."""
     return n.lead(GMR, "gmr_no_role_allocator", benchmark)
 
 
-@_ablation(over=_BOTH)
+@_ablation(over=[TWO])
 def role_allocator_matters_less(n: Numbers, benchmark: str) -> Value:
     """The role allocator is worth less than the LLM router."""
     return n.lead("gmr_no_role_allocator", "gmr_no_llm_router", benchmark)
 
 
-@_ablation(over={"method": ["gmr_no_retrieval_gate", "gmr_no_write_gate"], **_BOTH})
+@_ablation(over=[("gmr_no_retrieval_gate", "gmr_no_write_gate"), TWO])
 def either_memory_gate(n: Numbers, method: str, benchmark: str) -> Value:
     """Without either memory gate GMR loses accuracy."""
     return n.lead(GMR, method, benchmark)
 
 
-@_ablation(
-    stated=lambda lost: lost,
-    tolerance=0.005,
-    over={"loss": [{"benchmark": "gsm_hard", "lost": 2.56}, {"benchmark": "humaneval", "lost": 6.25}]},
-)
+@_ablation(stated={"gsm_hard": 2.56, "humaneval": 6.25}, tolerance=0.005)
 def both_memory_gates(n: Numbers, benchmark: str) -> Value:
     """Without both memory gates GMR loses 2.56 points on GSM-Hard and 6.25 on HumanEval."""
     return n.lead(GMR, "gmr_no_memory_gates", benchmark)
 
 
-@_ablation(place="ablation study, table", over=_BOTH)
+@_ablation(place="ablation study, table", over=[TWO])
 def gates_add_up(n: Numbers, benchmark: str) -> Value:
     """Losing both memory gates costs at least the accuracy that losing one of them does.
 
@@ -79,25 +72,23 @@ def gates_save_cost(n: Numbers) -> Value:
     return least(*[n.saving(GMR, "gmr_no_memory_gates", benchmark) for benchmark in TWO])
 
 
-@_ablation(
-    unit="%",
-    holds=lambda more_than: above(more_than),
-    over={"rise": [{"benchmark": "gsm_hard", "more_than": 40}, {"benchmark": "humaneval", "more_than": 100}]},
-)
+@_ablation(unit="%", holds={"gsm_hard": Region(low=40), "humaneval": Region(low=100)})
 def without_halting_costs_more(n: Numbers, benchmark: str) -> Value:
     """Without halting the cost rises by over 40 % on GSM-Hard and more than doubles on HumanEval."""
     return -n.saving("gmr_no_halting", GMR, benchmark)
 
 
-@_ablation(over=_BOTH)
+@_ablation(over=[TWO])
 def without_halting_accuracy(n: Numbers, benchmark: str) -> Value:
     """Without halting GMR loses accuracy."""
     return n.lead(GMR, "gmr_no_halting", benchmark)
 
 
-@_ablation(
-    unit="%", holds=below(50), published=lambda n, benchmark: 100 * (n.of("depth", GMR, benchmark) - 1) / 5, over=_BOTH
-)
+def _most_at_six(n: Numbers, benchmark: str) -> Value:
+    return 100 * (n.of("depth", GMR, benchmark) - 1) / 5
+
+
+@_ablation(unit="%", holds=Region(high=50), published=_most_at_six, over=[TWO])
 def most_questions_end_early(n: Numbers, benchmark: str) -> Value:
     """Most questions are solved before the depth limit, so that fewer than half run to six steps.
 
@@ -106,37 +97,30 @@ def most_questions_end_early(n: Numbers, benchmark: str) -> Value:
     return n.of("six_steps", GMR, benchmark)
 
 
-@_ablation(over={"method": _MACNET})
+@_ablation(over=[_MACNET])
 def equal_depth_accuracy(n: Numbers, method: str) -> Value:
     """On GSM-Hard GMR without halting is more accurate than MacNet-32B in any topology."""
     return n.lead("gmr_no_halting", (method, LARGE), "gsm_hard")
 
 
-@_ablation(unit="%", over={"method": _MACNET})
+@_ablation(unit="%", over=[_MACNET])
 def equal_depth_cost(n: Numbers, method: str) -> Value:
     """On GSM-Hard GMR without halting costs less than MacNet-32B in any topology."""
     return n.saving("gmr_no_halting", (method, LARGE), "gsm_hard")
 
 
-@_ablation(
-    stated=lambda value: value,
-    tolerance=0.001,
-    holds=None,
-    over={"end": [{"end": "lowest", "of": least, "value": 61.93}, {"end": "highest", "of": most, "value": 62.31}]},
-)
-def macnet_range(n: Numbers, of: Callable[..., Value]) -> Value:
+@_ablation(stated={"lowest": 61.93, "highest": 62.31}, tolerance=0.001, holds=None)
+def macnet_range(n: Numbers, end: str) -> Value:
     """The accuracies of MacNet-32B on GSM-Hard reach from 61.93 to 62.31.
 
     The lowest and the highest of the three topologies.
     """
-    return of(*[n.accuracy((method, LARGE), "gsm_hard") for method in _MACNET])
+    accuracies = [n.accuracy((method, LARGE), "gsm_hard") for method in _MACNET]
+    return least(*accuracies) if end == "lowest" else most(*accuracies)
 
 
 @_depth(
-    place="cost analysis; effect of the depth budget",
-    unit="correlation",
-    holds=above(0.3),
-    over={"benchmark": ["gsm_hard", "humaneval", "math"]},
+    place="cost analysis; effect of the depth budget", unit="correlation", holds=Region(low=0.3), over=[(*TWO, "math")]
 )
 def easy_end_early_hard_run_deep(n: Numbers, benchmark: str) -> Value:
     """Easy questions end early and only the hard ones run deep.
@@ -149,7 +133,7 @@ def easy_end_early_hard_run_deep(n: Numbers, benchmark: str) -> Value:
     return n.of("depth_by_difficulty", GMR, benchmark)
 
 
-@_depth(unit="points", holds=below(1))
+@_depth(unit="points", holds=Region(high=1))
 def depth_gain_after_six(n: Numbers) -> Value:
     """On MATH a depth budget of 10 instead of 6 gains less than a point.
 
@@ -176,23 +160,14 @@ def depth_cost(n: Numbers) -> Value:
     return -n.saving("gmr_depth_10", GMR, "math")
 
 
-@_paradigm(place="cost analysis", unit="points", over=_BOTH)
+@_paradigm(place="cost analysis", unit="points", over=[TWO])
 def as_accurate_as_full_history(n: Numbers, benchmark: str) -> Value:
     """GMR is at least as accurate as Full-History."""
     return n.lead(GMR, "full_history", benchmark)
 
 
 @_paradigm(
-    unit="points",
-    stated=lambda own, other: own - other,
-    tolerance=0.001,
-    holds=between(-2, 2),
-    over={
-        "pair": [
-            {"benchmark": "gsm_hard", "own": 70.55, "other": 70.27},
-            {"benchmark": "humaneval", "own": 89.84, "other": 89.06},
-        ]
-    },
+    unit="points", stated={"gsm_hard": 70.55 - 70.27, "humaneval": 89.84 - 89.06}, tolerance=0.001, holds=Region(-2, 2)
 )
 def on_par_with_full_history(n: Numbers, benchmark: str) -> Value:
     """Full-History and GMR are about equally accurate, 70.27 and 70.55 on GSM-Hard, 89.06 and 89.84 on
@@ -209,33 +184,29 @@ def gsm_cheaper_than_full_history(n: Numbers) -> Value:
     return n.saving(GMR, "full_history", "gsm_hard")
 
 
-@_paradigm(unit="%", holds=above(50))
+@_paradigm(unit="%", holds=Region(low=50))
 def humaneval_cheaper_than_full_history(n: Numbers) -> Value:
     """On HumanEval GMR costs over 50 % less than Full-History."""
     return n.saving(GMR, "full_history", "humaneval")
 
 
-@_paradigm(place="cost analysis", unit="%", over=_BOTH)
+@_paradigm(place="cost analysis", unit="%", over=[TWO])
 def cheaper_than_query_only(n: Numbers, benchmark: str) -> Value:
     """GMR is cheaper than query-only routing."""
     return n.saving(GMR, MASROUTER, benchmark)
 
 
-@_paradigm(unit="points", over=_BOTH)
+@_paradigm(unit="points", over=[TWO])
 def query_only_least_accurate(n: Numbers, benchmark: str) -> Value:
     """Query-only routing is the least accurate of the three paradigms."""
     others = least(n.accuracy("full_history", benchmark), n.accuracy(GMR, benchmark))
     return others - n.accuracy(MASROUTER, benchmark)
 
 
-@_paradigm(
-    place="ablation table against paradigm table",
-    unit="points",
-    stated=0,
-    tolerance=ROUNDING,
-    holds=between(-2, 2),
-    over=_BOTH,
-)
+_alike = partial(_paradigm, place="ablation table against paradigm table", stated=0, tolerance=ROUNDING, over=[TWO])
+
+
+@_alike(unit="points", holds=Region(-2, 2))
 def one_method_two_names(n: Numbers, benchmark: str) -> Value:
     """Full-History and GMR without memory gates, which the paper describes alike, have the same accuracy.
 
@@ -245,14 +216,7 @@ def one_method_two_names(n: Numbers, benchmark: str) -> Value:
     return n.lead("full_history", "gmr_no_memory_gates", benchmark)
 
 
-@_paradigm(
-    place="ablation table against paradigm table",
-    unit="%",
-    stated=0,
-    tolerance=ROUNDING,
-    holds=between(-20, 20),
-    over=_BOTH,
-)
+@_alike(unit="%", holds=Region(-20, 20))
 def one_method_two_costs(n: Numbers, benchmark: str) -> Value:
     """Full-History and GMR without memory gates, which the paper describes alike, cost the same.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from baselines.aflow.method import AFlow, Config
+from baselines.aflow.search import Round
 from baselines.aflow.workflow import QUESTION, Condition, Node, Workflow
 from harness.agents.code_tools import Value
 from harness.agents.prompts import EXAMPLES_RUN
@@ -25,7 +25,7 @@ CODE = Item(
 
 
 def node(id_: str, operator: str, *inputs: str, **changes: Any) -> Node:
-    return replace(Node(id_, operator, inputs or (QUESTION,)), **changes)
+    return Node(id=id_, operator=operator, inputs=inputs or (QUESTION,), **changes)
 
 
 def flow(*nodes: Node) -> Workflow:
@@ -33,7 +33,11 @@ def flow(*nodes: Node) -> Workflow:
 
 
 def when(id_: str, outcome: Any) -> Condition:
-    return Condition(id_, outcome)
+    return Condition(node=id_, **{"is": outcome})
+
+
+def round_(number: int, parent: int | None = 1, **fields: Any) -> Round:
+    return Round(round=number, parent=parent, **{"status": "scored", **fields})
 
 
 def fenced(program: str) -> str:

@@ -1,8 +1,7 @@
-"""A model whose reply is a digest of what it was shown, and the two schedules written down a second time."""
+"""A model whose reply is a digest of what it was shown, and the schedule written down a second time."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from harness.llm.request import Reply, Request
 from harness.runner.method import build
 from harness.simulator.contributions import records
 from tests import scripted
+from tests.fixtures import Client
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 RULES = "End with a line that says: The answer is <number>."
@@ -51,40 +51,29 @@ def reply_to(asked: Asked) -> str:
     return f"{asked.kind} {hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
 
 
-class Digesting:
-    """A client that answers with digests, in a random order of arrival.
+class Digesting(Client):
+    """Answers with digests, or with what ``instead`` gives; with a seed of latencies, in a random order of arrival."""
 
-    Args:
-        latency: Seed of the latencies; ``None`` answers at once.
-        instead: Gives another reply than the digest where it returns one.
-    """
-
-    def __init__(self, latency: int | None = None, instead: Callable[[Request], Reply | str | None] | None = None):
-        self.requests: list[Request] = []
-        self._random = None if latency is None else np.random.default_rng(latency)
-        self._instead = instead or (lambda request: None)
+    def __init__(self, latency: int | None = None, instead: Callable[[Request], Reply | str | None] = lambda _: None):
+        random = np.random.default_rng(latency)
+        super().__init__(self._answer, late=lambda _: 0 if latency is None else int(random.integers(9)))
+        self._instead = instead
         self.replies: dict[str, str] = {}
 
     @property
-    def asked(self) -> list[Asked]:
+    def prompts(self) -> list[Asked]:
         return [take_apart(request) for request in self.requests]
 
-    async def complete(self, backbone: str, request: Request) -> Reply:
-        assert backbone == "small"
-        self.requests.append(request)
-        for _ in range(self._random.integers(9) if self._random else 0):
-            await asyncio.sleep(0)
+    def _answer(self, backbone: str, request: Request) -> str | Reply:
         reply = self._instead(request)
         if reply is None:
             reply = reply_to(take_apart(request))
-        if isinstance(reply, str):
-            reply = Reply(reply, 100, 10, "stop", request.model)
-        self.replies[request.key] = reply.text
+        self.replies[request.key] = reply if isinstance(reply, str) else reply.text
         return reply
 
 
-async def solve(client: Any, topology: str, agents: int = 6, schedule: str = "textbook", **changes: Any) -> Trajectory:
-    config = {"topology": topology, "agents": agents, "schedule": schedule}
+async def solve(client: Any, topology: str, agents: int = 6, **changes: Any) -> Trajectory:
+    config = {"topology": topology, "agents": agents}
     context = scripted.context(ITEM, client, RULES)
     return context.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, context))
 
@@ -147,42 +136,3 @@ def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
 
 def leaves_of(agents: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     return [node for node in range(agents) if all(before != node for before, _ in edges)]
-
-
-def official(topology: str, agents: int) -> tuple[str, list[Asked]]:
-    """The same for the released schedule: the graph with both terminals, edges struck off as they are used."""
-    inner = edges_of(topology, agents)
-    edges = [*inner, *((leaf, agents) for leaf in leaves_of(agents, inner))]
-    into = {node: [before for before, after in edges if after == node] for node in range(agents + 1)}
-    book = Book(edges, agents + 1)
-    edges = [(-1, 0), *edges]
-    depth = {node: longest_path(node, edges) for node in range(-1, agents + 1)}
-    heat = {node: 1 - depth[node] / depth[agents] for node in depth}
-    solutions, delivered = {-1: ""}, {node: list[str]() for node in range(agents + 1)}
-    waiting = list(range(-1, agents + 1))
-    while waiting:
-        layer = [node for node in waiting if all(after != node for _, after in edges)]
-        used = [edge for edge in edges if edge[0] in layer]
-        for before, after in used:
-            if before == -1:
-                one = book.ask(after, 0, "solve", [], heat[after])
-            else:
-                last_first = into[after][::-1].index(before)
-                one = book.edge(after, last_first, solutions[before], heat[after])
-            delivered[after].append(one)
-        for node in {after for _, after in used}:
-            is_full = len(delivered[node]) == sum(after == node for _, after in edges)
-            pool = list(delivered[node]) if is_full else delivered[node][:1]
-            if len(pool) > 4:
-                pool = pool[: len(pool) // 2]
-            number = 0
-            while len(pool) > 1:
-                nexts = []
-                for start in range(0, len(pool) - 1, 2):
-                    nexts.append(book.merge(node, number, pool[start : start + 2], heat[node]))
-                    number += 1
-                pool = nexts + ([pool[-1]] if len(pool) % 2 else [])
-            solutions[node] = pool[0]
-        edges = [edge for edge in edges if edge not in used]
-        waiting = [node for node in waiting if node not in layer]
-    return solutions[agents], book.asked

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from baselines.masrouter.method import Config, MASRouter, Pool, Rollout, new_router
+from baselines.masrouter.method import Config, MASRouter, Pool, Rollout
 from baselines.masrouter.router import Choices, Decided, Router, Texts, Trace
 from baselines.masrouter.team import MODES
 from harness.agents.code_tools import CodeTools
@@ -17,6 +17,7 @@ from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Request
 from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.training.learning import seeded
 from tests.fixtures import ITEMS, Client, embedding, walked
 from tests.scripted import backbones, setting
 
@@ -39,9 +40,9 @@ def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonse
 
 def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
     """A router as initialised, or moved off its starting point at random."""
-    facts = pool(domain).to_facts()
-    texts = Texts(*(np.stack([embedding(profile) for _, profile in facts[kind]]) for kind in Texts._fields))
-    made = new_router(config(), texts, seed)
+    choices = method(domain=domain).choices()
+    texts = Texts(*(np.stack([embedding(profile) for _, profile in choices[kind]]) for kind in Texts._fields))
+    made = seeded(lambda: Router(texts, 6), "initial weights", seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in made.parameters():

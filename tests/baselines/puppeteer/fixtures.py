@@ -49,7 +49,7 @@ class Counting(Client):
 
 
 class Certain:
-    """Stands where a Snapshot does and knows, for each state in turn, which actions come first.
+    """Stands where a Policy does and knows, for each state in turn, which actions come first.
 
     Args:
         plans: For each decision in turn, the actions in the order of preference.

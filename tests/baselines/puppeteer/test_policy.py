@@ -1,9 +1,9 @@
-"""The network against plain NumPy, barred actions, and snapshots."""
+"""The network, rewards, loss and update against plain NumPy; settings and training as a whole."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.puppeteer.agents import ACTIONS, KEYS, TERMINATE
-from baselines.puppeteer.method import Puppeteer, loss, returns, step_reward, step_weight, utility
-from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace
+from baselines.puppeteer.agents import KEYS, TERMINATE
+from baselines.puppeteer.method import Puppeteer, returns, step_weight, utility
+from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace, state_of
 from harness.agents.code_tools import Value
 from harness.agents.results import Answered
 from harness.agents.trajectory import Episode
+from harness.errors import UserError
+from harness.llm.request import Request
+from harness.runner.config import methods
+from harness.runner.method import settings_of
 from harness.training.learning import Learning, seeded
-from harness.training.loop import TrainingStep
-from tests.baselines.puppeteer.fixtures import Certain, Counting, config, walk
-from tests.fixtures import ITEMS, graded
+from harness.training.loop import TrainingStep, checkpoint
+from tests.baselines.puppeteer.fixtures import Certain, Counting, NoPrograms, config, method, walk
+from tests.fixtures import ITEMS, Client, embedding, graded, log, questions, trained
 from tests.scripted import setting
 
 RNG = np.random.default_rng(0)
@@ -49,17 +53,11 @@ def plain(policy: Policy, state: np.ndarray, barred: tuple[int, ...]) -> np.ndar
     return hidden - np.log(np.exp(hidden - hidden.max()).sum()) - hidden.max()
 
 
-def test_the_network_has_the_layers_of_the_specification() -> None:
-    policy = Policy()
-    shapes = [tuple(layer.weight.shape) for layer in policy.layers if isinstance(layer, torch.nn.Linear)]
-    assert shapes == [(512, 1152), (128, 512), (32, 128), (10, 32)]
-    assert [type(layer).__name__ for layer in policy.layers] == ["Linear", "ReLU"] * 3 + ["Linear"]
-    assert {parameter.dtype for parameter in policy.parameters()} == {torch.float64}
-    assert len(ACTIONS) == 10
-
-
 def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     policy = made()
+    shapes = [tuple(value.shape) for value in policy.parameters() if value.dim() == 2]
+    assert shapes == [(512, 1152), (128, 512), (32, 128), (10, 32)]
+    assert {parameter.dtype for parameter in policy.parameters()} == {torch.float64}
     actions = [2, 4, 6, 8, 5, 9]
     choices = [
         Choice(0, state, barred, action, 0.0) for state, barred, action in zip(STATES, BARRED, actions, strict=True)
@@ -67,7 +65,7 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     found = policy.evaluate(choices)
     for place, action in enumerate(actions):
         expected = plain(policy, STATES[place], BARRED[place])
-        sampled = policy.snapshot().log_probs(STATES[place], BARRED[place])
+        sampled = policy.log_probs(STATES[place], BARRED[place])
         np.testing.assert_allclose(sampled, expected, atol=1e-12)
         assert found.log_prob[place].item() == sampled[action]
         possible = expected[np.isfinite(expected)]
@@ -77,18 +75,6 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     assert found.entropy[5].item() == 0
     (found.entropy.sum() + found.log_prob.sum()).backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in policy.parameters() if parameter.grad is not None)
-
-
-def test_a_snapshot_does_not_move_and_passes_no_gradient() -> None:
-    policy = made()
-    snapshot = policy.snapshot()
-    before = snapshot.log_probs(STATES[0])
-    with torch.no_grad():
-        for parameter in policy.parameters():
-            parameter.add_(0.1)
-    assert np.array_equal(snapshot.log_probs(STATES[0]), before)
-    assert not np.array_equal(policy.snapshot().log_probs(STATES[0]), before)
-    assert all(parameter.requires_grad for parameter in policy.parameters())
 
 
 N = 10
@@ -113,37 +99,21 @@ def test_the_step_weight_grows_from_the_released_figure_to_a_tenth() -> None:
     assert step_weight(6, 6) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize(("parameters_b", "factor"), [(14, 0.125), (32, 0.285), (200, 1.78)])
-def test_the_scale_of_a_step_of_445_tokens_and_kappa(parameters_b: float, factor: float) -> None:
-    """The scale that D-PUP-6 states."""
-    plain, doubled = (step_reward(0, 445, parameters_b, config(max_steps=2, step_weight=kappa)) for kappa in (1, 2))
-    assert plain == pytest.approx(-0.0415 * factor, abs=2e-4)
-    assert doubled == pytest.approx(2 * plain)
-
-
-@pytest.mark.parametrize("correct", [True, False])
-def test_returns_of_a_path_worked_out_by_hand(correct: bool) -> None:
-    """Two steps of 1000 and 500 tokens on 10 B with D = 6."""
-    first = -0.1 * math.log2(1 + 1 / 7) * 2 * 10 * 1000 / 1e5
-    second = -0.1 * math.log2(1 + 2 / 7) * 2 * 10 * 500 / 1e5
-    end = 1.0 if correct else -1.0
-    expected = [first + 0.99 * (second + 0.99 * end), second + 0.99 * end, end]
-    np.testing.assert_allclose(returns(chain(1000, 500), correct, 10, config()), expected, rtol=1e-12)
-
-
-@given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50))
-def test_returns_of_any_path_are_discounted_sums(tokens: list[int], gamma: float, parameters_b: float) -> None:
-    found = returns(chain(*tokens), True, parameters_b, config(gamma=gamma))
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50), st.booleans())
+def test_returns_of_any_path_are_discounted_sums(
+    tokens: list[int], gamma: float, parameters_b: float, correct: bool
+) -> None:
+    found = returns(chain(*tokens), correct, parameters_b, config(gamma=gamma))
     weights = [-0.1 * math.log(1 + (at + 1) / 7) / math.log(2) for at in range(len(tokens))]
     rewards = [weight * 2 * parameters_b * used / 1e5 for weight, used in zip(weights, tokens, strict=True)]
-    rewards.append(1.0)
+    rewards.append(1.0 if correct else -1.0)
     for at in range(len(rewards)):
         expected = sum(gamma**later * reward for later, reward in enumerate(rewards[at:]))
         assert found[at] == pytest.approx(expected, abs=1e-9)
 
 
 async def test_the_utility_of_a_path_is_the_return_of_its_first_choice() -> None:
-    policy = seeded(Policy, "any").snapshot()
+    policy = seeded(Policy, "any")
     for seed in range(8):
         trajectory, trace = await walk(policy, Counting(), seed=seed)
         first = returns(trace, seed % 2 == 0, 10, config())[0]
@@ -164,20 +134,6 @@ async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_no
 # Loss
 
 
-def test_the_loss_of_two_questions_worked_out_by_hand() -> None:
-    """Entropies count as the mean of a question, not of all choices; returns as they are."""
-    log_prob = torch.tensor([-1.0, -2.0, -0.5], dtype=torch.float64)
-    entropy = torch.tensor([2.0, 1.0, 0.4], dtype=torch.float64)
-    gains = [np.array([0.9, 1.0]), np.array([-1.0])]
-    traces = [(choice(0), choice(1)), (choice(0),)]
-    evaluation: Any = type("Evaluation", (), {"log_prob": log_prob, "entropy": entropy})
-    # 1 * 0.9 + 2 * 1.0 - 0.5 * 1.0 = 2.4; (2 + 1) / 2 + 0.4 = 1.9
-    assert loss(evaluation, traces, gains, config()).item() == pytest.approx(2.4 - 1.9)
-    assert loss(evaluation, traces, gains, config(entropy_weight=0.5)).item() == pytest.approx(2.4 - 0.95)
-    # At a limit of one step nobody drew the second choice: 2 + 0.4, and its log-probability counts all the same.
-    assert loss(evaluation, traces, gains, config(max_steps=1)).item() == pytest.approx(2.4 - 2.4)
-
-
 def learn(made: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:
     """An update of the method on the backbone of ten billion parameters."""
     return Puppeteer(setting("large"), settings).learn(made, answered, traces, TrainingStep(1, 1, 1))
@@ -189,7 +145,7 @@ def learning() -> Learning[Policy]:
 
 async def walked(made: Learning[Policy], **changes: Any) -> tuple[list[Answered], list[Trace]]:
     """Graded questions of the present policy, every other one right."""
-    policy = made.network.snapshot()
+    policy = made.network
     answered, traces = [], []
     for number, item in enumerate(ITEMS[:6]):
         trajectory, trace = await walk(policy, Counting(), item, episode=Episode(1, 0), **changes)
@@ -233,19 +189,61 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
         learn(made, answered, traces, settings)
 
 
-@pytest.mark.parametrize("change", ["action", "state", "barred", "log_prob"])
+@pytest.mark.parametrize("change", ["action", "log_prob"])
 async def test_choices_of_another_policy_are_refused(change: str) -> None:
     made = learning()
     answered, traces = await walked(made)
     first = traces[0][0]
-    other: dict[str, Any] = {
-        "action": (first.action + 1) % 9,
-        "state": first.state + 0.1,
-        "barred": (*first.barred, (first.action + 1) % 9),
-        "log_prob": first.log_prob + 2e-5,
-    }
-    traces[0] = (dataclasses.replace(first, **{change: other[change]}), *traces[0][1:])
+    other: dict[str, Any] = {"action": (first.action + 1) % 9, "log_prob": first.log_prob + 2e-5}
+    traces[0] = (first._replace(**{change: other[change]}), *traces[0][1:])
     before = made.learned()
     with pytest.raises(RuntimeError, match="the update is not on-policy"):
         learn(made, answered, traces, config())
     assert all(np.array_equal(value, before[name]) for name, value in made.learned().items())
+
+
+def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:
+    made = Config(**methods()["puppeteer"].config)
+    assert (made.batch, made.max_steps, made.lr, made.gamma) == (16, 6, 1e-4, 0.99)
+    assert (made.entropy_weight, made.step_weight, made.update) == (1.0, 1.0, "batched")
+    assert [setting(benchmark=key).epochs(made.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
+    with pytest.raises(UserError, match="update: 'rarely' should be") as caught:
+        settings_of("baselines.puppeteer", {"epochs": {"default": 1}, "update": "rarely"})
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match="the row 'pool' is no backbone"):
+        Puppeteer(setting("pool"), made)
+
+
+async def fitted(folder: Path, client: Client, number: int = 4, **changes: Any) -> Puppeteer:
+    return await trained(method(**changes), folder, client, questions(number, "t"), code_tools=NoPrograms())
+
+
+async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -> None:
+    client = Client(late=lambda number: number % 4)
+    await fitted(tmp_path, client, update="per_question", max_steps=2)
+    assert log(tmp_path, "trajectories") == [1.0] * 4
+    asked = [request.messages[1].content.splitlines()[1] for request in client.requests]
+    # The calls of a question are over before the next one begins.
+    order = list(dict.fromkeys(asked))
+    assert len(order) == 4
+    assert asked == [text for text in order for _ in range(asked.count(text))]
+
+
+async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) -> None:
+    def answering(backbone: str, request: Request) -> str:
+        final = "Candidate answers" in request.messages[-1].content
+        concluded = "Concluder" in request.messages[-1].content
+        return f"{request.key[:6]}. The answer is {'right' if final and concluded else 'wrong'}"
+
+    more: dict[str, Any] = {"epochs": {"default": 9}, "batch": 8, "lr": 2e-3, "entropy_weight": 0.1, "max_steps": 2}
+    made = await fitted(tmp_path, Client(answering), number=24, **more)
+    untrained = method()
+    untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
+    conclude = KEYS.index("conclude")
+    share = [
+        np.mean([np.exp(one.policy.log_probs(state_of(embedding(item.question), [])))[conclude] for item in ITEMS])
+        for one in (untrained, made)
+    ]
+    assert share[1] > 2 * share[0]
+    utilities = log(tmp_path, "utility")
+    assert np.mean(utilities[-3:]) > np.mean(utilities[:3])

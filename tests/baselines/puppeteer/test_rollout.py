@@ -15,11 +15,10 @@ from baselines.puppeteer.agents import (
     KEYS,
     NO_CANDIDATES,
     TERMINATE,
-    Path,
-    turn,
 )
 from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
+from harness.agents.sampling import sample
 from harness.llm.request import Message, Sampling
 from harness.training.learning import seeded
 from tests.baselines.puppeteer.fixtures import MATHS, Certain, Counting, planned, walk
@@ -97,11 +96,7 @@ async def test_calls_and_decisions_are_recorded_in_order() -> None:
 async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_whole_path_anew() -> None:
     client = Counting()
     await planned("reasoning", "critique", "reasoning", "reasoning", "terminate", client=client)
-    own, other, again = (
-        client.conversations[0],
-        client.conversations[1],
-        client.conversations[2],
-    )
+    own, other, again, third, _ = client.conversations
     assert other[0].content.startswith(ACTION["critique"].persona)
     records = "\n\n".join(
         f"[{number}] {name}:\nText {number}. The answer is {number}"
@@ -110,7 +105,6 @@ async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_w
     assert again[:3] == (*own, Message("assistant", "Text 1. The answer is 1"))
     two, _, _ = records.partition("\n\n[3]")
     assert again[3:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{two}"),)
-    third = client.conversations[3]
     assert third[:5] == (*again, Message("assistant", "Text 3. The answer is 3"))
     assert third[5:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{records}"),)
 
@@ -125,8 +119,6 @@ async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -
     assert (last.step, last.choice, last.options) == (7, "terminate", 10)
     assert last.log_prob == pytest.approx(-250)
     assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (TERMINATE, 6, 0)
-    trajectory, _ = await walk(Certain(*["reasoning"] * 9), Counting(), max_steps=2)
-    assert (trajectory.depth, len(trajectory.calls)) == (2, 3)
 
 
 async def test_nobody_can_terminate_before_anybody_has_acted() -> None:
@@ -168,29 +160,27 @@ async def test_a_failed_call_is_an_empty_contribution_and_leaves_no_conversation
 
 
 async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
-    policy = seeded(Policy, "any").snapshot()
-    for seed in range(20):
+    policy = seeded(Policy, "any")
+    for seed in range(5):
         context = runtime(Counting(), seed).context(MATHS)
         trajectory, trace = await walk(policy, Counting(), seed=seed)
         for choice in trace[: trajectory.depth]:
-            mass = np.exp(policy.log_probs(choice.state, choice.barred)).cumsum()
-            expected = int(np.searchsorted(mass, context.uniform(choice.step + 1, "action", 0), side="right"))
-            assert choice.action == expected
+            probabilities = np.exp(policy.log_probs(choice.state, choice.barred))
+            assert choice.action == sample(probabilities, context.uniform(choice.step + 1, "action", 0))
 
 
-def test_ten_actions_and_only_agents_that_commit_to_an_answer_are_told_the_output_rules() -> None:
+def test_there_are_ten_actions() -> None:
     names = "planning reasoning critique reflect question summarize conclude modify python terminate"
     assert tuple(names.split()) == KEYS
     assert len({action.profile for action in ACTIONS}) == 10
-    told = {one.key for one in ACTIONS[:-1] if "RULES" in turn(one, MATHS, "RULES", Path())[0].content}
-    assert told == set(KEYS) - {"planning", "critique", "terminate"}
 
 
 @pytest.mark.parametrize("key", KEYS[:-1])
-async def test_what_a_turn_is_for_is_said_with_it(key: str) -> None:
-    """Simulated backbones read it."""
+async def test_what_a_turn_is_for_is_said_with_it_and_agents_that_answer_know_the_rules(key: str) -> None:
+    """Simulated backbones read what it is for."""
     client = Counting()
     await planned(key, "terminate", client=client)
+    assert client.conversations[0][0].content == system(key)
     kind = {"planning": "plan", "critique": "critique", "modify": "revise", "reflect": "revise"}
     style = "step_by_step" if key == "reasoning" else "direct"
     form = "program" if key == "python" else "answer"

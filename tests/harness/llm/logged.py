@@ -12,11 +12,8 @@ from typing import Any
 import orjson
 
 from harness.llm.call_log import CallLog
-from harness.llm.request import Message, Reply, Request
-
-
-def request(text: str, **changes: Any) -> Request:
-    return Request("some/model", None, (Message("user", text),), **changes)
+from harness.llm.request import Reply
+from tests.harness.llm.serving import request
 
 
 def reply(text: str) -> Reply:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,17 +32,6 @@ with Cache(path) as cache:
 """
 
 
-def start(path: Path, name: str, count: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", PROCESS, str(path), name, str(count)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def test_what_is_put_is_found_after_reopening_in_its_table_alone(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "cache.sqlite"
     with Cache(path) as cache:
@@ -57,19 +47,18 @@ def test_what_is_put_is_found_after_reopening_in_its_table_alone(tmp_path: Path)
 
 @pytest.mark.parametrize("processes", [8, pytest.param(100, marks=pytest.mark.nightly)])
 def test_many_processes_share_a_new_file_without_an_error(tmp_path: Path, processes: int) -> None:
-    path = tmp_path / "cache.sqlite"
-    started = [start(path, str(number), 25) for number in range(processes)]
+    path, pipes = tmp_path / "cache.sqlite", {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    commands = ([sys.executable, "-c", PROCESS, str(path), str(number), "25"] for number in range(processes))
+    started: list[Any] = [subprocess.Popen(command, cwd=ROOT, **pipes) for command in commands]  # type: ignore[call-overload]
     for process in started:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     for process in started:
-        assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    ended = [(process.communicate(), process.returncode) for process in started]
-    assert [said for (_, said), status in ended if status] == []
+    written = [process.communicate()[0] for process in started]
+    assert [process.returncode for process in started] == [0] * processes
     with Cache(path) as cache:
-        assert all(cache.get("embeddings", bytes.fromhex(key)) for (out, _), _ in ended for key in out.split())
+        assert all(cache.get("embeddings", bytes.fromhex(key)) for keys in written for key in keys.split())
 
 
 def test_a_damaged_file_is_one_line_with_the_cure(tmp_path: Path) -> None:
@@ -98,9 +87,9 @@ def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_write_beside_a_read_is_not_refused_while_another_process_writes(tmp_path: Path) -> None:
-    def write(into: Cache, name: str) -> None:
+    def write(into: Cache) -> None:
         for number in range(500):
-            into.put("embeddings", f"{name} {number}".encode(), b"x")
+            into.put("embeddings", f"{id(into)} {number}".encode(), b"x")
 
     def read() -> None:
         for _ in range(5_000):
@@ -113,7 +102,7 @@ def test_a_write_beside_a_read_is_not_refused_while_another_process_writes(tmp_p
             for one in (cache, other):
                 assert one.get("embeddings", b"key") is None
             cache.put("embeddings", b"key", b"x" * 5000)
-            work = [threads.submit(write, cache, "own"), threads.submit(write, other, "its"), threads.submit(read)]
+            work = [threads.submit(write, cache), threads.submit(write, other), threads.submit(read)]
             for done in work:
                 done.result()
     finally:

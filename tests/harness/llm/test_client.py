@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from harness.llm.call_log import CallLog, CallLogReader
-from harness.llm.request import Message, Reply, Request, Sampling
+from harness.llm.request import Message, Reply, Sampling
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, completion, request, served_at
 
@@ -96,24 +97,11 @@ async def test_a_call_whose_first_asker_gave_up_goes_on_for_the_others(make: Mak
     assert len(server.asked) == 1
 
 
-def test_the_key_changes_with_everything_that_can_change_a_reply() -> None:
+def test_the_key_is_the_same_in_every_version_and_changes_with_all_that_can_change_a_reply() -> None:
     base = request("a")
-    others = [
-        request("b"),
-        request("a", temperature=0.7),
-        request("a", top_p=0.9),
-        request("a", top_k=20),
-        request("a", repetition_penalty=1.05),
-        request("a", max_tokens=10),
-        request("a", draw=1),
-        request("a", response_format="{}"),
-        Request("other/model", None, base.messages),
-        Request(MODEL, "abc", base.messages),
-        Request(MODEL, None, (Message("system", "a"),)),
-    ]
-    assert len({base.key, *(other.key for other in others)}) == len(others) + 1
-    assert base.key == request("a").key
-
-
-def test_the_key_is_the_same_in_every_version() -> None:
-    assert request("a").key == "eb504924e324e9f7f87d1ccd7af1bf7aeb737cbd5937dd7da9222adee1f50ed9"
+    assert base.key == "eb504924e324e9f7f87d1ccd7af1bf7aeb737cbd5937dd7da9222adee1f50ed9"
+    changes: dict[str, Any] = {"temperature": 0.7, "top_p": 0.9, "top_k": 20, "repetition_penalty": 1.05, "draw": 1}
+    changes |= {"max_tokens": 10, "response_format": "{}", "model": "other/model", "revision": "abc"}
+    changes["messages"] = (Message("system", "a"),)
+    others = {dataclasses.replace(base, **{name: value}).key for name, value in changes.items()}
+    assert len({base.key, *others}) == len(changes) + 1

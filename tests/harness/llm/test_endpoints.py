@@ -19,13 +19,8 @@ def test_an_endpoint_has_one_url_or_several(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("n: {url: 'http://x/v1'}", "unknown endpoint for backbone 'm'"),
-        ("m: {}", "m: needs either url, for one server, or urls"),
         ("m: {url: 'http://a/v1', urls: ['http://b/v1']}", "m: needs either url, for one server, or urls"),
-        ("m: {urls: []}", "should have at least 1 item"),
-        ("m: {urls: ['http://a/v1', 'http://a/v1']}", "is there twice"),
         ("m: {url: 'x/v1'}", "m.url: 'x/v1' should match pattern"),
-        ("m: {url: 'http://x/v1', max_in_flight: 0}", r"m\.max_in_flight: 0 should be greater than 0"),
-        ("m: {url: 'http://x/v1', timeout: 3}", "did you mean 'timeout_s'"),
         ("m: {url: 'http://x/v1'}\nn: {url: 'http://x/v1', max_in_flight: 2}", "share .*give them the same max_in_fl"),
         (
             "m: {urls: ['http://x/v1', 'http://y/v1']}\nn: {url: 'http://y/v1', key_env: B}",

@@ -34,18 +34,13 @@ def using(prompt_tokens: Any, completion_tokens: Any) -> dict[str, Any]:
 # against no call before it has had four times as many attempts.
 TRANSIENT: dict[str, tuple[int, dict[str, Any], str, int]] = {
     "error 500": (500, ERROR, "busy", QUICK),
-    "time-out 408": (408, ERROR, "busy", QUICK),
     "too early 425": (425, ERROR, "busy", 1),
     "no completion": (200, {"nonsense": True}, "not a chat completion", 1),
-    "no choice": (200, completion(choices=[]), "not a chat completion", 1),
     "no usage": (200, completion(usage=None), "does not report its usage", 1),
     "a cost of billions": (200, using(10**17, 2), "impossible usage (100000000000000000 and 2 tokens)", 1),
     "tokens owed": (200, using(7, -2), "impossible usage (7 and -2 tokens)", 1),
     "a text of no tokens": (200, using(7, 0), "impossible usage", 1),
-    "truth for a number": (200, using(True, True), "impossible usage (True and True tokens)", 1),
-    "halves of tokens": (200, using(7.5, 2), "impossible usage", 1),
     "aborted": (200, finished("abort"), "not finished (finish_reason 'abort')", 1),
-    "an odd finish reason": (200, finished(["stop"]), "not finished", 1),
     "another model": (200, completion(model="b"), "a completion of the model 'b', while 'some/model' was asked", 1),
 }
 
@@ -78,9 +73,7 @@ WIRE: dict[str, tuple[bytes | None, str, int]] = {
         QUICK,
     ),
     "half a JSON text": (raw(b'{"id"'), "not JSON", 1),
-    "a page": (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>", "not a chat", 1),
     "a deep body": (raw(b"[" * 100_000), "not JSON", 1),
-    "nothing": (b"HTTP/1.1 204 No Content\r\n\r\n", "not a chat", 1),
     "silence": (None, "timed out", QUICK),
 }
 

@@ -67,17 +67,6 @@ async def test_while_a_server_is_ill_calls_wait_and_nothing_is_recorded(
     assert last == "m answers again"
 
 
-async def test_a_server_that_dies_and_comes_back_is_waited_for(make: Make, kept: Kept, tried: Tried) -> None:
-    async with served_at(Ill()) as url:
-        pass
-    client, port = await make(url), int(url.rsplit(":")[-1].split("/")[0])
-    calls = [asyncio.create_task(client.complete("m", request(str(number)))) for number in range(CALLS)]
-    await until(lambda: len(tried()) > 2 * CALLS)
-    async with served_at(Ill(), port):
-        assert await asyncio.gather(*calls) == [ANSWER] * CALLS
-    assert [reply.error for reply in kept.replies] == [None] * CALLS
-
-
 @pytest.mark.parametrize("listens", [False, True])
 async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
     listens: bool, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
@@ -87,7 +76,7 @@ async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
         client = await make(url if listens else DEAD)
         calls = (client.complete("m", request(str(number))) for number in range(CALLS))
         errors = await asyncio.gather(*calls, return_exceptions=True)
-    assert {type(error) for error in errors} == {UserError}
+    assert all(isinstance(error, UserError) for error in errors)
     with pytest.raises(UserError, match=r"of m does not answer \(.*(Cannot connect|busy).*\); start the server"):
         raise errors[0]  # type: ignore[misc]
     assert kept.calls == []

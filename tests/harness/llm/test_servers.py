@@ -21,18 +21,13 @@ from tests.harness.llm.serving import ERROR, MODEL, Kept, Scripted, completion, 
 DEAD = "http://127.0.0.1:9/v1"
 
 
-async def test_servers_take_turns(make: Make) -> None:
-    both = Scripted(), Scripted()
+async def test_servers_take_turns_and_one_answers_for_another_that_fails(make: Make) -> None:
+    both, broken, whole = (Scripted(), Scripted()), Scripted(*[(500, ERROR)] * 1000), Scripted()
     client = await make(*both)
     await asyncio.gather(*(client.complete("m", request(str(number))) for number in range(10)))
     assert [len(one.asked) for one in both] == [5, 5]
-
-
-async def test_a_call_that_failed_at_one_server_is_answered_by_another(make: Make, kept: Kept) -> None:
-    broken, whole = Scripted(*[(500, ERROR)] * 1000), Scripted()
     client = await make(broken, DEAD, whole)
-    for number in range(4):
-        assert (await client.complete("m", request(str(number)))).error is None
+    assert [(await client.complete("m", request(text))).error for text in "abcd"] == [None] * 4
     assert len(whole.asked) == 4
 
 
@@ -61,7 +56,7 @@ async def test_a_server_that_is_down_at_the_start_is_left_out(make: Make, caplog
         await (await make(DEAD)).served("m", MODEL)
 
 
-@pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}'])
 async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> None:
     async def page(http: web.Request) -> web.Response:
         return web.Response(text=text, content_type="text/html" if text[0] == "<" else "application/json")

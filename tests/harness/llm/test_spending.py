@@ -10,7 +10,7 @@ import pytest
 
 from harness.concurrency import gather
 from harness.llm import budget as budget_module
-from harness.llm.budget import Budget, BudgetError, Spending, Spent, spent_in
+from harness.llm.budget import Budget, BudgetError, Spending, Spent
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request, Served
@@ -48,6 +48,10 @@ def server() -> Slow:
 Ask = Callable[..., None]
 
 
+def spent_in(path: Path) -> Spent:
+    return Spending("p", Budget(), lambda: [path], [M]).spent
+
+
 @pytest.fixture
 def ask(server: Slow, tmp_path: Path) -> Ask:
     """Asks all at once within a budget."""
@@ -70,7 +74,7 @@ def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, se
     for most in (25, 25, 59):
         with pytest.raises(BudgetError, match=f"budget of preset p is spent: {most} of {most} calls .in all {most}"):
             ask(Budget(calls=most), *texts)
-        assert len(server.asked) == spent_in([tmp_path / "calls.sqlite"], [M]).calls == most
+        assert len(server.asked) == spent_in(tmp_path / "calls.sqlite").calls == most
     ask(Budget(calls=60), *texts)
     assert sorted(server.asked) == sorted(texts)
 
@@ -87,15 +91,13 @@ def test_what_a_log_answers_and_failed_calls_cost_nothing(ask: Ask, server: Slow
             await log.append(request("both"), ANSWER, asked=False)
 
     asyncio.run(shared())
-    assert spent_in([tmp_path / "shared.sqlite"], [M]).calls == 0
+    assert spent_in(tmp_path / "shared.sqlite").calls == 0
 
 
 def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, tmp_path: Path) -> None:
     for text in "ab":
         ask(Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
-    path = tmp_path / "calls.sqlite"
-    assert spent_in([path], [M]) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
-    assert spent_in([path], []) == Spent(2, 2 * TOKENS, 0.0)
+    assert spent_in(tmp_path / "calls.sqlite") == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
     with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
         ask(Budget(tokens=2 * TOKENS), "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):

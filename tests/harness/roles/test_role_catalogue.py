@@ -39,32 +39,14 @@ def test_unknown_role_and_domain_name_the_nearest() -> None:
         by_domain("math")
 
 
-def test_same_roles_whatever_the_order_in_the_file(tmp_path: Path) -> None:
-    entries = yaml.safe_load(CATALOGUE.read_text())
-    shuffled = tmp_path / "roles.yaml"
-    shuffled.write_text(yaml.safe_dump({key: entries[key] for key in sorted(entries, reverse=True)}, sort_keys=False))
-    assert load(shuffled) == catalogue()
-
-
-VALID = {
-    "description": "who",
-    "instruction": "how",
-    "sees": "plain",
-    "output": "answer",
-    "tool": "none",
-    "second_call": None,
-}
+VALID = {"description": "who", "instruction": "how", "sees": "plain", "output": "answer", "tool": "none"}
 
 
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
         *(({"Code/Someone": {**VALID, field: "two\nlines"}}, rf"Code/Someone\.{field}: ") for field in VALID),
-        *(({"Code/Someone": {**VALID, field: 3}}, rf"Code/Someone\.{field}: ") for field in VALID),
-        *(
-            ({key: VALID}, re.escape(str(key)))
-            for key in ("Someone", "Cooking/Someone", "Code/some one", "Code/A/B", 7)
-        ),
+        *(({key: VALID}, re.escape(str(key))) for key in ("Someone", "Cooking/Someone", "Code/some one", 7)),
         ({"Code/Someone": {}}, r"Code/Someone\.description: missing"),
         ({"Code/Someone": {**VALID, "mood": 1}}, "Code/Someone: unknown key 'mood'"),
         (CATALOGUE.read_text() + "\nMath/Inspector: {}\n", r"line \d+: duplicate key 'Math/Inspector'"),

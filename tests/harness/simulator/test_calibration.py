@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import os
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 from harness.benchmarks import benchmark
 from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import CodeTask, Item
-from harness.benchmarks.loading import load_items
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
@@ -34,7 +32,7 @@ from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
 from tests.small_run import smoke
 
-from .samples import Questions, choices, mini, request_for, word_problems
+from .samples import Questions, mini, request_for, word_problems
 
 POOL = ["llama-3.2-3B", "llama-3.1-8B", "mistral-nemo-12B", "qwen-2.5-14B", "qwen-2.5-32B"]
 # Other work on the machine must not decide whether a property holds.
@@ -67,8 +65,6 @@ def test_expected_accuracy_is_the_published_one(key: str, items: list[Item], set
 def test_what_cannot_be_calibrated_is_refused(settings: Settings, backbones: dict[str, Backbone]) -> None:
     with pytest.raises(UserError, match="no test questions"):
         fit("gsm_hard", [], POOL, settings)
-    with pytest.raises(UserError, match="'trivia' to; add it to stated_accuracy in"):
-        fit("trivia", word_problems(5), POOL, settings)
     with pytest.raises(UserError, match="'gpt-0' on 'gsm_hard' to; add it to stated_accuracy > gsm_hard > direct"):
         fit("gsm_hard", word_problems(5), ["gpt-0"], settings)
     with pytest.raises(UserError, match=r"no reply length.*'trivia'"):
@@ -122,13 +118,7 @@ def test_the_same_questions_give_the_same_bytes_and_a_loaded_calibration_answers
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        (None, "make it with `snakemake"),
-        ("{", "not JSON .*calibrate again"),
-        ("[]", "calibrate again"),
-        ('{"format": 1}', "calibrate again"),
-        ('{"format": 2}', "missing; add it; delete it and calibrate again"),
-    ],
+    [(None, "make it with `snakemake"), ("{", "is damaged .*calibrate again"), ('{"format": 2}', "missing.*delete it")],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "w.json"
@@ -180,15 +170,15 @@ DOUBLE = Item(
 async def test_wrong_programs_fail_and_the_deceptive_ones_are_known() -> None:
     async with Sandbox(Limits(cpu_s=5)) as sandbox:
         for item in (DOUBLE, *mini("humaneval", 2), *mini("mbpp", 2)):
-            task, found = task_of(item), await programs_for(item, benchmark(item.benchmark), sandbox)
-            assert 1 <= len(found.wrong) <= 4
-            for program in found.wrong:
+            task, (right, wrong) = task_of(item), await programs_for(item, benchmark(item.benchmark), sandbox)
+            assert 1 <= len(wrong) <= 4
+            for program in wrong:
                 graded = await sandbox.run(Program(program.source, task.setup, task.checks))
                 assert graded.outcome in {Outcome.WRONG_ANSWER, Outcome.EXCEPTION}
                 shown = await sandbox.run(Program(program.source, task.setup, "\n".join(task.visible)))
                 assert program.passes_visible == (shown.outcome is Outcome.PASSED and bool(task.visible))
-            assert (await sandbox.run(Program(found.right, task.setup, task.checks))).outcome is Outcome.PASSED
-        assert '"""' not in (await programs_for(DOUBLE, benchmark("mbpp"), sandbox)).right
+            assert (await sandbox.run(Program(right, task.setup, task.checks))).outcome is Outcome.PASSED
+        assert '"""' not in (await programs_for(DOUBLE, benchmark("mbpp"), sandbox))[0]
 
 
 @pytest.mark.parametrize(
@@ -205,10 +195,10 @@ async def test_odd_programs_have_answers_too(
 ) -> None:
     item = dataclasses.replace(DOUBLE, gold=gold, code=CodeTask("double", "", checks, ()))
     async with Sandbox(Limits(cpu_s=5)) as sandbox:
-        found = await programs_for(item, benchmark("mbpp"), sandbox)
-    assert right in (None, found.right)
-    assert wrong in (None, [program.source for program in found.wrong])
-    assert found.wrong
+        found, failing = await programs_for(item, benchmark("mbpp"), sandbox)
+    assert right in (None, found)
+    assert wrong in (None, [program.source for program in failing])
+    assert failing
 
 
 LETTERS = st.text(st.sampled_from("ab .?\n"), max_size=80)
@@ -226,21 +216,3 @@ def test_the_longest_known_question_of_a_text_is_found(
     assert found.end - found.start == max(len(one.strip()) for one in questions if one.strip() in text)
     assert text[found.start : found.end] == found.item.question.strip()
     assert found.item.id == str([question.strip() for question in questions].index(found.item.question.strip()))
-
-
-@pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("GMR_DATA_DIR"), reason="GMR_DATA_DIR is not set")
-def test_every_real_question_is_found_in_a_prompt() -> None:
-    keys = ("math", "gsm_hard", "humaneval", "mbpp", "mmlu_pro")
-    items = [item for key in keys for item in load_items(key, "real").items]
-    index = QuestionIndex(items)
-    for item in items:
-        found = index.find(f"Finish with a last line.\n\nQuestion:\n{item.question.strip()}\n\n[1] Engineer:\nNo.")
-        # A question may hold another one whole, but never be hidden by it.
-        assert found is not None
-        assert found.item.question.strip() == item.question.strip()
-
-
-def test_identical_questions_share_their_latents(endpoint: SimulatedEndpoint) -> None:
-    [one] = choices(1)
-    assert endpoint.chat(request_for(one)) == endpoint.chat(request_for(dataclasses.replace(one, id="twin")))

@@ -11,15 +11,14 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, read
 from harness.llm import asking
 from harness.llm.endpoints import SIMULATED_URL
 from harness.runner import cell, layout
 from harness.runner.plan import plan
 from harness.runner.setup import endpoints_of, simulated_endpoint
 from harness.simulator import SimulatedEndpoint
-from harness.simulator.faults import load_faults
-from harness.simulator.server import Manners, application
+from harness.simulator.server import Faults, Manners, application
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import GMR, smoke
 
@@ -59,7 +58,7 @@ def content(folder: Path) -> dict[str, bytes]:
 async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
     place: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faults = load_faults(ROOT / "config" / "faults.yaml").model_copy(update={"hang_s": 0.2, "retry_after_s": 0})
+    faults = read(ROOT / "config" / "faults.yaml", Faults).model_copy(update={"hang_s": 0.2, "retry_after_s": 0})
     async with serving(simulated_endpoint(smoke()), Manners(faults=faults, latency_s=0.01)) as url:
         monkeypatch.setenv(SIMULATED_URL, url)
         await cell.run(plan(smoke(), GMR))

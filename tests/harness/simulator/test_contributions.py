@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.agents.activation import act
 from harness.agents.code_tools import CodeTools
-from harness.agents.prompts import HINTS_HEADER, Record, agent_prompt, question_prompt, team_prompt
+from harness.agents.prompts import HINTS_HEADER, Record, agent_prompt, question_prompt
 from harness.agents.roles import Role, catalogue, role
 from harness.agents.trajectory import Context
 from harness.benchmarks import benchmark
@@ -19,7 +20,7 @@ from harness.llm.request import Message, Reply, Request
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint
 from harness.simulator.calibration import QuestionIndex
-from harness.simulator.contributions import Reading, read, records
+from harness.simulator.contributions import Reading, Turn, read, records, stances, weigh
 
 from .samples import Questions, word_problems
 
@@ -29,16 +30,15 @@ INDEX = QuestionIndex([ITEM])
 
 
 def reading(*messages: Message, **told: str) -> Reading:
-    return read([message._asdict() for message in messages], told, INDEX)
+    return read(messages, Turn(**told), INDEX)  # type: ignore[arg-type]
 
 
 def test_what_a_turn_is_for_is_what_the_request_says_and_nothing_of_its_wording() -> None:
     loud = "Make a plan step by step, revise it, and name the letter of the candidate in a variable named answer."
     for words in ("", loud):
         prompt = question_prompt(words, "", ITEM)
-        assert reading(*prompt) == Reading(ITEM, "solve", "direct", "answer", None, [], False)
-        told = {"kind": "critique", "style": "complex", "form": "letter", "role": "Math/Engineer"}
-        assert reading(*prompt, **told)[1:5] == ("critique", "complex", "letter", role("Math/Engineer"))
+        assert reading(*prompt) == Reading(ITEM, Turn("solve", "direct", "answer", "", ""), None, [])
+        assert reading(*prompt, role="Math/Engineer").role == role("Math/Engineer")
     assert reading(*question_prompt("", "", ITEM), role="planner").role is None
 
 
@@ -56,11 +56,11 @@ def test_the_question_is_that_of_the_last_user_message_that_holds_one() -> None:
     other = word_problems(2)[1]
     index = QuestionIndex([ITEM, other])
     texts = (("system", other), ("user", ITEM), ("assistant", other))
-    messages = [{"role": who, "content": item.question} for who, item in texts]
-    found = read([*messages, {"role": "user", "content": "Are you sure?"}], None, index)
+    messages = [Message(who, item.question) for who, item in texts]
+    found = read([*messages, Message("user", "Are you sure?")], Turn(), index)
     assert found.item is ITEM
     assert found.contributions == [(other.question, True)]
-    assert read(messages[:1], None, index).item is None
+    assert read(messages[:1], Turn(), index).item is None
 
 
 class Asked:
@@ -72,12 +72,11 @@ class Asked:
         self.replies: list[str] = []
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        messages = [message._asdict() for message in request.messages]
-        self.readings.append(read(messages, request.metadata, self.endpoint.calibration.index))
-        status, body = self.endpoint.chat({"model": BACKBONE, "messages": messages, "metadata": request.metadata})
-        assert status == 200, body
-        self.replies.append(body["choices"][0]["message"]["content"])
-        return Reply(self.replies[-1], 1, 1, "stop", BACKBONE)
+        turn = Turn(**(request.metadata or {}))  # type: ignore[arg-type]
+        self.readings.append(read(request.messages, turn, self.endpoint.calibration.index))
+        reply = self.endpoint.complete(replace(request, model=BACKBONE, revision=self.endpoint.revision))
+        self.replies.append(reply.text)
+        return reply
 
 
 @pytest.fixture
@@ -115,13 +114,15 @@ async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
         text, client = await activate(one, item, seen, endpoint, backbones, code_tools)
         first, *second = client.readings
         assert (first.item, first.role) == (item, one)
-        assert first.kind == {"text": "plan", "keywords": "search"}.get(one.output, "solve")
+        assert first.turn.kind == {"text": "plan", "keywords": "search"}.get(one.output, "solve")
         assert len(first.contributions) == len(seen)
         for contribution, record in zip(first.contributions, seen, strict=True):
             assert not contribution.own
             assert contribution.text.startswith(record.text)
             assert HINTS_HEADER not in contribution.text
-        assert [(turn.item, turn.role, turn.kind) for turn in second] == [(item, one, "finish")] * bool(one.second_call)
+        assert [(its.item, its.role, its.turn.kind) for its in second] == [(item, one, "finish")] * bool(
+            one.second_call
+        )
         for turn in second:
             *others, own = turn.contributions
             assert others == first.contributions
@@ -142,27 +143,9 @@ async def test_outcomes_of_examples_are_noticed_where_programs_were_run(
         ("Commonsense/Critic", [program], [False]),
     ):
         _, client = await activate(role(name), item, seen, endpoint, backbones, code_tools)
-        assert [turn.feedback for turn in client.readings] == noticed, name
-
-
-async def test_a_program_for_mathematics_computes_the_answer_it_states(
-    pools: dict[str, Questions], endpoint: SimulatedEndpoint, backbones: dict[str, Backbone], code_tools: CodeTools
-) -> None:
-    item, its = pools["gsm_hard"].pool[1], benchmark("gsm_hard")
-    _, client = await activate(role("Math/ProgrammingExpert"), item, [], endpoint, backbones, code_tools)
-    value, stated = await code_tools.value(client.replies[0]), its.extract(item, client.replies[0])
-    assert value is not None
-    assert its.same(item, str(value.printed), str(stated))
-    assert client.readings[1].contributions[-1].text.endswith(f"holds {value.printed}")
-
-
-def test_a_letter_is_named_only_of_something_shown(endpoint: SimulatedEndpoint, pools: dict[str, Questions]) -> None:
-    item = pools["gsm_hard"].pool[2]
-    for shown, named in (([], False), ([Record("Candidate A", f"The answer is {item.gold}")], True)):
-        messages = [message._asdict() for message in team_prompt(["Choose."], item, shown)]
-        told = {"kind": "aggregate", "form": "letter"}
-        body = endpoint.chat({"model": BACKBONE, "messages": messages, "metadata": told})[1]
-        assert ("Candidate A" in body["choices"][0]["message"]["content"]) == named
+        answers, values = endpoint.calibration.answers(item), endpoint.calibration.parameters
+        found = [weigh(answers, its, stances(answers, its.contributions), values).feedback for its in client.readings]
+        assert found == noticed, name
 
 
 def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.agents.roles import role
 from harness.benchmarks import benchmark
-from harness.simulator.contributions import Answers, Contribution, weigh
+from harness.simulator.contributions import Answers, Contribution, Reading, stances, weigh
 from harness.simulator.parameters import load_settings
 from harness.simulator.response_model import Evidence, affinity, difficulty, fit, overload, pull, sigmoid
 
@@ -64,7 +64,6 @@ def test_evidence_pulls_towards_what_it_says(weight: float, more: float) -> None
     assert pulled(0, [weight + more]) < pulled(0, [weight, more]), "wrong answers that agree mislead more"
     assert pulled(weight, [weight], feedback=True) > pulled(weight, [weight])
     assert pulled(weight, [], aggregating=True) == pytest.approx(PARAMETERS.aggregation_factor * pulled(weight, []))
-    assert overload(Evidence(tokens=2000), PARAMETERS) == pytest.approx(2 * PARAMETERS.overload_per_1000_tokens)
 
 
 def test_the_pull_is_the_stated_equation() -> None:
@@ -73,16 +72,14 @@ def test_the_pull_is_the_stated_equation() -> None:
     gain = values.discernment_base + values.discernment_per_accuracy * 0.5
     balance = (1 + gain) * 3 - (1 - gain) * 2**0.5
     assert pulled(3, [1, 1]) == pytest.approx(values.evidence_strength * balance / 6**0.5)
-
-
-@relaxed
-@given(st.floats(-1e4, 1e4))
-def test_sigmoid_is_safe_and_symmetric(logit: float) -> None:
-    assert sigmoid(logit) + sigmoid(-logit) == pytest.approx(1)
+    assert overload(Evidence(tokens=2000), values) == pytest.approx(2 * values.overload_per_1000_tokens)
+    assert sigmoid(2) == pytest.approx(1 / (1 + 2.718281828459045**-2))
+    assert (sigmoid(-1e4), sigmoid(1e4)) == (0, 1)
 
 
 def weighed(*texts: str, own: bool = False, answers: Answers = ANSWERS) -> Evidence:
-    return weigh(answers, [Contribution(text, own) for text in texts], False, PARAMETERS)
+    reading = Reading(answers.item, contributions=[Contribution(text, own) for text in texts])
+    return weigh(answers, reading, stances(answers, reading.contributions), PARAMETERS)
 
 
 def says(number: str, words: str = "I multiplied.") -> str:

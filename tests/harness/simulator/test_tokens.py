@@ -16,7 +16,7 @@ from harness.simulator import tokens
 @example("", 0)
 def test_counts_and_cuts_are_the_tokenizer_s(text: str, limit: int) -> None:
     def directly(one: str) -> int:
-        return len(tokens.load_tokenizer().encode(one, add_special_tokens=False).ids)
+        return len(tokens._tokenizer().encode(one, add_special_tokens=False).ids)
 
     kept = tokens.cut(text, limit)
     assert tokens.count(text) == directly(text)

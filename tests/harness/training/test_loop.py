@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,40 +9,21 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents.error_share import ErrorShare
-from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Context, Decision, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.llm.encoder import Encoded
-from harness.llm.request import Message, Reply
+from harness.llm.request import Message
 from harness.training.loop import CHECKPOINT, TABLES, Training, TrainingStep, checkpoint
-from tests.exact import Exact
-from tests.fake_encoder import FakeEncoder
-from tests.scripted import ScriptedClient, backbones
+from tests.fixtures import FAILED, LONGEST, Client, content, questions, training
+from tests.scripted import ScriptedClient
 
-ITEMS = [Item(id=f"q{number}", benchmark="toy", question=f"{number}?", gold="right") for number in range(3)]
-
-
-class Embeddings:
-    encoder = FakeEncoder(max_tokens=5)
-
-    async def embed(self, text: str) -> Encoded:
-        return Encoded(np.float32([len(text)]), 5 if text == "short" else 6)
+ITEMS = questions(3)
+TEXTS = ("short", *("long " * (LONGEST + more) for more in (1, 2)))
 
 
-class Breaking(ScriptedClient):
-    """Breaks down at one call."""
-
-    def __init__(self, at: int | None = None) -> None:
-        super().__init__("right")
-        self.at = at
-
-    async def complete(self, backbone: str, request: Any) -> Reply:
-        if len(self.asked) == self.at:
-            raise UserError("gone")
-        return await super().complete(backbone, request)
+def right(fails_at: int = -1) -> Client:
+    return Client(lambda backbone, request: "right", fails_at=fails_at)
 
 
 class Counter:
@@ -56,7 +35,7 @@ class Counter:
 
     async def solve(self, item: Item, context: Context) -> str:
         context.decide(Decision(1, "guess", 0, str(context.uniform(1, "guess")), 2, -0.5))
-        for text in ("short", "long", "longer"):
+        for text in TEXTS:
             await context.embed(text)
         await context.ask("small", (Message("user", f"{item.question} {self.seen[0]}"),))
         return (await context.ask("large", (Message("user", "close"),), step=2, is_step=False)).text
@@ -83,40 +62,10 @@ class Counter:
         training.save(epoch, {"seen": self.seen}, {"momentum": self.momentum}, {"method": "overruled", "own": "fact"})
 
 
-def training(
-    folder: Path, client: Any, identity: str = "one", has_call: bool = True, limit: float = 1.0, in_flight: int = 64
-) -> Training:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": Embeddings()}
-    place = Runtime(client=client, backbones=backbones(), seed=7, errors=ErrorShare(limit), **parts)
-    facts = {"identity": identity, "method": "counter"}
-    return Training(ITEMS, place, folder, facts, "toy cell", lambda key: has_call, in_flight)
-
-
 async def trained(folder: Path, client: Any | None = None, epochs: int = 3, identity: str = "one") -> None:
-    its = training(folder, client or Breaking(), identity)
+    its = training(folder, client or right(), ITEMS, 7, identity)
     await Counter().fit(its, epochs)
     its.finish()
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-async def test_of_waiting_attempts_the_one_at_the_longest_question_begins_first(tmp_path: Path) -> None:
-    begun: list[str] = []
-
-    async def solve(item: Item, context: Context) -> str:
-        begun.append(item.id)
-        for _ in range(3):
-            await asyncio.sleep(0)
-        return ""
-
-    its = training(tmp_path, Breaking(), in_flight=2)
-    lengths = [3, 1, 4, 1, 5]
-    items = [Item(id=str(n), benchmark="toy", question="x" * length, gold="") for n, length in enumerate(lengths)]
-    attempts = await gather(its.attempt(solve, item, Episode(1, 0)) for item in items)
-    assert begun == ["4", "2", "0", "1", "3"]
-    assert [one.answered.trajectory.item.id for one in attempts] == ["0", "1", "2", "3", "4"]
 
 
 async def test_the_tables_hold_every_update_call_and_decision(tmp_path: Path) -> None:
@@ -146,13 +95,13 @@ async def test_checkpoints_of_every_epoch_stay_but_the_optimiser_of_the_last_alo
     found = checkpoint.load(tmp_path / CHECKPOINT)
     assert found.tensors.keys() == {"seen"}
     assert found.tensors["seen"] == 18
-    assert found.facts == {"identity": "one", "method": "counter", "own": "fact", "epoch": 3}, "the cell's facts win"
+    assert found.facts == {"identity": "one", "method": "toy", "own": "fact", "epoch": 3}, "the cell's facts win"
     names = {path.name for path in (tmp_path / "checkpoints").glob("*.safetensors")}
     assert names == {f"epoch-0{epoch}.safetensors" for epoch in range(4)} | {"epoch-03.optimiser.safetensors"}
 
 
 async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path: Path) -> None:
-    its = training(tmp_path, Breaking())
+    its = training(tmp_path, right(), ITEMS)
 
     async def propose(context: Context) -> str:
         context.decide(Decision(1, "draw", 0, str(context.uniform(1, "draw")), 2, 0.0))
@@ -175,42 +124,15 @@ async def asking_thrice(context: Context) -> None:
         await context.ask("small", (Message("user", "What next?"),), slot=slot)
 
 
-FAILED = Reply.failed("m", "down")
-
-
-@pytest.mark.parametrize(("last", "fails"), [(FAILED, True), ("yes", False)])
-async def test_a_consultation_is_one_attempt_that_failed_where_its_last_call_did(
-    tmp_path: Path, last: str | Reply, fails: bool
-) -> None:
-    its = training(tmp_path, ScriptedClient(FAILED, FAILED, last), limit=0.0)
-    with pytest.raises(UserError, match=r"1 of 1 attempts failed") if fails else nullcontext():
-        await its.consult("optimizer", Episode(1, 0), asking_thrice)
-
-
 async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: Path) -> None:
-    its = training(tmp_path, ScriptedClient(*["right"] * 5, FAILED), limit=0.1)
+    """A consultation is one attempt, which has failed where its last call did."""
+    its = training(tmp_path, ScriptedClient("right", "right", FAILED, FAILED, "right", FAILED), ITEMS, limit=0.1)
     await its.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
     await its.consult("optimizer", Episode(1, 0), asking_thrice)
     for attempt in range(2):
         await its.consult("optimizer", Episode(2, attempt), asking_thrice)
     with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*retry-errors"):
         await its.consult("optimizer", Episode(2, 2), asking_thrice)
-
-
-async def test_without_an_epoch_there_are_empty_tables_and_a_checkpoint(tmp_path: Path) -> None:
-    await trained(tmp_path, epochs=0)
-    assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == 0
-    for name, schema in TABLES.items():
-        table = pq.read_table(tmp_path / f"{name}.parquet")
-        assert (table.num_rows, table.schema) == (0, schema)
-
-
-async def test_time_is_told_by_phase_and_texts_are_embedded(tmp_path: Path) -> None:
-    its = training(tmp_path, Breaking())
-    await Counter().fit(its, 1)
-    assert set(its.seconds) == {"rollouts"}
-    assert its.seconds["rollouts"] > 0
-    assert await its.embed("four") == 4.0
 
 
 @pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
@@ -225,7 +147,7 @@ async def test_a_crash_between_the_files_of_an_epoch_does_no_harm(tmp_path: Path
         (tmp_path / "parts" / "checkpoints" / "epoch-02.optimiser.safetensors").unlink()
     optimiser = "checkpoints/epoch-01.optimiser.safetensors"
     (tmp_path / "parts" / optimiser).write_bytes(kept[optimiser])
-    client = Breaking()
+    client = right()
     await trained(tmp_path / "parts", client)
     assert len(client.asked) == 24
     assert content(tmp_path / "parts") == content(tmp_path / "whole")
@@ -236,7 +158,7 @@ async def test_checkpoints_of_another_training_are_discarded_with_a_word(
 ) -> None:
     await trained(tmp_path / "new", identity="two", epochs=1)
     await trained(tmp_path / "old", identity="one")
-    client = Breaking()
+    client = right()
     await trained(tmp_path / "old", client, identity="two", epochs=1)
     assert "training starts over" in caplog.text
     assert len(client.asked) == 12
@@ -260,28 +182,18 @@ async def test_a_damaged_checkpoint_is_one_line_and_doing_what_it_says_helps(tmp
 async def test_a_checkpoint_without_what_it_rests_on_is_not_continued(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for lost in ("epoch-00.training.parquet", "epoch-01.training_calls.parquet"):
-        await trained(tmp_path, epochs=2)
-        (tmp_path / "checkpoints" / lost).unlink()
-        assert training(tmp_path, Breaking()).resume() is None
-        assert "files of its checkpoints or calls in its log are gone; training starts over" in caplog.text
-        assert not (tmp_path / "checkpoints").exists()
     await trained(tmp_path, epochs=2)
-    assert training(tmp_path, Breaking(), has_call=False).resume() is None, "the log has lost calls"
+    (tmp_path / "checkpoints" / "epoch-01.training_calls.parquet").unlink()
+    assert training(tmp_path, right(), ITEMS).resume() is None
+    assert "files of its checkpoints or calls in its log are gone; training starts over" in caplog.text
+    assert not (tmp_path / "checkpoints").exists()
+    await trained(tmp_path, epochs=2)
+    assert training(tmp_path, right(), ITEMS, log=False).resume() is None, "the log has lost calls"
 
 
 async def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     await trained(tmp_path, epochs=2)
     torn = tmp_path / "checkpoints" / ".epoch-03.safetensors.x1"
     torn.write_bytes(b"half")
-    assert training(tmp_path, Breaking()).resume() is not None
+    assert training(tmp_path, right(), ITEMS).resume() is not None
     assert not torn.exists()
-
-
-async def test_a_hundredth_epoch_is_found_again(tmp_path: Path) -> None:
-    its = training(tmp_path, Breaking())
-    for epoch in range(101):
-        Counter().save(its, epoch)
-    found = training(tmp_path, Breaking()).resume()
-    assert found is not None
-    assert found.facts["epoch"] == 100
