@@ -76,9 +76,7 @@ def _forget_failed_calls(plan: Plan) -> None:
 
 @app.command()
 def report(
-    name: Annotated[
-        str, typer.Argument(help="An artefact of `gmr --list`, claims, learning, search_history, or page.")
-    ],
+    name: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, claims, learning, or page.")],
     preset: PresetName,
     overrides: Overrides = None,
 ) -> None:

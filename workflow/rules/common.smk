@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
 from analysis import registry
 from workflow import jobs
-from workflow.reports import artefacts_of as shown, is_study, searches_of
+from workflow.reports import artefacts_of as shown, is_study
 
 
 def or_one_line(read):
@@ -31,13 +31,14 @@ def or_one_line(read):
 ARTEFACTS = or_one_line(registry.artefacts)
 FOLDERS = registry.folders()
 CLAIMS = [f"claims.{kind}" for kind in ("html", "md", "csv")]
-SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
 LEARNING = [
-    "learning.md",
-    "learning_curves.png",
-    "learning.csv",
-    "learning_contrasts.csv",
-    *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "svg")),
+    f"{name}.{kind}"
+    for name, of in (
+        ("learning", "table"),
+        ("learning_contrasts", "table"),
+        ("learning_curves", "figure"),
+    )
+    for kind in registry.ENDINGS[of]
 ]
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
@@ -254,7 +255,7 @@ def everything(chosen):
     """Every report of a preset but the page of them all; of a study, its own and the tables of its cells."""
     files = [file for name in shown(chosen) for file in ARTEFACTS[name].files]
     own = LEARNING if is_study(chosen) else CLAIMS
-    return [*files, *own, *(SEARCHES if searches_of(chosen) else [])]
+    return [*files, *own]
 
 
 def all_runs(wildcards):
