@@ -24,8 +24,6 @@ BY_ID = {"ids": lambda value: getattr(value, "id", value)}
 def test_what_is_not_declared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="did you mean 'math'"):
         benchmark("maths")
-    with pytest.raises(UserError, match="'published' or 'official'"):
-        benchmark("math").split([], "random")
     missing = registry.entry("math").model_copy(update={"key": "lost", "module": "harness.benchmarks.lost"})
     monkeypatch.setattr(registry, "_entries", lambda path: {"lost": missing})
     with pytest.raises(UserError, match=r"harness\.benchmarks\.lost"):
