@@ -96,7 +96,9 @@ class ChatClient:
                 self.counts.shared += 1
                 await self._log.append(request, known, asked=False)
                 return known
+        return await self._ask(backbone, request)
 
+    async def _ask(self, backbone: str, request: Request) -> Reply:
         async def recorded() -> Reply:
             reply = await self._asked[backbone].ask(request)
             self.counts.asked += 1
