@@ -195,7 +195,7 @@ def test_users_are_told_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         Sandbox(level="docker")
     monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no" if level == "full" else "")
     assert pool.best_level() == "rlimit"
-    with pytest.raises(UserError, match=r"'full' does not work here \(unshare: no\).* offers 'rlimit'"):
+    with pytest.raises(UserError, match=r"'full' does not work here \(unshare: no\).* best is 'rlimit'"):
         Sandbox(level="full")
     monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no")
     with pytest.raises(UserError, match=r"full: unshare: no; rlimit: .*run as such a user"):
