@@ -67,7 +67,7 @@ def best_level() -> str:
         if not why_not(level):
             return level
     reasons = "; ".join(f"{level}: {why_not(level)}" for level in LEVELS)
-    cure = "expected at least plain resource limits under an unprivileged user: run as such, with a Python it can read"
+    cure = "plain resource limits need an unprivileged user: run as such a user, with a Python it can read"
     raise UserError(f"no way to execute programs safely on this machine ({reasons}); {cure}")
 
 
