@@ -35,7 +35,7 @@ def change_items(folder: Path, change: Callable[[Any], Any]) -> None:
 
 def test_a_cell_comes_back_as_written_in_the_order_of_the_items(write_cell):
     folder = write_cell(
-        "cot", "qwen-2.5-32B", "math", seed=2, correct=[True, False], statuses=["graded", "unparsable"],
+        "cot", "qwen-2.5-32B", "math", seed=2, correct=[True, False], status=["graded", "unparsable"],
         math_verify=[True, None], notes=["limit: 2\ntest items"], calibrated=True,
     )  # fmt: skip
     cell = read(folder)

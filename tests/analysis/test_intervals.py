@@ -65,11 +65,6 @@ def test_perfect_agreement_is_not_certainty(right: bool):
     assert (estimate.low, estimate.high) == wilson(20 * right, 20)
 
 
-def test_nothing_to_estimate():
-    with pytest.raises(ValueError, match="at least one"):
-        accuracy([[]])
-
-
 @given(st.lists(st.lists(st.booleans(), min_size=2, max_size=50), min_size=1, max_size=5))
 @settings(deadline=None)
 def test_macro_average_weighs_test_sets_equally(columns):

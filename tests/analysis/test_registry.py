@@ -60,17 +60,6 @@ def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
     artefact("ablation").check(smoke)
 
 
-def test_what_is_made_of_a_preset_alone_depends_on_what_the_preset_has() -> None:
-    fewer = config.preset("embedded", {"backbones": ["qwen-2.5-32B"]})
-    assert artefact("backbones").choice(fewer) != artefact("backbones").choice(EMBEDDED)
-    assert artefact("ablation").choice(fewer) == artefact("ablation").choice(EMBEDDED)
-
-
-def test_an_unknown_name_is_one_line() -> None:
-    with pytest.raises(UserError, match="unknown artefact 'ablatoin'; did you mean 'ablation'"):
-        artefact("ablatoin")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

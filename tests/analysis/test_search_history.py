@@ -13,7 +13,7 @@ from analysis.table import BEST
 from harness.errors import UserError
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
-from tests.analysis.conftest import digest
+from tests.analysis.cells import digest
 from tests.analysis.reading import Read, search_history
 
 NODE = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": "", "repeat": 1, "when": None}
@@ -111,17 +111,6 @@ def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
         "true", "true", digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0),
     )  # fmt: skip
     assert chosen["modification"] == "Vote | over\nthree."
-
-
-def test_how_it_ended(searched: Callable[..., Path]) -> None:
-    again = {**NODE, "id": "node_2", "when": {"node": "node_1", "is": "passed"}}
-    rounds = [one(1, workflow=[{**NODE, "operator": "Programmer"}, again])]
-    settled = searched({**FACTS, "search": rounds, "best": 1, "converged": True})
-    unscored = searched({**FACTS, "search": [one(1, score=None)], "best": None}, benchmark="math")
-    *_, first, second = build(unscored, settled).notes
-    assert "no longer changed" in first
-    assert "Only if node_1 passed; if not, what node_1 gave is used instead." in first
-    assert "were used up. No round was scored; the start workflow answered" in second
 
 
 def test_what_is_no_search_is_one_line(searched: Callable[..., Path], write_cell: Callable[..., Path]) -> None:

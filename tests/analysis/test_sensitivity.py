@@ -18,9 +18,9 @@ from analysis.tables import simulator_sensitivity as module
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.simulator.parameters import load_settings
+from tests.analysis.cells import verdicts
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import simulator_sensitivity
-from tests.analysis.spending import spend
 
 EMBEDDED = config.preset("embedded")
 CONFIG = """
@@ -41,7 +41,7 @@ PRESETS = ["embedded", "embedded@slope=4.0", "embedded@slope=7.0"]
 
 
 @pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any, verdicts: Any) -> Callable[..., Table]:
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any) -> Callable[..., Table]:
     """The table of a study of one parameter and two conclusions, of how many of 40 GMR got right in each scenario; the
     other row always got 20.
     """
@@ -55,9 +55,9 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any, verd
         for preset, correct in zip(PRESETS, right, strict=False):
             for method, backbone, count in (("gmr", "pool", correct), ("single", "qwen-2.5-32B", 20)):
                 made = {"correct": verdicts(count, 40), "preset": preset, "calibrated": method == "single"}
-                folder = write_cell(method, backbone, "humaneval", **made)
                 if gmr_cost and method == "gmr":
-                    spend(folder, [gmr_cost] * 40)
+                    made["cost"] = gmr_cost
+                folder = write_cell(method, backbone, "humaneval", **made)
                 target = layout.RESULTS / preset / "cells" / method / "humaneval" / backbone / "seed0"
                 shutil.move(folder, target)
         return simulator_sensitivity.build(Source(preset=EMBEDDED))
