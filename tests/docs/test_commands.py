@@ -74,15 +74,10 @@ def parse(words: Sequence[str]) -> dict[str, Any]:
     """The parameters of a ``gmr`` command, read by its own parser."""
     from workflow.cli import app
 
-    command: Any = typer.main.get_command(app)
-    name, rest, context = "gmr", list(words), None
-    while True:
-        context = command.make_context(name, rest, parent=context)
-        rest = [*context._protected_args, *context.args]
-        if not hasattr(command, "resolve_command") or not rest:
-            assert not rest, f"No such thing: {rest[0]}"
-            return dict(context.params)
-        name, command, rest = command.resolve_command(context, rest)
+    group: Any = typer.main.get_command(app)
+    context = group.make_context("gmr", list(words))
+    name, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+    return dict(command.make_context(name, rest, parent=context).params)
 
 
 def test_commands_of_the_suite_are_parsed_and_name_what_exists(known: Path) -> None:

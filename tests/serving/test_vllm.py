@@ -45,7 +45,7 @@ PRESET = config.preset("cpu_server")
 
 def gmr(*words: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-m", "workflow.scripts" if words[0] == "data" else "workflow", *words],
+        [sys.executable, "-m", "workflow", *words],
         capture_output=True,
         text=True,
         timeout=600,
@@ -129,10 +129,19 @@ def test_usage_and_truncation_are_as_the_server_counts_them(server: str) -> None
     assert whole.model == MODEL
 
 
-def test_a_prompt_that_is_too_long_is_a_failed_call(server: str) -> None:
-    (reply,) = ask(request("word " * WINDOW))
+@pytest.mark.parametrize("text", ["word " * WINDOW, "x" * (13 * WINDOW)], ids=["tokens", "characters"])
+def test_a_prompt_that_is_too_long_is_a_failed_call(text: str, server: str) -> None:
+    (reply,) = ask(request(text))
     assert (reply.finish_reason, reply.text) == ("error", "")
     assert "maximum context length" in str(reply.error)
+
+
+def test_prompt_and_reply_that_do_not_fit_together_are_cut_without_a_word(server: str) -> None:
+    """What makes the check of the context's length necessary: nothing in the reply tells that less was allowed."""
+    (reply,) = ask(request("a b " * 2500, max_tokens=WINDOW - 100))
+    assert reply.error is None
+    assert reply.prompt_tokens > 200
+    assert reply.prompt_tokens + reply.completion_tokens <= WINDOW
 
 
 def test_the_same_seed_gives_the_same_sample_under_load(server: str) -> None:
