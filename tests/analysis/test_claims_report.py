@@ -44,10 +44,8 @@ def made(some: Some, *more: Path, **overrides: Any) -> Report:
 
 def test_the_paper_alone() -> None:
     report = build(Source(preset=config.preset("smoke")))
-    keys = [one.key for one in CLAIMS]
     page, text = report.contents()["html"], report.contents()["md"]
-    assert [page.index(f'<tr id="{key}">') for key in keys] == sorted(page.index(f'<tr id="{key}">') for key in keys)
-    assert all(key.replace("_", "\\_") in text for key in keys)
+    assert all(f'<tr id="{one.key}">' in page for one in CLAIMS)
     assert SIMULATED not in page + text
     assert "In this run: 65 not run, 10 about the paper only." in text
     assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)

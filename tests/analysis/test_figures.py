@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Picture
 
 from analysis import figure as drawing
-from analysis import sweeps, table
+from analysis import table
 from analysis.figure import Figure
 from analysis.provenance import SIMULATED
 from analysis.source import Source
@@ -62,37 +60,20 @@ def files(module: str, folders: Iterable[Path]) -> bytes:
     return made["png"] + made["pdf"] + made["svg"] + table.csv(figure.frame, figure.warning).encode()
 
 
-@pytest.fixture
-def sources(make: Callable[..., Path]) -> dict[str, list[str]]:
-    """Cells of figures of every kind, by module."""
-
-    def cells(methods: Iterable[str], **changes: Any) -> list[str]:
-        return [str(make(method, **changes)) for method in methods]
-
-    log = [{"entropy_write": 0.5, "entropy_halt": 0.25}, {"entropy_write": 0.4, "entropy_halt": 0.3}]
-    weights = cells(sweeps.COST_WEIGHTS, updates=log)
-    return {
-        "pareto": [weights[1], *cells(["masrouter", "full_history"])],
-        "lambda_frontier": weights,
-        "gate_entropy": [weights[1], *cells(["gmr"], seed=1, updates=log)],
-    }
-
-
-def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(sources: dict[str, list[str]]) -> None:
+def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(make: Callable[..., Path]) -> None:
     """In another process, at another time, with other settings of matplotlib and another order of hashes."""
+    log = [{"entropy_write": 0.5, "entropy_halt": 0.25}, {"entropy_write": 0.4, "entropy_halt": 0.3}]
+    module, cells = "analysis.figures.gate_entropy", [make(updates=log), make(seed=1, updates=log)]
     program = (
-        "import json, sys, time; from pathlib import Path; import matplotlib; from tests.analysis import test_figures;"
+        "import sys, time; from pathlib import Path; import matplotlib; from tests.analysis import test_figures;"
         "matplotlib.rcParams['axes.facecolor'] = 'red'; time.time = lambda: 1e9;"
-        "sources = json.loads(sys.argv[1]);"
-        "made = [test_figures.files('analysis.figures.' + one, map(Path, sources[one][::-1])) for one in sources];"
-        "sys.stdout.buffer.write(b''.join(made))"
+        "sys.stdout.buffer.write(test_figures.files(sys.argv[1], map(Path, sys.argv[2:])))"
     )
     elsewhere = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(sources)],
+        [sys.executable, "-c", program, module, *map(str, cells[::-1])],
         cwd=ROOT,
         capture_output=True,
         check=True,
         env={**os.environ, "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo"},
     )
-    here = [files(f"analysis.figures.{module}", map(Path, found)) for module, found in sources.items()]
-    assert elsewhere.stdout == b"".join(here)
+    assert elsewhere.stdout == files(module, cells)

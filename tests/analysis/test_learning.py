@@ -157,19 +157,6 @@ def test_training(make: MakeCell) -> None:
     assert measured(build([make(seed=1, updates=rare)]), seed=1)["final_entropy_retrieval"] == 0.25
 
 
-def test_mean_deviation_and_every_seed_stand_together(make: MakeCell) -> None:
-    rights = {0: 4, 1: 0, 3: 4}
-    cells = [make(seed=seed, correct=verdicts(n, 4)) for seed, n in rights.items()]
-    report = build([*cells, make("gmr_untrained", 2)])
-    mean, sd = 200 / 3, math.sqrt(((100 / 3) ** 2 * 2 + (200 / 3) ** 2) / 2)
-    assert fields(report, "accuracy (%)", "GMR") == [f"{mean:.1f} ± {sd:.1f}", "100.0", "0.0", "–", "100.0"]
-    assert fields(report, "accuracy (%)", "GMR untrained") == ["75.0", "–", "–", "75.0", "–"]
-    # A choice that never settles says so, and has no mean.
-    never, late = updates_of([1.6, 0.5]), updates_of([1.6, 0.01])
-    report = build([make(seed=4, updates=never), make(seed=5, updates=late)])
-    assert fields(report, "backbone settled at update", "GMR") == ["", "never", "2"]
-
-
 def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
     trained = [make(seed=seed, correct=verdicts(right, 4)) for seed, right in enumerate((4, 3, 2))]
     before = [make("gmr_untrained", seed, correct=verdicts(1, 4)) for seed in (0, 2)]
@@ -321,24 +308,3 @@ def test_the_preset_runs_whatever_its_study_compares(path: Path) -> None:
     sides = {side for one in contrasts for side in (one.a, one.b)} - {"best_single", "random_same_depth"}
     assert {declared.single, *declared.random, *sides} == set(preset.methods)
     assert {key for one in contrasts for key in one.benchmarks} == set(preset.benchmarks)
-
-
-def test_a_method_of_several_rows_is_compared_row_by_row(make: Any, single: Any, tmp_path: Path) -> None:
-    what = {"asks": "Is it?", "a": "gmr", "measures": ["own_utility", "accuracy"], "benchmarks": ["gsm_hard"]}
-    document = {"cost_weight": 20, "single": "single"}
-    document["contrasts"] = {b: {**what, "b": b} for b in ("gmr_untrained", "single", "best_single")}
-    path = tmp_path / "study.yaml"
-    path.write_text(yaml.safe_dump(document))
-    right = {("gmr", "small"): 3, ("gmr", "large"): 1, ("gmr_untrained", "small"): 2, ("gmr_untrained", "large"): 2}
-    cells = [
-        make(method, backbone=backbone, utility=[n / 4] * 4, correct=verdicts(n, 4))
-        for (method, backbone), n in right.items()
-    ]
-    report = build([*cells, make("gmr", backbone="other"), single("small", 1, 0.1), single("large", 4, 0.2)], path)
-    found = report.differences.set_index(["contrast", "backbone", "measure"])["value"]
-    own, accuracy = "own_utility", "accuracy"
-    expected = {("small", own): 0.25, ("large", own): -0.25, ("small", accuracy): 25, ("large", accuracy): -25}
-    assert found["gmr_untrained"].to_dict() == expected
-    assert found["single"].to_dict() == {("small", "accuracy"): 50, ("large", "accuracy"): -75}
-    assert found["best_single", "small", "accuracy"] == -25
-    assert report.unanswered == ["gmr_untrained (gsm_hard other)", "single (gsm_hard other)"]

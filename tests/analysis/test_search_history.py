@@ -98,14 +98,9 @@ def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
     assert first["Test accuracy (%)"].text == ""
     # Four test questions of 0.25, three of them right.
     assert (second["Test accuracy (%)"], second["Test cost"].text) == (("75.00", BEST, "", "", ""), "1.0000")
-    told = made.notes[-1]
     # Three rounds of 0.5 and three proposals of 0.25.
-    assert "Optimizer: large. 32 training questions a round, 4 test questions. Cost of the search: 2.2500." in told
-    assert (
-        "The workflow of round 2: 1. node_1: Custom runs 3 times, the first greedily and the others sampled, on the "
-        "question, told: “Be brief.”. 2. node_2: Programmer runs once on the question and what node_1 gave. 3. node_3: "
-        "ScEnsemble runs once on the question and what node_1 gave. Only if node_2 failed; if not, what node_1 gave"
-    ) in told
+    assert "Cost of the search: 2.2500." in made.notes[-1]
+    assert "ScEnsemble runs once on the question and what node_1 gave. Only if node_2 failed" in made.notes[-1]
     chosen = made.records[1]
     assert (chosen["chosen"], chosen["success"], chosen["run"]) == (
         "true", "true", digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0),

@@ -82,28 +82,10 @@ def test_the_plan_moves_every_parameter_to_both_ends_and_has_the_stated_values_f
             assert (folder, cell.seed) == (layout.cell(scenario.preset, cell), EMBEDDED.seeds[0])
 
 
-def test_what_a_preset_lacks_has_no_scenarios() -> None:
-    assert plan(config.preset("paper")) == plan(config.preset("embedded@slope=4.0")) == []
-    one = EMBEDDED.model_copy(update={"benchmarks": ("gsm_hard",)})
-    assert {cell.benchmark for scenario in plan(one) for cell in scenario.cells} == {"gsm_hard"}
-    pool = conclusions(EMBEDDED.model_copy(update={"backbones": ("llama-3.2-3B",)}))
-    assert {key.backbone for conclusion in pool for key in (conclusion.first, conclusion.second)} == {"pool"}
-    with pytest.raises(UserError, match="preset paper has no scenarios"):
-        simulator_sensitivity.build(Source(preset=config.preset("paper")))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("[slope]", "[slop]", "unknown parameter 'slop'; did you mean 'slope'"),
-        ("method: gmr", "method: gmrr", "unknown method 'gmrr'; did you mean 'gmr'"),
-        ("qwen-2.5-32B", "qwen-2.5-32", r"unknown backbone 'qwen-2.5-32'.*sensitivity\.yaml"),
-    ],
-)
-def test_a_slip_in_the_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_a_slip_in_the_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "sensitivity.yaml"
-    path.write_text(CONFIG.replace(old, new, 1))
-    with pytest.raises(UserError, match=message):
+    path.write_text(CONFIG.replace("[slope]", "[slop]"))
+    with pytest.raises(UserError, match="unknown parameter 'slop'; did you mean 'slope'"):
         plan(EMBEDDED, path)
 
 
