@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,31 +21,20 @@ from analysis.learning.measures import MEASURES
 from analysis.learning.report import Report, build, write
 from analysis.learning.study import FOLDER, PATH, load
 from analysis.training import mean_of_updates
-from harness.agents.results import DECISIONS
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.config import POOL
-from tests.analysis.cells import verdicts
+from tests.analysis.cells import decision, verdicts
 from tests.analysis.reading import Read
+from tests.analysis.test_traces import DEPTH, MADE
 
-Draw = tuple[int, str, int, str, int, float]
 MakeCell = Callable[..., Path]
-LN2 = math.log(2)
 # Own utility of ten updates in five epochs, of two seeds.
 FIRST, SECOND = [0.0, 0.1, 0.5, 0.3, 0.2, 0.6, 0.4, 0.8, 1.0, 0.9], [0.4, 0.2, 0.1, 0.7, 0.3, 0.3, 0.5, 0.6, 0.2, 0.2]
 
 
-def decisions(question: int, *rows: Draw) -> list[dict[str, Any]]:
-    """Rows of step, name, slot, choice, options and log-probability."""
-    return [{"item_id": f"item-{question:04d}", **dict(zip(DECISIONS.names[1:], row, strict=True))} for row in rows]
-
-
-def chosen(name: str, choice: str, log_prob: float = -0.5, step: int = 1) -> Draw:
-    return (step, name, 0, choice, 5, log_prob)
-
-
-def gate(name: str, is_open: bool, step: int = 1, slot: int = 0) -> Draw:
-    return (step, name, slot, "yes" if is_open else "no", 2, -LN2)
+def chosen(item: int, name: str, choice: str, step: int = 1) -> dict[str, Any]:
+    return decision(name, choice, item=item, step=step, options=5)
 
 
 @pytest.fixture
@@ -90,40 +78,26 @@ def test_outcome(make: MakeCell) -> None:
 
 
 def test_memory(make: MakeCell) -> None:
-    made = [
-        *decisions(0, gate("write", True, 1), gate("retrieve", True, 2), gate("write", True, 2)),
-        *decisions(0, gate("retrieve", True, 3, 0), gate("retrieve", False, 3, 1), gate("write", False, 3)),
-        *decisions(1, gate("write", False, 1), gate("write", True, 2)),
-        *decisions(1, gate("retrieve", False, 3)),
-        *decisions(2, gate("write", True, 1)),
-        *decisions(3, gate("write", False, 1), gate("write", False, 2)),
-    ]
-    found = measured(build([make(decisions=made, depth=[3, 3, 1, 2])]))
-    assert found["write_rate"] == 50
-    assert found["empty_memory"] == 25
-    assert found["retrieved"] == 50
-    assert found["retrieved_1"] == 100
-    assert found["retrieved_2"] == pytest.approx(100 / 3)
+    found = measured(build([make(decisions=MADE, depth=DEPTH)]))
+    assert (found["write_rate"], found["empty_memory"], found["retrieved"]) == (pytest.approx(400 / 9), 25, 50)
+    assert (found["retrieved_1"], found["retrieved_2"]) == (100, pytest.approx(100 / 3))
     assert not {"retrieved_3", "retrieved_mean_1"} & set(found)
 
 
 def test_choices_and_a_module_that_is_off(make: MakeCell) -> None:
     made = [
-        *decisions(0, chosen("backbone", "a"), chosen("role", "x/one"), chosen("backbone", "b", step=2)),
-        *decisions(1, chosen("backbone", "b"), chosen("role", "x/two")),
-        *decisions(2, chosen("backbone", "b"), chosen("role", "x/one")),
+        *(chosen(0, "backbone", "a"), chosen(0, "role", "x/one"), chosen(0, "backbone", "b", step=2)),
+        *(chosen(1, "backbone", "b"), chosen(1, "role", "x/two")),
+        *(chosen(2, "backbone", "b"), chosen(2, "role", "x/one")),
     ]
     found = measured(build([make(decisions=made)]))
     assert found["top_backbone"] == 75
     assert found["top_role"] == pytest.approx(100 * 2 / 3)
     # The pool of the run is in its identity, whether it was used or not.
-    assert {key: value for key, value in found.items() if key[:6] == "share_"} == {
-        "share_a": 25, "share_b": 75, "share_pool": 0,
-    }  # fmt: skip
-    uniform = [chosen("role", "x/one", -math.log(5)), chosen("backbone", "a", -math.log(5))]
-    report = build(
-        [make("random_2", decisions=[row for question in range(4) for row in decisions(question, *uniform)])]
-    )
+    shares = {key: value for key, value in found.items() if key.startswith("share_")}
+    assert shares == {"share_a": 25, "share_b": 75, "share_pool": 0}
+    uniform = [decision(name, "a", 1 / 5, item=item, options=5) for item in range(4) for name in ("role", "backbone")]
+    report = build([make("random_2", decisions=uniform)])
     assert set(measured(report, "random_2")) == {"accuracy", "utility", "cost_total", "depth"}
 
 
@@ -180,7 +154,7 @@ def test_the_best_single_backbone_and_those_it_dominates(make: MakeCell, single:
             seed,
             correct=[True] * 4,
             cost_total=0.006,
-            decisions=decisions(0, chosen("backbone", backbone)),
+            decisions=[chosen(0, "backbone", backbone)],
             backbones=pool,
         )
         for method, backbones in used.items()

@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from analysis.table import md_escape
 from analysis.trajectories import Choice, Gate, Step, records
+from harness.agents.activation import appended
+from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
@@ -21,7 +24,7 @@ from harness.runner import layout
 from harness.runner.config import Cell
 from tests.workflow.stories import Ask, Story, finish, prepare
 from workflow.cli import app
-from workflow.trajectory_text import Page, visible
+from workflow.trajectory_text import visible
 
 LOGS = "reports/embedded/inspect"
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
@@ -95,13 +98,6 @@ def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
     shown = visible(text)
     assert all(one.isprintable() or one in "\n\t" or ord(one) > 0x9F for one in shown)
     shown.encode()
-
-
-@given(st.text(max_size=300), st.integers(60, 120))
-def test_no_line_passes_the_edge(text: str, width: int) -> None:
-    lines = Page(width, full=False).entry("reply", text)
-    assert len(lines) <= 6
-    assert all(len(line.expandtabs()) <= width for line in lines)
 
 
 def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
@@ -255,6 +251,19 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
         "**halting** halted (probability of halting 25.0%)",
     ):
         assert decided in said
+
+
+def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
+    answer = Ask("1", [("user", f"Agent A:\n{appended(program, outcome)}")], how={"step": 2})
+    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}), answer])
+    finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
+    export("--method", "masrouter")
+    (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]
+    (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
+    tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
+    assert tools == [md_escape(outcome)]
 
 
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:
