@@ -44,6 +44,9 @@ def test_gate_statistics(make: Any) -> None:
         "retrieved_2": pytest.approx(1 / 3),
         "retrieved_mean_2": pytest.approx((1 / 2 + 0) / 2),
     }
+    # A gate that is off has no statistics.
+    made = [row for row in MADE if row["name"] != "retrieve"]
+    assert set(values(make(seed=2, decisions=made, depth=DEPTH))) == {"depth", "write_rate", "empty_memory"}
 
 
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:

@@ -195,6 +195,8 @@ def test_a_budget_counts_what_the_training_used(make: Any) -> None:
     found = measured(trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=4))
     assert (found.questions, found.calls, found.cost) == (3, 32, 16.0)
     assert found[[f"top_{name}" for name in CHOICES]].isna().all()
+    untrained = trained(make("gmr_untrained", decisions=[drawn("backbone", "small", 0.2)]), epochs=0)
+    assert measured(untrained).trajectories == 0
     # Several trainings are averaged.
     several = [made(make, "gmr", [drawn("backbone", name, 0.2)], 1 + at) for at, name in enumerate("aab")]
     found = measured(*(trained(folder, cost=1.0 + at) for at, folder in enumerate(several)))
@@ -210,6 +212,11 @@ def test_a_random_policy_is_100_and_a_settled_one_0(make: Any, probability: floa
     found = measured(made(make, "puppeteer", [*chosen, *other, *forced], backbone="qwen-2.5-32B"))
     assert found[[f"top_{name}" for name in CHOICES]].notna().sum() == 1
     assert (found.entropy_action, found.top_action) == (pytest.approx(entropy), "plan")
+
+
+def test_a_greedy_policy_has_no_entropy(make: Any) -> None:
+    found = measured(made(make, "gmr_greedy", [drawn("backbone", "small", 0.6)]))
+    assert (pd.isna(found.entropy_backbone), found.top_backbone_share) == (True, 100)
 
 
 def test_the_table_sets_learners_side_by_side(make: Any) -> None:
