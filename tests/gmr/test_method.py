@@ -76,20 +76,6 @@ async def test_a_dearer_weight_of_cost_makes_shorter_trajectories(tmp_path: Path
     assert depth[500.0][-1] < depth[0.0][-1] - 0.5
 
 
-@pytest.mark.parametrize("first", [1, 3])
-async def test_a_choice_that_collapses_is_said_once_however_late(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, first: int
-) -> None:
-    def learned(*given: Any) -> dict[str, float]:
-        (_, update) = given[-1]
-        return {"entropy_backbone": 1.0 if update < first else 0.05}
-
-    monkeypatch.setattr("gmr.method.learn", learned)
-    await fitted(tmp_path, Client(), 8)
-    said = [record.getMessage() for record in caplog.records if "entropy of the backbone choice" in record.getMessage()]
-    assert [f"0.050 nats after {first} of 4 updates" in one for one in said] == [True]
-
-
 async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: Path) -> None:
     made = {way: await fitted(tmp_path / way, Client(), 2, decode=way) for way in ("sample", "greedy")}
     sampled, greedy = (content(tmp_path / way) for way in made)

@@ -144,23 +144,6 @@ def test_every_parameter_learns_from_stored_records_and_no_buffer_does(off: tupl
     assert all(buffer.grad is None and not buffer.requires_grad for buffer in made.buffers())
 
 
-def test_without_records_the_networks_that_read_them_learn_nothing_and_nothing_breaks() -> None:
-    rng = np.random.default_rng(3)
-    found = gradients(router(), [trace(rng, depth, written=0.0) for depth in (1, 2, 6)])
-    assert all(gradient.isfinite().all() for gradient in found.values())
-    learned = {name for name, gradient in found.items() if gradient.any()}
-    reading = ("encoder.W_g", "encoder.position", "encoder.layers", "encoder.attention", "retrieval_gate")
-    assert not [name for name in learned if name.startswith(reading)]
-    assert learned >= {"encoder.h_empty", "encoder.W_q.weight", "write_gate.a", "halting.gru.weight_hh"}
-
-
-def test_retrieval_draws_must_match_the_records() -> None:
-    given = trace(np.random.default_rng(0), depth=2, written=1.0)
-    first, second = given.steps
-    with pytest.raises(ValueError, match=r"there are \[0\] retrieval draws at a step with \[1\] records"):
-        evaluate(router(), [given._replace(steps=(first, second._replace(retrieved=())))])
-
-
 def seeded(seed: int, **switches: bool) -> Router:
     torch.manual_seed(seed)
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ import torch
 from scipy.stats import entropy
 
 from baselines.masrouter.method import Config, MASRouter, Pool, utility
-from baselines.masrouter.router import Choices, Router, Trace
+from baselines.masrouter.router import Router, Trace
 from harness.agents.results import Answered
 from harness.agents.roles import by_domain
 from harness.agents.trajectory import Episode
@@ -22,7 +22,7 @@ from harness.errors import UserError
 from harness.runner.config import methods
 from harness.training.learning import Learning
 from harness.training.loop import CHECKPOINT, TrainingStep, checkpoint
-from tests.baselines.masrouter.fixtures import BACKBONES, MODE_NAMES, code_tools, config, method, pool, router, walk
+from tests.baselines.masrouter.fixtures import BACKBONES, MODE_NAMES, code_tools, method, pool, router, walk
 from tests.baselines.masrouter.reference import Reference
 from tests.fixtures import ITEMS, Client, answered_by, attempt, graded, log, questions, right_if, trained
 from tests.scripted import setting
@@ -62,13 +62,6 @@ async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -
         assert {row["choice"].split("/")[0] for row in rows if row["name"] == "role"} == {domain}
         assert log(folder, "classifier_accuracy")[-1] == 1.0
         assert log(folder, "task_loss")[-1] < log(folder, "task_loss")[0]
-
-
-def test_the_weight_of_cost_is_that_of_the_benchmark() -> None:
-    for where, kappa in (("math", 3.0), ("mbpp", 7.0)):
-        made = MASRouter(setting("pool", benchmark=where, domain="Math"), config(kappa={"default": 7.0, "math": 3.0}))
-        for correct in (True, False):
-            assert made.utility(attempt(correct, (0.5, True), (0.25, False))) == correct - kappa * 0.75
 
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path: Path) -> None:
@@ -177,18 +170,15 @@ async def test_the_loss_of_the_autoencoders_is_the_sum_of_five() -> None:
     assert network.vae_loss([trace]).item() == pytest.approx(sum(part.item() for part in parts))
 
 
-@pytest.mark.parametrize("change", ["role", "backbone", "fewer", "more", "noise", "nan"])
+@pytest.mark.parametrize("change", ["role", "noise", "nan"])
 async def test_rollouts_of_another_policy_are_refused(change: str) -> None:
     made = Learning(router(moved=0.1), 0.01)
     answered, traces = await rollouts(made.network)
     trace = next(one for one in traces if 1 < len(one.choices.roles) < 6)
     choices, noise = trace.choices, trace.noise
-    (first, *roles), (chosen, *backbones) = choices.roles, choices.backbones
+    first, *roles = choices.roles
     others: dict[str, Any] = {
         "role": {"choices": choices._replace(roles=((first + 1) % 7, *roles))},
-        "backbone": {"choices": choices._replace(backbones=(1 - chosen, *backbones))},
-        "fewer": {"choices": Choices(choices.mode, tuple(roles), tuple(backbones))},
-        "more": {"choices": Choices(choices.mode, (0, *choices.roles), (0, *choices.backbones))},
         "noise": {"noise": noise._replace(modes=-noise.modes)},
         "nan": {"log_prob": math.nan},
     }

@@ -23,7 +23,6 @@ from baselines.masrouter.router import (
     Trace,
     draw_noise,
     log_multinomial,
-    team_size,
 )
 from baselines.masrouter.team import MODES
 from harness.agents import rng
@@ -61,11 +60,6 @@ def test_direction_and_loss_against_plain_numpy() -> None:
     ]
 
 
-@given(st.floats(0, 26), st.integers(1, 26))
-def test_a_team_has_one_to_max_agents(n_f: float, most: int) -> None:
-    assert team_size(n_f, most) == int(torch.clamp(torch.round(torch.tensor(n_f, dtype=torch.float64)), 1, most))
-
-
 async def test_training_starts_with_three_agents_and_the_loss_that_users_reported() -> None:
     """Half of six agents, and about 5 times 47.2 for the autoencoders (D-MR-6)."""
     made = router()
@@ -74,14 +68,6 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
         assert len(trace.choices.roles) == 3
         assert made.again([trace]).n_f.item() == pytest.approx(3, abs=0.5)
         assert made.vae_loss([trace]).item() == pytest.approx(5 * 47.2, abs=6)
-
-
-def test_the_noise_of_a_trajectory_follows_from_one_number() -> None:
-    first, same, other = (torch.cat(draw_noise(uniform, 6, 12, 5)) for uniform in (0.3, 0.3, 0.30001))
-    assert first.shape == (6 + 1 + 1 + 12 + 5, 64)
-    assert torch.equal(first, same)
-    assert not (first == other).any()
-    assert (first.mean().item(), first.std().item()) == (pytest.approx(0, abs=0.1), pytest.approx(1, abs=0.1))
 
 
 async def traces(made: Router, epochs: int = 3) -> list[Trace]:
@@ -150,27 +136,6 @@ def test_the_multinomial_term_with_a_number_that_is_not_rounded(
 
 
 # What depends on what
-
-
-def other_role(made: Router, trace: Trace, place: int) -> tuple[Trace, bool]:
-    """The trace with another role at one place, and whether the backbones' probabilities stay as they were."""
-    roles = list(trace.choices.roles)
-    roles[place] = (roles[place] + 1) % 7
-    changed = trace._replace(choices=trace.choices._replace(roles=tuple(roles)))
-    return changed, torch.equal(made.again([trace]).backbones, made.again([changed]).backbones)
-
-
-async def test_the_backbones_know_every_role_but_the_last() -> None:
-    made = router(moved=0.15)
-    several = [trace for trace in await traces(made) if len(trace.choices.roles) > 1]
-    assert several
-    for trace in several:
-        assert other_role(made, trace, -1)[1]
-        assert not other_role(made, trace, -2)[1]
-    # Of a single agent they know none.
-    alone, [trace, *_] = walked(small=True)
-    assert len(trace.choices.roles) == 1
-    assert other_role(alone, trace, 0)[1]
 
 
 @cache
