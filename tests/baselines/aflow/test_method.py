@@ -16,7 +16,6 @@ from harness.agents.sampling import sample
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
-from harness.runner.method import settings_of
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 from tests.baselines.aflow.fixtures import Bench, is_proposal, text_of, told
@@ -104,13 +103,6 @@ async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) ->
     assert (of_last["best"], of_last["parent"]) == (75.0, kept["search"][3]["parent"])
 
 
-async def test_it_stops_when_the_best_rounds_no_longer_change(tmp_path: Path) -> None:
-    same = [told(f"{word}") for word in (*TOLD, "sum", "think", "read", "look", "write")]
-    await searched(tmp_path, searching(*same), max_rounds=20)
-    kept = facts(tmp_path)
-    assert (len(kept["search"]), kept["converged"]) == (8, True)
-
-
 async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds_before(tmp_path: Path) -> None:
     """As in the released search: after a repetition or an unreadable reply, the draw and so the parent are new."""
     proposals = [*levels(3), "Hm.", *levels(4, 4, 4), *levels(4, 5), "Hm.", told("draw 6"), "Hm.", "Hm."]
@@ -180,5 +172,3 @@ async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:
     }
     with pytest.raises(UserError, match=r"optimizer is 'huge'; expected one of small, large; .*`also_asks`"):
         AFlow(setting(), Config(optimizer="huge"))
-    with pytest.raises(UserError, match="unknown key 'rounds'; did you mean 'max_rounds'"):
-        settings_of("baselines.aflow", {"rounds": 2})

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from baselines.aflow.optimizer import FAILED, Optimizer, Proposal, Situation, proposed
+from baselines.aflow.optimizer import Optimizer, Proposal, Situation, proposed
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item
@@ -118,7 +118,6 @@ async def test_an_invalid_proposal_is_asked_again_once_with_the_reason(tmp_path:
 # Calls that fail
 
 REFUSED = Reply.failed("m", "Error code: 400 - response_format is\nnot supported, req-7f3a")
-TOO_LONG = Reply.failed("m", "Error code: 400 - 40000 tokens are too many, req-91bc")
 
 
 def said_by_a_server(text: str) -> list[str]:
@@ -134,23 +133,6 @@ async def test_a_refused_response_format_is_left_out_once_and_the_reply_may_be_u
     assert (second.messages, second.draw, second.temperature) == (first.messages, first.draw, first.temperature)
     assert "the reply is no JSON object" in text_of(third)
     assert not any(said_by_a_server(text_of(request)) for request in model.requests)
-
-
-@pytest.mark.parametrize(
-    ("replies", "reason"),
-    [
-        ([REFUSED, TOO_LONG, REFUSED, TOO_LONG], FAILED),
-        (["Hm.", REFUSED, TOO_LONG], FAILED),
-        ([REFUSED, TOO_LONG, "Hm."], "the reply is no JSON object"),
-    ],
-)
-async def test_two_attempts_that_fail_or_are_unusable_end_the_round(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, replies: list[str | Reply], reason: str
-) -> None:
-    found, model = await propose(tmp_path, *replies)
-    assert (found.workflow, found.reason) == (None, reason)
-    assert "optimizer large, round 5: the call with a response format failed: Error code: 400" in caplog.text
-    assert not any(said_by_a_server(text) for text in (reason, *map(text_of, model.requests)))
 
 
 # What was tried before

@@ -26,15 +26,6 @@ REPAIR = flow(
 )
 
 
-@pytest.mark.parametrize(("workflow", "domain"), [(ENSEMBLE, "Math"), (ENSEMBLE, "Code"), (REPAIR, "Code")])
-def test_a_sound_workflow_survives_the_round_trip(workflow: Workflow, domain: str) -> None:
-    check(workflow, domain)
-    assert Workflow.model_validate(json.loads(json.dumps(workflow.to_json()))) == workflow
-    check(start(domain), domain)
-    assert start(domain).nodes == (node("node_1", "CustomCodeGenerate" if domain == "Code" else "Custom"),)
-    assert node("a", "Custom", "question", "question") == node("a", "Custom")
-
-
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [

@@ -137,16 +137,6 @@ async def test_the_actor_is_asked_although_there_is_no_advice(failure: str | Rep
     assert trajectory.answer == "Better."
 
 
-async def test_a_single_candidate_left_of_several_is_merged_too() -> None:
-    """The last leaf failed; its call must not be taken for the one that gave the answer."""
-    refused = Reply.failed("org/small", "refused")
-    client = ScriptedClient("Root.", "A1", "One.", "A2", refused, "Merged.")
-    trajectory = await solve(client, "tree", 3)
-    assert take_apart(client.asked[-1][1]) == ("merge", ("One.",), 0.0, 0)
-    assert trajectory.final_call is not None
-    assert (trajectory.final_call.error, trajectory.answer) == (None, "Merged.")
-
-
 def test_approval_and_silence_are_no_advice_and_approval_with_a_restriction_is() -> None:
     for critique in (
         "NO REVISION NEEDED",

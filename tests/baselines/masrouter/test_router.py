@@ -18,7 +18,6 @@ from torch.distributions import Normal, kl_divergence
 
 from baselines.masrouter.router import (
     VAE,
-    NumberOfAgents,
     Router,
     Trace,
     draw_noise,
@@ -172,13 +171,6 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
 
 
 # Many questions at once
-
-
-def test_the_number_of_agents_has_the_same_bits_in_any_company() -> None:
-    """Of sixteen numbers torch computes the sigmoid by other instructions than of one."""
-    made, questions, noise = NumberOfAgents(6).double(), rows(0, 320, 1, 384), rows(1, 320, 1, 64)
-    alone = [made(question[None], its[None]) for question, its in zip(questions, noise, strict=True)]
-    assert torch.equal(made(questions, noise), torch.cat(alone))
 
 
 @settings(max_examples=10, deadline=None)
