@@ -181,26 +181,6 @@ async def test_wrong_programs_fail_and_the_deceptive_ones_are_known() -> None:
         assert '"""' not in (await programs_for(DOUBLE, benchmark("mbpp"), sandbox))[0]
 
 
-@pytest.mark.parametrize(
-    ("gold", "checks", "right", "wrong"),
-    [
-        (DOUBLE.gold, "assert double.__doc__", DOUBLE.gold, None),
-        (DOUBLE.gold, "assert True", None, ["def double(*args, **kwargs):\n    return None"]),
-        ("import os\ndef double(n):\n    os._exit(0)\n", "assert double(3) == 4", None, None),
-    ],
-    ids=["its docstring is needed", "nothing fails", "it takes the process down"],
-)
-async def test_odd_programs_have_answers_too(
-    gold: str, checks: str, right: str | None, wrong: list[str] | None
-) -> None:
-    item = dataclasses.replace(DOUBLE, gold=gold, code=CodeTask("double", "", checks, ()))
-    async with Sandbox(Limits(cpu_s=5)) as sandbox:
-        found, failing = await programs_for(item, benchmark("mbpp"), sandbox)
-    assert right in (None, found)
-    assert wrong in (None, [program.source for program in failing])
-    assert failing
-
-
 LETTERS = st.text(st.sampled_from("ab .?\n"), max_size=80)
 
 
