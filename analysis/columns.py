@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -10,6 +10,8 @@ from analysis import notes
 from analysis.frames import UNIT, Results
 from analysis.table import ALL_CALLS, DAGGER, NOT_RUN, Entry, Table, entries, marks, say, shown, signed
 
+#: By heading and the smaller line below it, the columns by title.
+Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
 _SMALL = 0.01
 
 
@@ -29,7 +31,7 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
             mark=marks(measured),
             sign=daggers(frame),
             beside=say(frame["difference"], signed),
-            below=interval(frame["low"], frame["high"], ".1f") + say(alone, "; seed 0: {:.2f}"),
+            below=interval(frame["low"], frame["high"], "{:.1f}") + say(alone, "; seed 0: {:.2f}"),
         ),
     }
 
@@ -40,17 +42,16 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
     The frame is with costs (:func:`analysis.frames.with_costs`); ``far`` is the sign on ratios that ask for an
     explanation.
     """
-    ends = interval(UNIT * frame["cost_low"], UNIT * frame["cost_high"], ".2f")
-    return {
-        "Publ.": entries(say(UNIT * frame["published_cost_per_query"], "{:.2f}")),
-        "Meas.": entries(
-            say(UNIT * frame["cost_per_query"], "{:.2f}"),
-            NOT_RUN,
-            sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
-            beside=say(frame["cost_ratio"], "×{:.2f}"),
-            below=ends + say(UNIT * frame["cost_seed0"], "; seed 0: {:.2f}"),
-        ),
-    }
+    return compared(
+        frame,
+        "cost_per_query",
+        "{:.2f}",
+        "{:.2f}",
+        UNIT,
+        sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
+        beside=say(frame["cost_ratio"], "×{:.2f}"),
+        below=ends(frame, "cost", "{:.2f}", unit=UNIT),
+    )
 
 
 def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
@@ -72,9 +73,28 @@ def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     }
 
 
-def interval(low: pd.Series, high: pd.Series, form: str) -> pd.Series:
-    """The ends of an interval as text."""
-    return say(low, f"{{:{form}}}–") + say(high, f"{{:{form}}}")
+def interval(low: pd.Series, high: pd.Series, form: str | Callable[[float], str], between: str = "–") -> pd.Series:
+    """The ends of an interval as text, empty where one is missing."""
+    first, last = say(low, form), say(high, form)
+    return (first + between + last).where((first != "") & (last != ""), "")
+
+
+def ends(
+    frame: pd.DataFrame, name: str, form: str | Callable[[float], str], between: str = "–", unit: float = 1.0
+) -> pd.Series:
+    """The interval of a column, ``NAME_low`` to ``NAME_high``, as text; then ``NAME_seed0`` where there is one."""
+    found = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
+    return found + say(unit * frame[f"{name}_seed0"], f"; seed 0: {form}") if f"{name}_seed0" in frame else found
+
+
+def compared(
+    frame: pd.DataFrame, name: str, printed: str, form: str, unit: float = 1.0, **parts: pd.Series | str
+) -> dict[str, list[Entry]]:
+    """The columns ``published_NAME`` and ``NAME``, each in its format, with further parts of what was measured."""
+    return {
+        "Publ.": entries(say(unit * frame[f"published_{name}"], printed)),
+        "Meas.": entries(say(unit * frame[name], form), NOT_RUN, **parts),
+    }
 
 
 def daggers(frame: pd.DataFrame) -> pd.Series:
@@ -88,9 +108,18 @@ def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, s
         yield key, title, results.questions(key), frame.xs(key, level="benchmark", drop_level=False)
 
 
-def below_one_another(parts: Sequence[Mapping[str, Sequence[Entry]]]) -> dict[str, list[Entry]]:
-    """The columns of several benchmarks, each with best values of its own, as columns of one table."""
-    return {title: [entry for part in parts for entry in part[title]] for title in parts[0]}
+def below_one_another(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
+    """The groups of several benchmarks, each with best values of its own, as groups of one table."""
+    return {
+        group: {title: [entry for part in parts for entry in part[group][title]] for title in columns}
+        for group, columns in parts[0].items()
+    }
+
+
+def scaled_to(frame: pd.DataFrame) -> str:
+    """How many questions total costs are scaled to, as the smaller line below a heading."""
+    sizes = [f"{size:.0f}" for size in frame["published_questions"].dropna().unique()]
+    return f"scaled to n = {' or '.join(sizes)}" if sizes else ""
 
 
 def labels(rows: pd.DataFrame, *names: str) -> Iterable[tuple[str, ...]]:
@@ -104,7 +133,7 @@ def table(
     caption: str,
     rows: Iterable[tuple[str, ...]],
     heads: Sequence[str],
-    groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
+    groups: Groups,
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:

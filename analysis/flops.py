@@ -22,22 +22,16 @@ def pflops(cell: Cell) -> pd.Series:
     """PFLOPs of each test question, in the order of the cell's items; 0 where no model was asked.
 
     Raises:
-        UserError: The table of calls cannot be read, does not add up to the tokens of the items, or names a backbone
-            that ``config/backbones.yaml`` does not have.
+        UserError: The table of calls cannot be read, or names a backbone that ``config/backbones.yaml`` lacks.
     """
     path = cell.folder / "calls.parquet"
-    calls, items = read_table(path, ("item_id", "backbone", *_TOKENS)), cell.items.set_index("item_id")
-    known = load_backbones(BACKBONES)
+    calls, known = read_table(path, ("item_id", "backbone", *_TOKENS)), load_backbones(BACKBONES)
     strangers = sorted(set(calls["backbone"]) - set(known))
     if strangers:
         raise UserError(
             f"{path}: calls of backbone {strangers[0]!r}, whose size config/backbones.yaml does not have; restore its "
             "entry, or run the cell again"
         )
-    calls["flops"] = [known[one.backbone].flops(one.prompt_tokens, one.completion_tokens) for one in calls.itertuples()]
-    sums = calls.groupby("item_id")[[*_TOKENS, "flops"]].sum()
-    found = sums.reindex(items.index, fill_value=0)
-    # FLOPs of calls that are not those of the items would be those of another run.
-    if not sums.index.isin(items.index).all() or not (found[_TOKENS] == items[_TOKENS]).all(axis=None):
-        raise UserError(f"{path}: its calls are not those that items.parquet counts; run the cell again")
-    return found["flops"] / PETA
+    flops = [known[one.backbone].flops(one.prompt_tokens, one.completion_tokens) for one in calls.itertuples()]
+    sums = pd.Series(flops, dtype=float).groupby(calls["item_id"]).sum()
+    return sums.reindex(cell.items["item_id"], fill_value=0) / PETA

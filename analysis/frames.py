@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -21,6 +20,7 @@ from analysis.ratios import mean
 from analysis.results import TRAINING, Cell, by_place
 from analysis.statistics import Estimate, accuracy, macro_average
 from harness.benchmarks.items import Status
+from harness.runner.config import POOL
 
 KEY = ["method", "backbone", "benchmark"]
 #: Stands for a benchmark in the rows of the averages.
@@ -36,6 +36,8 @@ COST = [
     *("published_total", "published_questions", "published_cost_per_query", "cost_low", "cost_high", "cost_ratio"),
     *("cost_seed0", "total_scaled"),
 ]
+# The backbone of a method's row in the paper's further tables where it is not the pool.
+_BACKBONES = {"puppeteer": "qwen-2.5-32B"}
 #: Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
 #: Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers (D-REPORT-2).
@@ -84,6 +86,19 @@ class Results:
     def questions(self, benchmark: str) -> str:
         """The number of test questions, such as ``n = 128``."""
         return next(f"n = {len(cell.items)}" for cell in self.cells if cell.run.benchmark == benchmark)
+
+    def printed(self, table: str) -> pd.DataFrame:
+        """One of the paper's further tables: a row a place, indexed by :data:`KEY` in its order, a column a measure.
+
+        Those tables have one row of each method: that with the pool, of Puppeteer that with its largest backbone.
+        """
+        found = {
+            (method, _BACKBONES.get(method, POOL), benchmark): numbers
+            for method, by_benchmark in self.published.further[table].items()
+            for benchmark, numbers in by_benchmark.items()
+        }
+        index = pd.MultiIndex.from_tuples(found, names=KEY)
+        return pd.DataFrame(list(found.values()), index, dtype=float)
 
     @property
     def has_average(self) -> bool:
@@ -158,15 +173,10 @@ class Results:
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
-    def unpublished(self, questions: Mapping[str, float] = MappingProxyType({})) -> pd.DataFrame:
-        """What was measured with its costs, of a sweep of which the paper prints no number.
-
-        Total costs are scaled to the number of ``questions`` of a benchmark.
-        """
-        blank = dict.fromkeys(("published", "published_total"), float("nan"))
-        frame = pd.DataFrame(blank, index=self.measured.index)
-        sizes = [questions.get(key, float("nan")) for *_, key in frame.index]
-        return with_costs(self.with_measured(frame.assign(published_questions=sizes)), self)
+    def unpublished(self) -> pd.DataFrame:
+        """What was measured with its costs, of a sweep of which the paper prints no number."""
+        blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
+        return with_costs(self.with_measured(pd.DataFrame(blank, index=self.measured.index)), self)
 
     @cached_property
     def _printed(self) -> pd.DataFrame:

@@ -25,7 +25,7 @@ def draw(panel: Axes, cost: pd.Series, accuracy: pd.Series, **style: Any) -> Non
     low, high = panel.get_xlim()
     best = pd.DataFrame({"cost": cost, "accuracy": accuracy})[on_frontier(cost, accuracy).eq(True)].sort_values("cost")
     if len(best):
-        edge = max(high, best["cost"].iloc[-1])
-        accuracies = [*best["accuracy"], best["accuracy"].iloc[-1]]
-        panel.plot([*best["cost"], edge], accuracies, drawstyle="steps-post", **style)
+        ends = best.tail(1).assign(cost=lambda last: last["cost"].clip(lower=high))
+        steps = pd.concat([best, ends])
+        panel.plot(steps["cost"], steps["accuracy"], drawstyle="steps-post", **style)
     panel.set_xlim(low, high)

@@ -33,8 +33,8 @@ _CELLS = "cells.csv"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
 # Reports that are text, by name: what a reader calls them.
 _TEXTS = {
-    "learning": "The study of learning",
-    "search_history": "What AFlow tried",
+    "learning_contrasts": "What training changed",
+    "learning": "What was measured of each training",
     "flip_rate": "How many replies differ when asked again",
 }
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"

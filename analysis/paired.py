@@ -12,8 +12,7 @@ import pandas as pd
 
 from analysis.frames import KEY, Key, Results
 from analysis.results import Cell
-from analysis.statistics import Array, Drawn, Estimate, estimate, means, resampled, wilson
-from harness.errors import UserError
+from analysis.statistics import Array, Drawn, Estimate, estimate, ratios, resampled, wilson
 
 ALPHA = 0.05
 POWER = 0.8
@@ -29,12 +28,11 @@ _DUST = 1e-9
 
 
 def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
-    """Compare two methods item by item; each is given as its cells, one a seed, in order of seed.
+    """Compare two methods on the same items; each is given as its cells, one a seed, in order of seed.
 
-    Both are drawn on the same items: an item comes with all its answers, however many seeds gave one (percentile
-    bootstrap). The seeds of a method that has several are drawn, too, apart from the items, so that the spread between
-    its trainings is in the intervals as in those of :func:`analysis.statistics.accuracy`, with the same weakness at
-    three seeds. A method without training has one seed and may meet one with several.
+    Percentile bootstrap: items are drawn for both, each with all its answers, and apart from them the seeds of a method
+    that has several, so that the spread between its trainings is in the intervals
+    (:func:`analysis.statistics.accuracy`).
 
     Returns:
         ``n`` items; over all seeds with the ends of a 95 % interval (``_low``, ``_high``) ``difference`` in accuracy,
@@ -43,25 +41,15 @@ def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
         count, and ``cost_ratio_all_calls``; of the first seed of each ``difference_first_seed`` in points,
         ``first_alone`` and ``second_alone``, the items that only the one answered correctly, ``p_exact`` of the
         two-sided McNemar test, ``odds_ratio`` and ``cohens_g``; ``detectable``, see :func:`detectable`, in points.
-
-    Raises:
-        UserError: They did not answer the same items.
     """
-    for cell in (*first, *second):
-        if not cell.items["item_id"].equals(first[0].items["item_id"]):
-            raise UserError(
-                f"{first[0].folder} ({len(first[0].items)} items) and {cell.folder} ({len(cell.items)} items) "
-                "did not answer the same items; expected the same test set; run one of them again"
-            )
     own, other = _values(first), _values(second)
-    found = dict(zip(_MEASURES, _estimates(own, other), strict=True))
-    right, n = own[0].mean(axis=0) - other[0].mean(axis=0), own.shape[2]
+    n, found = own.shape[2], _estimates(own, other)
     accuracy = found["difference"]
     if accuracy.high - accuracy.low <= _DUST:
         # Items that all differ alike are no certainty: the interval goes as far as as many without a miss reach.
         reach = wilson(0, n)[1]
         accuracy = Estimate(accuracy.mean, max(-1.0, accuracy.mean - reach), min(1.0, accuracy.mean + reach), 0.0)
-    found["difference"] = Estimate(100 * accuracy.mean, 100 * accuracy.low, 100 * accuracy.high, accuracy.variance)
+    found["difference"] = Estimate(*(100 * one for one in accuracy))
     alone, others = int((own[0, 0] > other[0, 0]).sum()), int((own[0, 0] < other[0, 0]).sum())
     return {
         "n": n,
@@ -73,7 +61,7 @@ def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
         "p_exact": mcnemar(alone, others),
         "odds_ratio": alone / others if others else math.inf if alone else math.nan,
         "cohens_g": alone / (alone + others) - 0.5 if alone + others else 0.0,
-        "detectable": 100 * detectable(right),
+        "detectable": 100 * detectable(own[0].mean(axis=0) - other[0].mean(axis=0)),
     }
 
 
@@ -136,24 +124,21 @@ def _values(cells: Sequence[Cell]) -> Array:
     return np.array([[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")], dtype=float)
 
 
-def _estimates(first: Array, second: Array) -> list[Estimate]:
+def _estimates(first: Array, second: Array) -> dict[str, Estimate]:
     """Differences in accuracy and cost, and two ratios of costs; a single item leaves all of them open."""
 
-    def statistic(items: Drawn, *seeds: Drawn, axis: int = -1) -> Array:
+    def statistic(items: Drawn, *seeds: Drawn) -> Array:
         rest = iter(seeds)
-        of_first, of_second = (next(rest) if values.shape[1] > 1 else None for values in (first, second))
-        own = [means(values, items, of_first, axis=axis) for values in first]
-        other = [means(values, items, of_second, axis=axis) for values in second]
-        ratios = [
-            np.divide(cost, its, out=np.full_like(cost, math.inf), where=its > 0)
-            for cost, its in zip(own[1:], other[1:], strict=True)
-        ]
-        return np.stack([own[0] - other[0], own[1] - other[1], *ratios])
+        own, other = (ratios(one, None, items, next(rest) if one.shape[1] > 1 else None) for one in (first, second))
+        factors = np.divide(own[1:], other[1:], out=np.full_like(own[1:], math.inf), where=other[1:] > 0)
+        return np.concatenate([own[:2] - other[:2], factors])
 
     n = first.shape[2]
-    counts = [n, *(values.shape[1] for values in (first, second) if values.shape[1] > 1)]
-    points = statistic(*map(np.arange, counts))
+    counts = [n, *(one.shape[1] for one in (first, second) if one.shape[1] > 1)]
+    points = statistic(*(np.arange(count)[np.newaxis] for count in counts))[:, 0]
     if n > 1:
-        return [estimate(float(point), row) for point, row in zip(points, resampled(counts, statistic), strict=True)]
-    ends = ((0.0, 0.0), (-math.inf, math.inf), (0.0, math.inf), (0.0, math.inf))
-    return [Estimate(float(point), *end, math.inf) for point, end in zip(points, ends, strict=True)]
+        found = [estimate(float(one), row) for one, row in zip(points, resampled(counts, statistic), strict=True)]
+    else:
+        ends = ((0.0, 0.0), (-math.inf, math.inf), (0.0, math.inf), (0.0, math.inf))
+        found = [Estimate(float(point), *end, math.inf) for point, end in zip(points, ends, strict=True)]
+    return dict(zip(_MEASURES, found, strict=True))

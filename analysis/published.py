@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from annotated_types import MinLen
-from pydantic import Field, PlainValidator, PositiveFloat, Strict
+from pydantic import BeforeValidator, Field, PositiveFloat, Strict
 
 from harness.files import ROOT, Declaration, Many, Percentage, Text, read
 
@@ -32,14 +31,7 @@ class Fit(enum.StrEnum):
     NONE = "none"
 
 
-def _count(text: object) -> Count:
-    found = re.fullmatch(r"([0-9]+)/([1-9][0-9]*)", text) if isinstance(text, str) else None
-    if found is None:
-        raise ValueError(f"{text!r} should be correct answers out of all, such as 43/50")
-    return Count(int(found[1]), int(found[2]))
-
-
-_Count = Annotated[Count, PlainValidator(_count)]
+_Count = Annotated[Count, BeforeValidator(lambda text: Count(*map(int, text.split("/"))))]
 
 
 class PublishedAccuracy(Declaration):
@@ -91,25 +83,16 @@ class Price(Declaration):
 
 
 class Published(Declaration):
-    """Everything this project takes from the paper's result tables.
+    """Everything this project takes from the paper's result tables."""
 
-    Attributes:
-        benchmarks: Title by key, in the order of the columns.
-        backbones: Title by key; ``"pool"`` stands for all of them.
-        methods: By key, in the order of the rows.
-        rows: The main table from top to bottom.
-        costs: The rows of a cost table by benchmark key.
-        further: The other tables: by table, method, benchmark (or ``overall``) and measure.
-        prices: The price table, by backbone.
-    """
-
-    benchmarks: Mapping[str, Text]
-    backbones: Mapping[str, Text]
-    methods: Mapping[str, PublishedMethod]
-    rows: Annotated[Many[PublishedRow], MinLen(1)] = Field(alias="main")
-    costs: Mapping[str, Many[PublishedCost]]
+    benchmarks: Mapping[str, Text]  # title by key, in the order of the columns
+    backbones: Mapping[str, Text]  # title by key; "pool" stands for all of them
+    methods: Mapping[str, PublishedMethod]  # by key, in the order of the rows
+    rows: Annotated[Many[PublishedRow], MinLen(1)] = Field(alias="main")  # the main table from top to bottom
+    costs: Mapping[str, Many[PublishedCost]]  # the rows of a cost table by benchmark
+    #: The other tables: by table, method, benchmark (or ``overall``) and measure.
     further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, PositiveFloat]]]]
-    prices: Mapping[str, Price]
+    prices: Mapping[str, Price]  # by backbone
 
     def at(self, table: str, method: str, benchmark: str, measure: str) -> float | None:
         """A number of one of the further tables, ``None`` where it prints none.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness.benchmarks import keys
 from harness.errors import unknown
@@ -14,7 +13,7 @@ from harness.files import ROOT, Declaration, Distinct, Text, read
 from harness.llm.backbones import load as load_backbones
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
-from harness.simulator.parameters import DEFAULT_FILE, Settings, load_settings
+from harness.simulator.parameters import DEFAULT_FILE, load_settings
 
 if TYPE_CHECKING:
     from analysis.frames import Key
@@ -44,29 +43,15 @@ class Conclusion(Declaration):
         first, second = ((row.method, row.backbone, self.benchmark) for row in (self.first, self.second))
         return first, second
 
-    def applies_to(self, preset: Preset) -> bool:
-        """Whether a preset has the benchmark and the backbones."""
-        rows = {self.first.backbone, self.second.backbone} - {POOL}
-        return self.benchmark in preset.benchmarks and rows <= set(preset.backbones)
 
+class Scenario(NamedTuple):
+    """The simulator with at most one parameter changed, and the cells run with it."""
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """The simulator with at most one parameter changed, and the cells run with it.
-
-    Attributes:
-        parameter: The changed one; empty for the simulator as stated.
-        stated: Its stated value; 1 for a list or mapping.
-        value: Its value in this scenario; a factor for a list or mapping.
-        preset: Name of the preset with this change.
-        cells: One for each row that a conclusion names.
-    """
-
-    parameter: str
-    stated: float
-    value: float
-    preset: str
-    cells: tuple[Cell, ...]
+    parameter: str  # the changed one; empty for the simulator as stated
+    stated: float  # its stated value; 1 for a list or mapping
+    value: float  # its value in this scenario; a factor for a list or mapping
+    preset: str  # name of the preset with this change
+    cells: tuple[Cell, ...]  # one for each row that a conclusion names
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -75,11 +60,7 @@ class Scenario:
 
 
 def plan(preset: Preset, path: Path = PATH) -> list[Scenario]:
-    """The scenarios of a preset: as stated first, then every parameter at each end of its range.
-
-    Args:
-        preset: The run whose simulator is varied; its first seed is used.
-        path: A file in the form of ``config/sensitivity.yaml``.
+    """The scenarios of a preset: as stated first, then every parameter at each end of its range, with its first seed.
 
     Returns:
         Nothing for a run on real models, with a parameter changed already, or without any of the rows.
@@ -92,18 +73,25 @@ def plan(preset: Preset, path: Path = PATH) -> list[Scenario]:
         return []
     rows = sorted({key for conclusion in found for key in conclusion.keys})
     cells = tuple(Cell(method, benchmark, backbone, preset.seeds[0]) for method, backbone, benchmark in rows)
-    settings = load_settings()
-    changed = [
-        Scenario(parameter, settings.assumed[parameter].number, end, f"{preset.name}@{parameter}={end}", cells)
+    assumed = load_settings().assumed
+    _check("parameter", _file(path).parameters, assumed, path, DEFAULT_FILE.name)
+    return [Scenario("", 0.0, 0.0, preset.name, cells)] + [
+        Scenario(parameter, assumed[parameter].number, end, f"{preset.name}@{parameter}={end}", cells)
         for parameter in _file(path).parameters
-        for end in _ends(parameter, settings, path)
+        for end in assumed[parameter].range
+        # An end that is the stated value is no scenario of its own.
+        if end != assumed[parameter].number
     ]
-    return [Scenario("", 0.0, 0.0, preset.name, cells), *changed]
 
 
 def conclusions(preset: Preset, path: Path = PATH) -> list[Conclusion]:
     """The conclusions about rows that a preset has, in the order of the file."""
-    return [conclusion for conclusion in _file(path).conclusions if conclusion.applies_to(preset)]
+    known = {*preset.backbones, POOL}
+    return [
+        one
+        for one in _file(path).conclusions
+        if one.benchmark in preset.benchmarks and {one.first.backbone, one.second.backbone} <= known
+    ]
 
 
 class _File(Declaration):
@@ -115,24 +103,16 @@ class _File(Declaration):
 def _file(path: Path) -> _File:
     file: _File = read(path, _File)
     backbones = [*load_backbones(ROOT / "config" / "backbones.yaml"), POOL]
-    for one in file.conclusions:
-        _check_names("benchmark", [one.benchmark], keys(), path)
-        _check_names("method", [row.method for row in (one.first, one.second)], config.methods(), path)
-        _check_names("backbone", [row.backbone for row in (one.first, one.second)], backbones, path)
+    rows = [row for one in file.conclusions for row in (one.first, one.second)]
+    _check("benchmark", [one.benchmark for one in file.conclusions], keys(), path)
+    _check("method", [row.method for row in rows], config.methods(), path)
+    _check("backbone", [row.backbone for row in rows], backbones, path)
     return file
 
 
-def _check_names(kind: str, names: Iterable[str], known: Iterable[str], path: Path) -> None:
+def _check(kind: str, names: Iterable[str], known: Iterable[str], path: Path, declared: str = "") -> None:
     """A mistyped name would look like a row that the preset does not have, and be left out in silence."""
     choices = list(known)
     for name in names:
         if name not in choices:
-            raise unknown(kind, name, choices, f"config/{kind}s.yaml; named in {path.name}")
-
-
-def _ends(parameter: str, settings: Settings, path: Path) -> list[float]:
-    """An end that is the stated value is no scenario of its own."""
-    if parameter not in settings.assumed:
-        raise unknown("parameter", parameter, settings.assumed, f"config/{DEFAULT_FILE.name}; named in {path.name}")
-    stated = settings.assumed[parameter]
-    return [end for end in stated.range if end != stated.number]
+            raise unknown(kind, name, choices, f"config/{declared or f'{kind}s.yaml'}; named in {path.name}")

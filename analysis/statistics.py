@@ -6,7 +6,6 @@ Accuracies are fractions between 0 and 1; tables turn them into percent.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
@@ -45,16 +44,11 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
 
-    One seed is a count out of ``n`` and gets a Wilson interval, which tells how far other questions of this kind would
-    move the value and nothing of how far another training would. Several seeds answer the same items, so both are
-    resampled, crossed: each resample draws items and, apart from them, seeds. The interval then holds the spread
-    between questions and that between trainings. Its weakness is the number of seeds: three of them show on average two
-    thirds of the variance between trainings, and no resample reaches beyond a training that was run. Where trainings
-    differ by less than questions let the value vary it still covers its 95 %, rather more on small test sets, since the
-    chance in single answers counts with both; where they differ by much more it falls to some 80 %.
-
-    Where all verdicts are the same, or there is but one item, resampling shows no spread, and the Wilson interval of as
-    many items takes its place.
+    One seed is a count out of ``n`` and gets a Wilson interval, which says nothing of how far another training would
+    move the value; so do verdicts that are all the same, and a single item. Several seeds answer the same items, so
+    each resample draws items and, apart from them, seeds. Three seeds show on average two thirds of the variance
+    between trainings: the interval covers its 95 % where trainings differ by less than questions let the value vary,
+    and some 80 % where they differ by much more.
 
     Raises:
         ValueError: There is no verdict at all, or the seeds differ in length.
@@ -65,8 +59,8 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     values = verdicts.mean(axis=0)
     n, mean = len(values), math.fsum(values) / len(values)
     if len(verdicts) > 1 and n > 1 and 0 < mean < 1:
-        drawn = resampled([n, len(verdicts)], lambda *drawn, axis: means(verdicts, *drawn, axis=axis)[np.newaxis])
-        return estimate(mean, drawn[0])
+        tops = verdicts[np.newaxis]
+        return estimate(mean, resampled([n, len(verdicts)], lambda *drawn: ratios(tops, None, *drawn))[0])
     # A single value says nothing of the spread, so it gets the largest possible variance.
     return Estimate(mean, *wilson(round(mean * n), n), values.var(ddof=1) / n if n > 1 else 0.25)
 
@@ -75,11 +69,8 @@ def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimat
     """The unweighted mean of several test sets, with its normal interval.
 
     The test sets share no item and no training, so the variances of their means add. A test set on which every item
-    has the same verdict contributes no variance: with few items the interval is then too narrow.
-
-    Args:
-        estimates: One a test set, one at least.
-        lowest: The smallest possible value: 0 of an accuracy, -1 of a difference of two.
+    has the same verdict contributes no variance: with few items the interval is then too narrow. ``lowest`` is the
+    smallest possible value: 0 of an accuracy, -1 of a difference of two.
     """
     count = len(estimates)
     mean = math.fsum(one.mean for one in estimates) / count
@@ -89,42 +80,42 @@ def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimat
 
 
 def resampled(
-    counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None, resamples: int = RESAMPLES
+    counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None, resamples: int | None = None
 ) -> Array:
     """Statistics of bootstrap resamples, shape (statistics, resamples), or of one statistic (resamples,).
 
-    Args:
-        counts: How many observations each sample has, at least two. Samples are drawn from apart, by number.
-        statistic: Vectorised: from the numbers drawn of each sample and an ``axis`` to an array of statistics, along
-            its first dimension one after the other.
-        batch: Resamples at a time, on which the draws of several samples depend.
-        resamples: How many.
+    ``counts`` are the observations of each sample, which are drawn from apart; ``statistic`` is given the numbers drawn
+    of each, shape (resamples, observations). The draws of several samples depend on the ``batch``, resamples at a time.
     """
-    from scipy import stats
-
-    # A resample may leave nothing to divide by; an infinite value has its place in a percentile. Only the distribution
-    # is used, not the interval that scipy cannot make of such.
-    with np.errstate(invalid="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        made = stats.bootstrap(
-            [np.arange(count) for count in counts],
-            statistic,
-            n_resamples=resamples,
-            batch=batch or max(1, _BATCH // max(counts)),
-            vectorized=True,
-            paired=False,
-            method="percentile",
-            rng=np.random.default_rng(SEED),
-        )
-    return np.asarray(made.bootstrap_distribution)
+    generator, total, size = np.random.default_rng(SEED), resamples or RESAMPLES, batch or max(1, _BATCH // max(counts))
+    found = []
+    # A resample may leave nothing to divide by.
+    with np.errstate(invalid="ignore"):
+        for done in range(0, total, size):
+            several = min(size, total - done)
+            found.append(statistic(*(generator.integers(0, count, (several, count)) for count in counts)))
+    return np.concatenate(found, axis=-1)
 
 
-def means(values: Array, items: Drawn, seeds: Drawn | None = None, *, axis: int = -1) -> Array:
-    """Means over drawn items and seeds of values by seed and item; without drawn seeds, of the first."""
-    by_seed = np.stack([row[items].mean(axis) for row in values], axis=axis)
-    drawn = np.zeros((*items.shape[:-1], 1), dtype=int) if seeds is None else seeds
-    found: Array = np.take_along_axis(by_seed, drawn, axis).mean(axis)
-    return found
+def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None = None) -> Array:
+    """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples).
+
+    ``tops`` and ``bottoms`` are by measure, seed and item, no bottoms for a mean over the items; the numbers of
+    ``items`` and ``seeds`` drawn are by resample, no seeds for all. A seed whose items have no part in a measure has
+    none in its mean; not a number where that leaves none.
+    """
+    top = _sums(tops, items)
+    bottom = np.full_like(top, items.shape[1]) if bottoms is None else _sums(bottoms, items)
+    by_seed = np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+    if seeds is not None:
+        by_seed = np.take_along_axis(by_seed, seeds.T[np.newaxis], axis=1)
+    known = np.count_nonzero(~np.isnan(by_seed), axis=1)
+    return np.divide(np.nansum(by_seed, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
+
+
+def _sums(values: Array, items: Drawn) -> Array:
+    """By measure, seed and resample; one row at a time, which keeps memory flat."""
+    return np.array([[row[items].sum(axis=1) for row in seeds] for seeds in values])
 
 
 def estimate(mean: float, drawn: Array) -> Estimate:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -20,29 +19,14 @@ DEPTHS = ("gmr_depth_2", "gmr_depth_4", "gmr", "gmr_depth_8", "gmr_depth_10")
 
 
 def values(names: Sequence[str], setting: str) -> dict[str, float]:
-    """What the methods of a sweep have of its setting (``lambda_c`` or ``max_depth``), ascending.
-
-    Raises:
-        UserError: A method of the sweep is not configured.
-    """
+    """What the methods of a sweep have of its setting (``lambda_c`` or ``max_depth``), ascending."""
     known = methods()
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise UserError(f"config/methods.yaml has no method {missing[0]}, which is in the sweep of {setting}; add it")
     found = {name: getattr(settings_of(known[name].module, known[name].config), setting) for name in names}
     return dict(sorted(found.items(), key=lambda one: one[1]))
 
 
-def measured(
-    results: Results, names: Sequence[str], setting: str, questions: Mapping[str, float] = MappingProxyType({})
-) -> pd.DataFrame:
-    """What was measured with its costs, benchmark by benchmark and by rising setting, which is a column.
-
-    Args:
-        results: Of methods of the sweep alone.
-        names: The methods of the sweep.
-        setting: What they differ in.
-        questions: By benchmark, how many to scale the total costs to.
+def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
+    """What a sweep measured with its costs, benchmark by benchmark and by rising setting, which is a column.
 
     Raises:
         UserError: Another method is among the results.
@@ -51,14 +35,14 @@ def measured(
     strange = sorted({method for method, *_ in results.trainings} - set(known))
     if strange:
         raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(known)}")
-    frame = results.unpublished(questions)
+    frame = results.unpublished()
     frame[setting] = [known[method] for method, *_ in frame.index]
     frame = frame.sort_values(setting)
     return pd.concat([frame.xs(key, level="benchmark", drop_level=False) for key in results.benchmarks])
 
 
-def by_weight(results: Results, questions: Mapping[str, float] = MappingProxyType({})) -> pd.DataFrame:
+def by_weight(results: Results) -> pd.DataFrame:
     """The sweep of λ_c (:func:`measured`), and which of its weights are ``on_frontier`` of their benchmark."""
-    frame = measured(results, COST_WEIGHTS, "lambda_c", questions)
+    frame = measured(results, COST_WEIGHTS, "lambda_c")
     best = [on_frontier(own["cost_per_query"], own["fraction"]) for _, own in frame.groupby("benchmark")]
     return frame.assign(on_frontier=pd.concat(best))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any
 
 import orjson
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from analysis.frames import Key
 from analysis.results import Cell, short
@@ -18,19 +18,6 @@ SCHEMA = 1
 FILE = "timing.json"
 
 
-class Timed(Declaration, extra="ignore"):
-    """The cell whose method was timed."""
-
-    run_id: Text
-
-
-class Host(Declaration, extra="ignore"):
-    """Where a timing job ran; not where the backbones were served."""
-
-    platform: Text
-    processors: PositiveInt
-
-
 class Timing(Declaration, extra="ignore"):
     """What ``timing.json`` says, as far as a report needs it.
 
@@ -38,7 +25,6 @@ class Timing(Declaration, extra="ignore"):
     ``engine`` are the settings of modelled servers, None where they were real.
     """
 
-    preset: Text
     method: Text
     benchmark: Text
     backbone: Text
@@ -52,14 +38,8 @@ class Timing(Declaration, extra="ignore"):
     prompt_tokens: NonNegativeInt
     completion_tokens: NonNegativeInt
     engine: Mapping[str, Annotated[float, AsWritten]] | None
-    cell: Timed
-    host: Host
-
-    @model_validator(mode="after")
-    def _modelled_where_simulated(self) -> Self:
-        if self.simulated != (self.engine is not None):
-            raise ValueError("the speed is modelled (engine) where, and only where, the backbones are simulated")
-        return self
+    cell: Mapping[str, Any]  # the cell whose method was timed
+    host: Mapping[str, Any]  # where the job ran; not where the backbones were served
 
     @property
     def per_query(self) -> float:
@@ -69,26 +49,7 @@ class Timing(Declaration, extra="ignore"):
     @property
     def machine(self) -> str:
         """Kind of the machine the method ran on."""
-        return f"{self.host.processors} processors, {self.host.platform}"
-
-
-def read(folder: Path) -> Timing:
-    """Read the folder of one timing job.
-
-    Raises:
-        UserError: The file is missing, unreadable or of another schema version.
-    """
-    path = folder / FILE
-    try:
-        document = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run it") from error
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path}: not JSON ({error}); expected a finished timing job; run it again") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UserError(f"{path}: not of timing schema {SCHEMA}; run the job again with this version of the suite")
-    timing: Timing = check(document, Timing, path)
-    return timing
+        return f"{self.host['processors']} processors, {self.host['platform']}"
 
 
 def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Timing]:
@@ -100,17 +61,27 @@ def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Ti
     run_ids = {cell.run.cell: cell.run.run_id for cell in cells}
     found: dict[Key, Timing] = {}
     for folder in sorted(folders):
-        one = read(folder)
-        key = (one.method, one.backbone, one.benchmark)
-        if run_ids.get(f"{one.method}/{one.benchmark}/{one.backbone}/{one.seed}") != one.cell.run_id:
+        one = _read(folder / FILE)
+        if run_ids.get(f"{one.method}/{one.benchmark}/{one.backbone}/{one.seed}") != one.cell["run_id"]:
             raise UserError(
-                f"{folder}: the timing of run {short(one.cell.run_id)}, which is none of the cells shown with it; "
+                f"{folder}: the timing of run {short(one.cell['run_id'])}, which is none of the cells shown with it; "
                 "time the cell again"
             )
         first = next(iter(found.values()), one)
         if (one.concurrency, one.engine) != (first.concurrency, first.engine):
             raise UserError(f"{folder}: timed with other settings than the others; time one of them again")
-        if key in found:
-            raise UserError(f"{folder} times the same method as another; expected one seed; leave one out")
-        found[key] = one
+        found[one.method, one.backbone, one.benchmark] = one
     return found
+
+
+def _read(path: Path) -> Timing:
+    try:
+        document = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run it") from error
+    except orjson.JSONDecodeError as error:
+        raise UserError(f"{path}: not JSON ({error}); expected a finished timing job; run it again") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UserError(f"{path}: not of timing schema {SCHEMA}; run the job again with this version of the suite")
+    timing: Timing = check(document, Timing, path)
+    return timing

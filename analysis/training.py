@@ -1,4 +1,7 @@
-"""Training of a learning method: its log by update, its policy, its cost."""
+"""Training of a learning method: its log by update, its policy, its cost.
+
+All functions raise UserError for a table of a cell that is missing or damaged.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from analysis.frames import KEY, Results
 from analysis.results import TRAINING, Cell, read_table
@@ -26,7 +30,7 @@ BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "
 
 
 class Rollouts(NamedTuple):
-    """How many training rollouts there were: different questions x epochs x rollouts of a question in one epoch."""
+    """Training rollouts: different questions x epochs x rollouts of a question in one epoch."""
 
     questions: int
     epochs: int
@@ -34,22 +38,24 @@ class Rollouts(NamedTuple):
 
 
 def updates(cell: Cell) -> pd.DataFrame:
-    """The training log: one row an update, indexed by its number, one column a measure, besides ``epoch``.
-
-    Raises:
-        UserError: There is none, or it is damaged.
-    """
+    """The training log: one row an update, indexed by its number, one column a measure, besides ``epoch``."""
     rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
     return log.reset_index("epoch").rename_axis(columns=None)
 
 
-def rollouts(cell: Cell) -> Rollouts:
-    """How many training rollouts there were.
+def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series:
+    """Mean of a measure over the attempts of groups of updates.
 
-    Raises:
-        UserError: The table of training decisions is missing or damaged.
+    The last update of an epoch may be of fewer attempts than the others, and counts for less.
     """
+    attempts = log["trajectories"]
+    sums = pd.DataFrame({"total": log[measure] * attempts, "attempts": attempts}).groupby(np.asarray(by)).sum()
+    return sums["total"] / sums["attempts"]
+
+
+def rollouts(cell: Cell) -> Rollouts:
+    """How many training rollouts there were."""
     rows = read_table(cell.folder / "training_decisions.parquet", ("item_id", "epoch", "rollout"))
     return Rollouts(*(int(rows[column].nunique()) for column in ("item_id", "epoch", "rollout")))
 
@@ -63,9 +69,6 @@ def learned(results: Results) -> pd.DataFrame:
     policy makes on the test questions: ``entropy_NAME`` in percent of that of a uniform one among the same options,
     missing where nothing was drawn; ``top_NAME``, the option chosen most by all seeds together; ``top_NAME_share``, how
     often, in percent.
-
-    Raises:
-        UserError: A table of a training or of decisions is missing or damaged.
     """
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}

@@ -9,7 +9,6 @@ from our verdict (docs/grading.md).
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import builtins
 import functools
@@ -20,20 +19,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
 from tqdm import tqdm
 
+from analysis.markdown import grid
 from harness import files
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.code_grading import task_of
-from harness.benchmarks.extraction import last_box
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.loading import DATA_DIR
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.benchmarks.programs import parse
 from harness.errors import UserError, unknown
 from harness.files import write_atomically
 from harness.runner import layout
@@ -47,10 +45,8 @@ LETTER, NUMBER, STRING, SYMBOLIC, TESTS = "letter", "number", "string rule", "Ma
 # The benchmark that grades a file of outputs, and the rules that are compared.
 FILES = {
     "mmlu_pro": ("mmlu_pro", (LETTER,)),
-    "mmlu_stem": ("mmlu_pro", (LETTER,)),
     "math": ("math", (STRING, SYMBOLIC)),
     "gsm8k": ("gsm_hard", (NUMBER,)),
-    "answer_pairs": ("math", (STRING, SYMBOLIC)),
     "humaneval": ("humaneval", (TESTS,)),
     "mbpp": ("mbpp", (TESTS,)),
 }
@@ -60,11 +56,13 @@ import collections, copy, datetime, functools, hashlib, heapq, itertools, math, 
 from collections import *
 from typing import *
 """
-_FORMULA = re.compile(
-    r"\s*(?:\$\$([^$]+)\$\$|\$([^$]+)\$|\\\(((?:(?!\\\)).)+)\\\)|\\\[((?:(?!\\\]).)+)\\\])\s*", re.DOTALL
-)
+# Several options named as the answer; a capital A or I before a word in small letters is none.
+_LETTER = r"(?:\([A-J](?![\w'])|(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z])))"
+_SEVERAL = re.compile(rf"answer is \(?[A-J]\)?\s*(?:,|/|&|\band\b|\bor\b)\s*{_LETTER}")
+_BY_VALUE, _BREAKS_OFF = "compares values, not spellings", "runs a text that breaks off as it stands"
+# Where upstream does otherwise, we are right, but for these.
+_NOT_OURS = {_BY_VALUE: UPSTREAM, _BREAKS_OFF: AMBIGUOUS}
 _LONGEST_EXTRACT = 160
-HUMANEVAL = Path("humaneval", "HumanEval.jsonl.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Record:
     upstream: str
     response: str
     gold: str
-    upstream_pred: str | None
+    upstream_pred: str
     upstream_correct: bool | None
     meta: Mapping[str, Any]
 
@@ -91,7 +89,16 @@ def read(folder: Path, file: str) -> list[Record]:
     """Return the records of a file of outputs, in its order."""
     if file not in FILES:
         raise unknown("file of outputs", file, FILES, "the data directory")
-    return [_record(file, **fields) for fields in _json_lines(folder / "outputs" / f"{file}.jsonl.gz")]
+    records = []
+    for line in _json_lines(folder / "outputs" / f"{file}.jsonl.gz"):
+        upstream, meta, response = line["upstream"].partition(":")[0], line["meta"], line["response"]
+        # This publisher stored the backslashes of its chain-of-thought texts doubled.
+        if upstream == "microsoft/rho" and meta.get("strategy") == "cot":
+            response = response.replace("\\\\", "\\")
+        gold, predicted = (line[name] or "" for name in ("gold", "upstream_pred"))
+        given = (str(line["item_id"]), line["model"], upstream, response, gold, predicted)
+        records.append(Record(file, *given, line["upstream_correct"], meta))
+    return records
 
 
 @functools.cache
@@ -103,158 +110,62 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path} cannot be read ({error}); point --data-dir or {DATA_DIR} to its folder") from error
 
 
-def _record(file: str, *, item_id: Any, upstream: str, response: str, gold: str | None, **fields: Any) -> Record:
-    upstream, _, _ = upstream.partition(":")
-    # This publisher stored the backslashes of its chain-of-thought texts doubled.
-    if upstream == "microsoft/rho" and fields["meta"].get("strategy") == "cot":
-        response = response.replace("\\\\", "\\")
-    known = {name: fields[name] for name in ("model", "upstream_pred", "upstream_correct", "meta")}
-    return Record(file, str(item_id), upstream=upstream, response=response, gold=gold or "", **known)
-
-
 def question_and_answer(record: Record, folder: Path) -> tuple[Item, str]:
-    """Return the question, with upstream's reference answer and tests, and the text to grade.
-
-    What is an answer without any text around it gets the form our benchmark asks for.
-    """
-    key, gold, response = FILES[record.file][0], record.gold, record.response
+    """Return the question, with upstream's reference answer and tests, and the text to grade."""
+    key, gold = FILES[record.file][0], record.gold
     if record.file == "humaneval":
-        (problem,) = [one for one in _json_lines(folder / HUMANEVAL) if one["task_id"] == record.item_id]
+        problems = _json_lines(folder / "humaneval" / "HumanEval.jsonl.gz")
+        (problem,) = [one for one in problems if one["task_id"] == record.item_id]
         (item,) = benchmark(key).normalise([problem])
         task = task_of(item)
         item = replace(item, code=replace(task, setup=f"{COMMON_IMPORTS}\n{task.setup}"))
-        return item, problem["prompt"] + response if record.meta.get("kind") == "completion" else response
+        return item, f"{problem['prompt'] if record.meta.get('kind') == 'completion' else ''}{record.response}"
     if record.file == "mbpp":
         task = CodeTask(function_under_test(gold), COMMON_IMPORTS, gold, ())
-        return Item(record.item_id, key, "", "", code=task), response
+        return Item(record.item_id, key, "", "", code=task), record.response
     if record.file == "gsm8k":
         gold = repr(float(gold.replace(",", "")))
-    item, alone = Item(record.item_id, key, "", gold), None
-    if record.file == "answer_pairs":
-        item, alone = replace(item, gold=bare_answer(gold) or gold), bare_answer(response)
-    return item, response if alone is None else benchmark(key).present(item, alone)
-
-
-def bare_answer(text: str) -> str | None:
-    """The answer a text consists of: its box, its one formula, or a text without any words; ``None`` for prose."""
-    box = last_box(text)
-    if box is not None:
-        return box if len(re.findall(r"\\boxed", text)) == 1 else None
-    formula = _FORMULA.fullmatch(text)
-    if formula:
-        return next(group for group in formula.groups() if group is not None).strip()
-    # Commands of LaTeX are no words, and what stands in \text{...} belongs to the answer.
-    words = re.sub(r"\\text\s*\{[^{}]*\}|\\[a-zA-Z]+", " ", text)
-    return None if "$" in text or re.search(r"[a-zA-Z]{2,}\s+\S", words) else text
+    return Item(record.item_id, key, "", gold), record.response
 
 
 def function_under_test(tests: str) -> str:
     """The function that the tests of a record are about: the one an assert calls, else the one handed to ``check``."""
-    tree = parse(tests)
-    nodes = list(ast.walk(tree)) if tree is not None else []
-    asserted = [part for node in nodes if isinstance(node, ast.Assert) for part in ast.walk(node.test)]
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    names = [*map(_called, asserted), *(_id(one.args[0]) for one in calls if _called(one) == "check" and one.args)]
-    return next((name for name in names if name not in ("", "candidate") and not hasattr(builtins, name)), "")
+    asserts = "\n".join(re.findall(r"^\s*assert\b.*", tests, re.MULTILINE))
+    names = re.findall(r"(?<![\w.])(\w+)\(", asserts) + re.findall(r"^\s*check\((\w+)\)", tests, re.MULTILINE)
+    return next((name for name in names if name != "candidate" and not hasattr(builtins, name)), "")
 
 
-def _called(node: ast.AST) -> str:
-    return _id(node.func) if isinstance(node, ast.Call) else ""
-
-
-def _id(node: ast.AST) -> str:
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-class Difference(NamedTuple):
-    """What an upstream rule does otherwise than ours, and who is right where the verdicts disagree for this reason."""
-
-    words: str
-    right: str
-
-
-HUNDREDTH = Difference("accepts a hundredth and a hundredfold of the value", OURS)
-# The pairs of this project are about the string rule, those of the others about Math-Verify's.
-STRING_PAIRS = "hendrycks/math"
-
-_LETTER = r"(?:\([A-J](?![\w'])|(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z])))"
-_SEVERAL = re.compile(rf"answer is \(?[A-J]\)?\s*(?:,|/|&|\band\b|\bor\b)\s*{_LETTER}")
-_FIRST = re.compile(r"answer is \(?[A-J]\)?")
-_PLAIN_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
-
-
-def difference(record: Record, rule: str) -> Difference | None:
-    """In what the rule behind a recorded verdict differs from ours, ``None`` where they are the same rule."""
-    if record.file == "answer_pairs":
-        return _of_pairs(record)
-    if rule in (STRING, SYMBOLIC):
-        return _of_formulas(record) or (
-            Difference("compares values, not spellings", UPSTREAM) if rule == STRING else None
-        )
-    return {LETTER: _of_letters, NUMBER: _of_numbers, TESTS: _of_tests}[rule](record)
-
-
-def _of_letters(record: Record) -> Difference | None:
-    if record.file == "mmlu_stem":
-        return Difference("takes a letter, or a line, from elsewhere than the box", OURS)
-    if record.meta["upstream_rule"] == "last_letter":
-        return Difference("takes the last letter anywhere in the text", OURS)
-    if record.upstream_correct is None:
-        return Difference("stored no answer, or drew one at random, and gave no verdict", OURS)
-    first = _FIRST.search(record.response)
-    return (
-        Difference("takes the first of several options named", OURS)
-        if first and _SEVERAL.match(record.response, first.start())
-        else None
-    )
-
-
-def _of_numbers(record: Record) -> Difference | None:
-    if record.upstream == "lm-sys/RouteLLM":
-        text = record.response.replace(",", "")
-        runs = list(re.finditer(r"\d+", text))
-        return (
-            Difference("takes the last run of digits, without sign and decimals", OURS)
-            if runs and text[: runs[-1].start()].endswith(("-", "."))
-            else None
-        )
-    predicted = record.upstream_pred or ""
-    if not _PLAIN_NUMBER.fullmatch(predicted):
-        return Difference("keeps the calculation or the unit as part of the answer", OURS)
-    return HUNDREDTH if _off_by_a_hundred(predicted, record.gold) else None
-
-
-def _of_formulas(record: Record) -> Difference | None:
-    predicted = record.upstream_pred or ""
-    if "Ihopeitiscorrect" in predicted:
-        return Difference("keeps the closing sentence as part of the answer", OURS)
-    if not re.search(r"boxed|answer is", record.response):
-        return Difference("takes the last number where no answer is stated", OURS)
-    if _brackets(predicted) != _brackets(record.gold):
-        return Difference("compares intervals without their brackets", OURS)
-    return HUNDREDTH if _off_by_a_hundred(predicted, record.gold) else None
-
-
-def _of_pairs(record: Record) -> Difference | None:
-    if record.upstream == STRING_PAIRS:
-        return None
-    if record.meta.get("extra"):
-        return Difference("the test passes settings of its own", AMBIGUOUS)
-    if bare_answer(record.gold) is None or bare_answer(record.response) is None:
-        return Difference("finds the answer in prose, or several", UPSTREAM)
-    is_formula = all(re.search(r"\$|\\boxed|\\[(\[]", text) for text in (record.gold, record.response))
-    return None if is_formula else Difference("reads plain text as a number or its own way, not as LaTeX", AMBIGUOUS)
-
-
-def _of_tests(record: Record) -> Difference | None:
-    outcome = record.meta["recheck"]
-    if outcome in ("fail:SyntaxError", "fail:IndentationError"):
-        return Difference("runs a text that breaks off as it stands", AMBIGUOUS)
-    return (
-        Difference("the tests at hand do not give its verdict", OURS)
-        if (outcome == "pass") is not record.upstream_correct
-        else None
-    )
+def another_rule(record: Record, rule: str) -> str | None:
+    """Return what the rule behind a recorded verdict does otherwise than ours, or None where they are the same rule."""
+    predicted, response = record.upstream_pred, record.response
+    match rule:
+        case "letter":
+            if record.meta["upstream_rule"] == "last_letter":
+                return "takes the last letter anywhere in the text"
+            first = re.search(r"answer is \(?[A-J]\)?", response)
+            if first and _SEVERAL.match(response, first.start()):
+                return "takes the first of several options named"
+        case "number" if record.upstream == "lm-sys/RouteLLM":
+            if re.search(r"[-.]\d+\D*$", response.replace(",", "")):
+                return "takes the last run of digits, without sign and decimals"
+        case "number":
+            if not re.fullmatch(r"-?\d[\d,]*(?:\.\d+)?", predicted):
+                return "keeps the calculation or the unit as part of the answer"
+        case "tests":
+            if record.meta["recheck"] in ("fail:SyntaxError", "fail:IndentationError"):
+                return _BREAKS_OFF
+            if (record.meta["recheck"] == "pass") is not record.upstream_correct:
+                return "the tests at hand do not give its verdict"
+        case _:
+            if "Ihopeitiscorrect" in predicted:
+                return "keeps the closing sentence as part of the answer"
+            if not re.search(r"boxed|answer is", response):
+                return "takes the last number where no answer is stated"
+            if _brackets(predicted) != _brackets(record.gold):
+                return "compares intervals without their brackets"
+    if _off_by_a_hundred(predicted, record.gold):
+        return "accepts a hundredth and a hundredfold of the value"
+    return _BY_VALUE if rule == STRING else None
 
 
 def _brackets(answer: str) -> str | None:
@@ -272,7 +183,6 @@ def _off_by_a_hundred(predicted: str, gold: str) -> bool:
     return any(abs(ratio / factor - 1) < 1e-3 for factor in (0.01, 100.0))
 
 
-_RIGHT = {"ours": OURS, "upstream": UPSTREAM, "neither": AMBIGUOUS}
 # By file, our rule and record: who is right, and why, as read by a person.
 _REVIEWED: Any = files.read_yaml(Path(__file__).with_name("agreement_reviewed.yaml"))
 
@@ -281,12 +191,14 @@ def _row(record: Record, rule: str, verdict: Verdict) -> dict[str, Any]:
     # A text without an answer is wrong by either rule.
     symbolic = rule == SYMBOLIC and verdict.answer is not None
     ours, upstream = verdict.also.get("math_verify") if symbolic else verdict.correct, record.upstream_correct
-    reviewed, another = _REVIEWED.get(record.file, {}).get(rule, {}).get(record.key), difference(record, rule)
+    reviewed = _REVIEWED.get(record.file, {}).get(rule, {}).get(record.key)
+    another = another_rule(record, rule)
     right, reason = AMBIGUOUS, "not reviewed"
     if reviewed:
-        right, reason = _RIGHT[reviewed["right"]], reviewed["reason"]
+        right = {"ours": OURS, "upstream": UPSTREAM, "neither": AMBIGUOUS}[reviewed["right"]]
+        reason = reviewed["reason"]
     elif another:
-        right, reason = another.right, f"upstream {another.words}"
+        right, reason = _NOT_OURS.get(another, OURS), f"upstream {another}"
     extracts = [" ".join((text or "").split())[:_LONGEST_EXTRACT] for text in (verdict.answer, record.upstream_pred)]
     return {
         "file": record.file,
@@ -316,7 +228,7 @@ async def compare(records: Sequence[Record], folder: Path) -> pd.DataFrame:
             if verdict.status is Status.SANDBOX_ERROR:
                 raise UserError(f"the sandbox failed on {record.file} {record.key} ({verdict.detail}); mend the cause")
             progress.update()
-            return [_row(record, rule, verdict) for rule in _rules(record)]
+            return [_row(record, rule, verdict) for rule in FILES[record.file][1]]
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(record)) for record in records]
@@ -324,20 +236,14 @@ async def compare(records: Sequence[Record], folder: Path) -> pd.DataFrame:
     return rows.dropna(subset=["ours", "upstream"])
 
 
-def _rules(record: Record) -> tuple[str, ...]:
-    if record.file == "answer_pairs":
-        return (STRING if record.upstream == STRING_PAIRS else SYMBOLIC,)
-    return FILES[record.file][1]
-
-
 def to_markdown(compared: pd.DataFrame) -> str:
     """Return verdicts and agreements by file, our rule and whether upstream's is the same."""
-    rows = [("outputs", "our rule", "upstream's rule", "verdicts", "agree", "%", *RIGHT), ("---",) * 9]
+    rows = []
     for names, members in compared.groupby(["file", "our rule", "upstream's rule"], sort=False):
-        agree, *classes = ((members["class"] == name).sum() for name in ("", *RIGHT))
-        rows.append((*names, len(members), agree, f"{100 * agree / len(members):.2f}", *classes))
-    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
-    return "\n".join(["# Agreement with recorded verdicts", "", *lines, ""])
+        agree, *classes = (str((members["class"] == name).sum()) for name in ("", *RIGHT))
+        rows.append([*names, str(len(members)), agree, f"{100 * int(agree) / len(members):.2f}", *classes])
+    heads = ["outputs", "our rule", "upstream's rule", "verdicts", "agree", "%", *RIGHT]
+    return "\n".join(["# Agreement with recorded verdicts", "", *grid(heads, rows, left=3)])
 
 
 def main(

@@ -11,14 +11,15 @@ in a batch. Let nothing else ask the servers meanwhile. Simulated backbones neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from itertools import chain, islice, zip_longest
+from collections.abc import Sequence
+from itertools import chain, zip_longest
 from typing import Annotated, NamedTuple
 
 import openai
 import typer
 from tqdm import tqdm
 
+from analysis.markdown import grid
 from analysis.statistics import wilson
 from harness.agents.prompts import question_prompt
 from harness.benchmarks import Tools, benchmark
@@ -36,7 +37,7 @@ from harness.runner.config import Preset
 from harness.sandbox import Sandbox
 from workflow.app import Overrides, PresetName, preset_of
 
-HEAD = ("backbone", "compared", "requests", "replies differ", "95% interval", "verdicts differ", "95% interval")
+HEADS = ("backbone", "compared", "requests", "replies differ", "95% interval", "verdicts differ", "95% interval")
 
 
 class Answer(NamedTuple):
@@ -46,36 +47,31 @@ class Answer(NamedTuple):
     correct: bool
 
 
-async def measure(preset: Preset, requests: int) -> list[tuple[str, ...]]:
+async def measure(preset: Preset, requests: int) -> list[list[str]]:
     """Return the rows of the table, two a backbone: alone and again, alone and loaded."""
     declared = load(ROOT / "config" / "backbones.yaml", preset.weights)
     asked = {key: declared[key] for key in preset.backbones}
     places = endpoints.load(endpoints.declared_in(), asked)
     tests = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)).test for key in preset.benchmarks]
-    mixed: Iterable[Item | None] = chain.from_iterable(zip_longest(*tests))
-    items = list(islice((item for item in mixed if item is not None), requests))
+    items = [item for item in chain.from_iterable(zip_longest(*tests)) if item is not None][:requests]
     rows = []
     async with Sandbox() as sandbox, MathVerifier() as verifier:
+        tools = Tools(sandbox, verifier)
         # One after the other, so that "one at a time" is true of a server that has several backbones.
         for key, backbone in asked.items():
-            alone, again, loaded = await _passes(backbone, places[key], items, Tools(sandbox, verifier))
-            rows += [_row(key, "alone, again", alone, again), _row(key, "alone, all at once", alone, loaded)]
+            most = (1, 1, places[key].max_in_flight)
+            alone, again, loaded = [await _ask(backbone, places[key], items, tools, limit) for limit in most]
+            rows.append([key, "alone, again", *_differing(alone, again)])
+            rows.append([key, "alone, all at once", *_differing(alone, loaded)])
     return rows
 
 
-async def _passes(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools: Tools) -> list[list[Answer]]:
-    async with openai.AsyncOpenAI(api_key=place.api_key, base_url=place.urls[0]) as client:
-        return [await _pass(client, backbone, place, items, tools, most) for most in (1, 1, place.max_in_flight)]
-
-
-async def _pass(
-    client: openai.AsyncOpenAI, backbone: Backbone, place: Endpoint, items: Sequence[Item], tools: Tools, most: int
-) -> list[Answer]:
+async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools: Tools, most: int) -> list[Answer]:
     slots, done = asyncio.Semaphore(most), tqdm(total=len(items), desc=f"{backbone.key}, {most} at once")
 
-    async def one(item: Item) -> Answer:
-        rules = benchmark(item.benchmark).output_rules
-        request = Request(backbone.model, backbone.revision, question_prompt("", rules, item))
+    async def one(client: openai.AsyncOpenAI, item: Item) -> Answer:
+        graded = benchmark(item.benchmark)
+        request = Request(backbone.model, backbone.revision, question_prompt("", graded.output_rules, item))
         async with slots:
             reply = await client.chat.completions.create(
                 model=place.served_name or backbone.model,
@@ -86,20 +82,19 @@ async def _pass(
             )
         text = reply.choices[0].message.content or ""
         done.update()
-        return Answer(text, (await benchmark(item.benchmark).grade(item, text, tools)).correct)
+        return Answer(text, (await graded.grade(item, text, tools)).correct)
 
-    return await asyncio.gather(*map(one, items))
-
-
-def _row(key: str, compared: str, first: Sequence[Answer], second: Sequence[Answer]) -> tuple[str, ...]:
-    pairs = list(zip(first, second, strict=True))
-    differ = [sum(one.text != other.text for one, other in pairs), sum(a.correct != b.correct for a, b in pairs)]
-    return key, compared, str(len(pairs)), *(text for number in differ for text in _rate(number, len(pairs)))
+    async with openai.AsyncOpenAI(api_key=place.api_key, base_url=place.urls[0]) as client:
+        return await asyncio.gather(*(one(client, item) for item in items))
 
 
-def _rate(number: int, of: int) -> tuple[str, str]:
-    low, high = wilson(number, of)
-    return f"{number} ({100 * number / of:.1f}%)", f"{100 * low:.1f}% to {100 * high:.1f}%"
+def _differing(first: Sequence[Answer], second: Sequence[Answer]) -> list[str]:
+    """How many replies and verdicts differ, of how many, each with its share and interval."""
+    pairs, fields = list(zip(first, second, strict=True)), [str(len(first))]
+    for number in (sum(a.text != b.text for a, b in pairs), sum(a.correct != b.correct for a, b in pairs)):
+        low, high = wilson(number, len(pairs))
+        fields += [f"{number} ({100 * number / len(pairs):.1f}%)", f"{100 * low:.1f}% to {100 * high:.1f}%"]
+    return fields
 
 
 def main(
@@ -111,8 +106,7 @@ def main(
     chosen = preset_of(preset, overrides)
     if chosen.simulated:
         raise UserError(f"preset {preset} has simulated backbones, whose replies are functions of the request")
-    rows = [HEAD, ("---",) * len(HEAD), *asyncio.run(measure(chosen, requests))]
-    text = "\n".join(["# Flip rate at temperature 0", "", *(f"| {' | '.join(row)} |" for row in rows), ""])
+    text = "\n".join(["# Flip rate at temperature 0", "", *grid(HEADS, asyncio.run(measure(chosen, requests)), left=7)])
     write_atomically(layout.REPORTS / preset / "flip_rate.md", text)
     typer.echo(text)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import pandas as pd
 import typer
 from annotated_types import Len
 from pydantic import PositiveFloat
@@ -25,9 +26,6 @@ from harness.llm.backbones import load
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 from workflow.app import Overrides, preset_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 THROUGHPUT = ROOT / "config" / "throughput.yaml"
 _USED, _ASKED = ["used", "used_prompt", "used_completion"], ["asked", "prompt", "completion"]
@@ -49,8 +47,6 @@ def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.
     Raises:
         UserError: No cell like any of these is finished in the other preset, or questions are not prepared.
     """
-    import pandas as pd
-
     runs = sorted((layout.RESULTS / source.name / "cells").glob("*/*/*/seed*/run.json"))
     measured = [cell for cell in map(layout.cell_of, (run.parent for run in runs)) if cell is not None]
     pairs = [(cell, most_like(cell, measured)) for cell in cells]
@@ -73,10 +69,8 @@ def most_like(cell: Cell, measured: Sequence[Cell]) -> Cell | None:
     return min(alike, key=lambda one: [getattr(one, name) != getattr(cell, name) for name in names], default=None)
 
 
-def hours(
-    amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT
-) -> tuple[str, dict[str, tuple[float, float]]]:
-    """Return the GPU, by default the first of the table, and its least and most hours by backbone.
+def hours(amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT) -> tuple[str, pd.DataFrame]:
+    """Return the GPU, by default the first of the table, and its ``least`` and ``most`` hours by backbone.
 
     Raises:
         UserError: The table has a slip, or no such GPU or backbone.
@@ -85,15 +79,14 @@ def hours(
     gpu = gpu or next(iter(table))
     if gpu not in table:
         raise unknown("GPU", gpu, table, str(path))
+    tokens = amounts.groupby(level="backbone", sort=False)[["prompt", "completion"]].sum()
+    if strange := [backbone for backbone in tokens.index if backbone not in table[gpu]]:
+        raise unknown("backbone", strange[0], table[gpu], f"{path}, below {gpu}")
     found = {}
-    for backbone, row in amounts.groupby(level="backbone", sort=False).sum().iterrows():
-        if backbone not in table[gpu]:
-            raise unknown("backbone", str(backbone), table[gpu], f"{path}, below {gpu}")
-        rates = table[gpu][str(backbone)]
-        slow, fast = zip(rates.prefill, rates.decode, strict=True)
-        least, most = (row["prompt"] / rate[0] + row["completion"] / rate[1] for rate in (fast, slow))
-        found[str(backbone)] = (float(least) / 3600, float(most) / 3600)
-    return gpu, found
+    for place, name in ((1, "least"), (0, "most")):
+        rates = [(table[gpu][one].prefill[place], table[gpu][one].decode[place]) for one in tokens.index]
+        found[name] = (tokens / pd.DataFrame(rates, tokens.index, tokens.columns)).sum(axis=1) / 3600
+    return gpu, pd.DataFrame(found)
 
 
 def main(
@@ -117,8 +110,8 @@ def main(
         typer.echo(table.to_string(float_format=lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.3g}"))
     if not chosen.simulated:
         device, each = hours(found, gpu)
-        each["all"] = (sum(low for low, _ in each.values()), sum(high for _, high in each.values()))
-        said = ", ".join(f"{key} {low:.2g} to {high:.2g}" for key, (low, high) in each.items())
+        each.loc["all"] = each.sum()
+        said = ", ".join(f"{key} {low:.2g} to {high:.2g}" for key, low, high in each.itertuples())
         typer.echo(f"Hours of one {device}, kept full, by the assumptions of config/throughput.yaml: {said}.")
 
 
@@ -141,8 +134,6 @@ def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFr
 
 def _rows(folder: Path, trained_on: set[str]) -> pd.DataFrame:
     """Every use of a model in a finished cell; what is asked of a server is the first of each key."""
-    import pandas as pd
-
     columns = ["item_id", "backbone", "key", "prompt_tokens", "completion_tokens"]
     tables = [folder / name for name in ("training_calls.parquet", "calls.parquet") if (folder / name).exists()]
     uses = pd.concat(

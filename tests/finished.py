@@ -73,7 +73,7 @@ def shared(factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
-            with contextlib.chdir(finish(unfinished, (*REPORTS, "claims", "search_history"))):
+            with contextlib.chdir(finish(unfinished, (*REPORTS, "claims"))):
                 exports.export("smoke", None, [f"{key}={value}" for key, value in SETTINGS.items()])
                 reports.write("page", preset())
             unfinished.rename(folder)

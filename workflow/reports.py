@@ -12,7 +12,6 @@ from harness.runner import config, layout
 from harness.runner.config import Preset
 
 _OF_A_STUDY = ("main_table", "costs", "leak_report")
-_SEARCHES = "baselines.aflow"
 
 
 def artefacts_of(preset: Preset) -> list[str]:
@@ -24,12 +23,6 @@ def artefacts_of(preset: Preset) -> list[str]:
 def is_study(preset: Preset) -> bool:
     """Return whether a preset is a study, which has a report of its own and no claims."""
     return (ROOT / "config" / "studies" / f"{preset.name}.yaml").exists()
-
-
-def searches_of(preset: Preset) -> list[Path]:
-    """Return the cells whose checkpoints hold the rounds of a search for a workflow, in the order of the preset."""
-    entries = config.methods()
-    return [layout.cell(preset.name, cell) for cell in config.cells(preset) if entries[cell.method].module == _SEARCHES]
 
 
 def write(name: str, preset: Preset) -> list[Path]:
@@ -67,18 +60,11 @@ def _claims(preset: Preset) -> list[Path]:
 
 
 def _learning(preset: Preset) -> list[Path]:
-    from analysis.learning.report import write
-    from analysis.learning.results import build
+    from analysis.learning.report import build, write
     from analysis.learning.study import path_of
 
     cells = [layout.cell(preset.name, cell) for cell in config.cells(preset)]
     return write(build(cells, path_of(preset.name)), layout.REPORTS / preset.name)
-
-
-def _search_history(preset: Preset) -> list[Path]:
-    from analysis.search_history import build, write
-
-    return write(build(searches_of(preset)), layout.REPORTS / preset.name)
 
 
 def _page(preset: Preset) -> list[Path]:
@@ -94,6 +80,5 @@ def _page(preset: Preset) -> list[Path]:
 WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {
     "claims": _claims,
     "learning": _learning,
-    "search_history": _search_history,
     "page": _page,
 }

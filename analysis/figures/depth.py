@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
 
 from analysis import notes, sweeps
 from analysis.figure import Figure, bars
@@ -16,18 +17,7 @@ from analysis.source import Source
 from analysis.table import say, signed
 from harness.errors import UserError
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
-
-_ACCURACY: Mapping[str, Any] = {"color": "#000000", "marker": "o", "linestyle": "-", "label": "accuracy"}
-_COST: Mapping[str, Any] = {
-    "color": "#D55E00",
-    "marker": "s",
-    "linestyle": "--",
-    "markerfacecolor": "white",
-    "label": "cost of a question",
-}
+_COST_COLOR = "#D55E00"
 # The two lines stand a little apart, so that no bar hides another.
 _APART = 0.08
 _CAPTION = (
@@ -44,27 +34,23 @@ def build(source: Source) -> Figure:
     results = source.results()
     if len(results.benchmarks) > 1:
         raise UserError("the sweep of depths was given several benchmarks; expected one")
-    frame = sweeps.measured(results, sweeps.DEPTHS, "max_depth")
     depths = results.each(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
-    frame = frame.join(depths)
+    frame = sweeps.measured(results, sweeps.DEPTHS, "max_depth").join(depths)
+    # The published sentence about φ = 6 and 10 as measured, and what was not run.
+    of, missing = frame.set_index("max_depth")["fraction"], sweeps.values(sweeps.DEPTHS, "max_depth").values()
+    change = f" Here: {signed(100 * (of[10] - of[6]))} points." if {6, 10} <= set(of.index) else ""
+    lacking = ", ".join(f"{phi:g}" for phi in missing if phi not in of.index)
+    found = change + (f" Not run: φ = {lacking}." if lacking else "")
     (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
-        caption=f"{_CAPTION}{_found(frame)}{notes.settings(results)}",
+        caption=f"{_CAPTION}{found}{notes.settings(results)}",
         simulated=results.simulated,
         draw=functools.partial(_draw, title, frame),
         inches=(5.4, 3.9),
         provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
-
-
-def _found(frame: pd.DataFrame) -> str:
-    """The published sentence about φ = 6 and 10 as measured, and what was not run."""
-    of = frame.set_index("max_depth")["fraction"]
-    change = f" Here: {signed(100 * (of[10] - of[6]))} points." if {6, 10} <= set(of.index) else ""
-    missing = [f"{phi:g}" for phi in sweeps.values(sweeps.DEPTHS, "max_depth").values() if phi not in of.index]
-    return change + (f" Not run: φ = {', '.join(missing)}." if missing else "")
 
 
 def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
@@ -74,22 +60,24 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     costs = UNIT * frame[["cost_per_query", "cost_low", "cost_high", "cost_seed0"]].set_axis(percents.columns, axis=1)
     # The first training alone, where it is one of several: the paper has one.
     percents["seed0"] = percents["seed0"].where(frame["several"])
-    _line(left, frame["max_depth"] - _APART, percents, _ACCURACY)
-    _line(right, frame["max_depth"] + _APART, costs, _COST)
+    accuracy: dict[str, Any] = {"color": "#000000", "marker": "o", "linestyle": "-", "label": "accuracy"}
+    cost: dict[str, Any] = {"color": _COST_COLOR, "marker": "s", "linestyle": "--", "label": "cost of a question"}
+    _line(left, frame["max_depth"] - _APART, percents, **accuracy)
+    _line(right, frame["max_depth"] + _APART, costs, **cost, markerfacecolor="white")
     left.set_xlabel("maximum depth φ (mean depth reached)")
     ticks = say(frame["max_depth"], "{:g}\n") + say(frame["mean_depth"], "({:.2f})")
     left.set_xticks(list(frame["max_depth"]), list(ticks))
     left.set_ylabel(f"accuracy on {title} (%)")
-    right.set_ylabel("cost of a question (1e-4)", color=_COST["color"])
+    right.set_ylabel("cost of a question (1e-4)", color=_COST_COLOR)
     right.set_ylim(bottom=0)
     right.spines["right"].set_visible(True)
-    lines = [left.lines[0], right.lines[0]]
-    left.legend(handles=lines, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(lines), frameon=False)
+    handles = [left.lines[0], right.lines[0]]
+    left.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
 
 
-def _line(axes: Axes, at: pd.Series, of: pd.DataFrame, style: Mapping[str, Any]) -> None:
-    axes.plot(at, of["mean"], **style, markersize=5)
+def _line(axes: Axes, at: pd.Series, of: pd.DataFrame, *, color: str, **style: Any) -> None:
+    axes.plot(at, of["mean"], color=color, markersize=5, **style)
     reach = bars(of["mean"], of["low"], of["high"])
-    axes.errorbar(at, of["mean"], yerr=reach, fmt="none", ecolor=style["color"], elinewidth=0.8, capsize=2)
+    axes.errorbar(at, of["mean"], yerr=reach, fmt="none", ecolor=color, elinewidth=0.8, capsize=2)
     if of["seed0"].notna().any():
-        axes.plot(at, of["seed0"].astype(float), linestyle="", marker="x", markersize=4, color=style["color"])
+        axes.plot(at, of["seed0"].astype(float), linestyle="", marker="x", markersize=4, color=color)

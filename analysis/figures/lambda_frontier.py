@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure as Picture
 
 from analysis import frontier, notes, sweeps
 from analysis.figure import Figure, bars
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
 from analysis.source import Source
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 # From the smallest weight on: of different size, and the largest hollow, so that points at the same place are all seen.
 _LOOKS: Mapping[str, Mapping[str, Any]] = {
@@ -22,8 +20,6 @@ _LOOKS: Mapping[str, Mapping[str, Any]] = {
     "gmr": {"marker": "s", "color": "#000000", "markersize": 5},
     "gmr_lambda_50": {"marker": "^", "color": "#D55E00", "markersize": 7},
 }
-_PANEL_INCHES = (3.3, 2.6)
-_AROUND_INCHES = 1.3
 _CAPTION = (
     "Accuracy and cost of a question (in 1e-4 of the paper's unit, without the aggregation) with the cost weights "
     "that the paper names; bars: 95 % intervals. Grey line: the most accuracy that a cost buys. The paper prints no "
@@ -41,7 +37,7 @@ def build(source: Source) -> Figure:
         caption=f"{_CAPTION}{notes.settings(results)}",
         simulated=results.simulated,
         draw=functools.partial(_draw, results.benchmarks, frame),
-        inches=(max(2, len(results.benchmarks)) * _PANEL_INCHES[0], _PANEL_INCHES[1] + _AROUND_INCHES),
+        inches=(3.3 * max(2, len(results.benchmarks)), 3.9),
         provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
@@ -52,21 +48,14 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> N
     handles: dict[float, Any] = {}
     for panel, (key, title) in zip(panels, titles.items(), strict=True):
         own = frame.xs(key, level="benchmark")
-        for (method, _), row in own.iterrows():
-            cost, accuracy = UNIT * row["cost_per_query"], 100 * row["fraction"]
-            handles[row["lambda_c"]] = panel.errorbar(
-                cost,
-                accuracy,
-                xerr=bars(cost, UNIT * row["cost_low"], UNIT * row["cost_high"]),
-                yerr=bars(accuracy, row["low"], row["high"]),
-                **_LOOKS[method],
-                linestyle="",
-                elinewidth=0.8,
-                capsize=2,
-            )
+        costs = UNIT * own[["cost_per_query", "cost_low", "cost_high"]]
+        for (method, backbone), row in own.assign(percent=100 * own["fraction"]).iterrows():
+            reach = {"xerr": bars(*costs.loc[method, backbone]), "yerr": bars(*row[["percent", "low", "high"]])}
+            look = {**_LOOKS[method], "linestyle": "", "elinewidth": 0.8, "capsize": 2}
+            handles[row["lambda_c"]] = panel.errorbar(UNIT * row["cost_per_query"], row["percent"], **reach, **look)
         # Behind the points.
         style = {"color": "0.7", "linewidth": 1.5, "zorder": 1}
-        frontier.draw(panel, UNIT * own["cost_per_query"], 100 * own["fraction"], **style)
+        frontier.draw(panel, costs["cost_per_query"], 100 * own["fraction"], **style)
         panel.set_ylabel(f"accuracy on {title} (%)")
         panel.set_xlabel("cost of a question (1e-4)")
     weights = sorted(handles)

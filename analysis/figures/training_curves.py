@@ -4,119 +4,108 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
 
 from analysis.figure import Figure
-from analysis.learning.measures import by_epoch, mean_of
-from analysis.learning.results import Row
+from analysis.frames import Results
 from analysis.notes import settings
+from analysis.results import Cell, Run
 from analysis.source import Source
-from analysis.training import updates
+from analysis.training import mean_of_updates, updates
 from harness.errors import UserError
+from harness.runner.config import POOL
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
-
-#: Training logs by benchmark, row and seed.
-Logs = Mapping[str, Mapping[Row, Mapping[int, pd.DataFrame]]]
+Trained = Sequence[tuple[Cell, pd.DataFrame]]
 
 _MEASURE = "utility"
-_PANEL_INCHES = (2.3, 1.9)
-_LEAST_INCHES = 7.0
-_HEAD_INCHES = 1.0
 # Told apart by lightness and width alone, so that nothing depends on colour.
 _SEED: Mapping[str, Any] = {"color": "0.6", "linewidth": 0.8}
 _MEAN: Mapping[str, Any] = {"color": "0.0", "linewidth": 2.2}
-CAPTION = (
+_CAPTION = (
     "Own utility in training; each point is the mean over one epoch. Thin: one seed. Thick: mean over seeds. The "
     "scales of the panels differ."
 )
 
 
 def build(source: Source) -> Figure:
-    """Build the figure.
-
-    Raises:
-        UserError: A cell cannot be read or has no training log, or nothing was trained.
-    """
+    """The figure; raises UserError for a cell without a training log, or where nothing was trained."""
     results = source.results()
-    logs: dict[str, dict[Row, dict[int, pd.DataFrame]]] = {key: {} for key in results.benchmarks}
-    frames, titles = [], {}
-    for (method, backbone, benchmark), cells in results.trainings.items():
-        row = Row(method, backbone)
-        for cell in cells:
-            log, run = updates(cell), cell.run
-            if _MEASURE not in log:
-                continue
-            titles[row] = row.title(run.method_title)
-            logs[benchmark].setdefault(row, {})[run.seed] = log
-            told = {"method": method, "backbone": backbone, "benchmark": benchmark, "seed": run.seed}
-            curve = by_epoch(log, _MEASURE).rename_axis("update").rename(_MEASURE).reset_index()
-            frames.append(curve.assign(**told, run_id=run.run_id)[[*told, "update", _MEASURE, "run_id"]])
-    if not frames:
+    logs = [(cell, updates(cell)) for cells in results.trainings.values() for cell in cells]
+    trained = [(cell, log) for cell, log in logs if _MEASURE in log]
+    if not trained:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")
+    frames = []
+    for cell, log in trained:
+        told = {name: getattr(cell.run, name) for name in ("method", "backbone", "benchmark", "seed")}
+        curve = by_epoch(log).rename_axis("update").rename(_MEASURE).reset_index()
+        frames.append(curve.assign(**told, run_id=cell.run.run_id)[[*told, "update", _MEASURE, "run_id"]])
+    return curves(results, trained, pd.concat(frames))
+
+
+def curves(results: Results, logs: Trained, frame: pd.DataFrame) -> Figure:
+    """The figure of some trainings of a run, with the data behind it; without panels where there is none."""
+    trained = [(cell.run, log) for cell, log in logs if _MEASURE in log]
+    columns = len({(run.method, run.backbone) for run, _ in trained})
     return Figure(
         label="training-curves",
-        caption=f"{CAPTION}{settings(results)}",
+        caption=f"{_CAPTION if trained else 'Nothing was trained in the finished cells.'}{settings(results)}",
         simulated=results.simulated,
-        draw=functools.partial(draw, logs, results.benchmarks, titles),
-        inches=inches(logs),
+        draw=functools.partial(_draw, trained, results.benchmarks),
+        inches=(max(2.3 * columns, 7.0), 1.9 * len(results.benchmarks) + 1.0),
         provenance=results.provenance,
-        frame=pd.concat(frames),
+        frame=frame,
     )
 
 
-def inches(logs: Logs) -> tuple[float, float]:
-    """Width and height that the panels need."""
-    return max(_PANEL_INCHES[0] * len(_rows(logs)), _LEAST_INCHES), _PANEL_INCHES[1] * len(logs) + _HEAD_INCHES
+def row_title(run: Run) -> str:
+    """The method of a cell as a reader knows it, and its backbone; the pool goes without saying."""
+    return run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
 
 
-def draw(logs: Logs, benchmarks: Mapping[str, str], titles: Mapping[Row, str], picture: Picture) -> None:
-    """Put the panels into a picture; where a method was not trained on a benchmark, the place stays empty.
+def by_epoch(log: pd.DataFrame) -> pd.Series:
+    """Mean own utility over the attempts of each epoch, at the middle of its updates.
 
-    Args:
-        logs: One row an update.
-        benchmarks: Titles of the benchmarks.
-        titles: Titles of the rows.
-        picture: An empty one.
+    An epoch tries every training question, so from one point to the next nothing but the policy and its draws has
+    changed. A running mean between these points would compare other questions.
     """
-    rows = _rows(logs)
-    if not rows:
+    middles = log.index.to_series().groupby(log["epoch"]).mean()
+    return mean_of_updates(log, _MEASURE, log["epoch"]).set_axis(middles)
+
+
+def _draw(trained: Sequence[tuple[Run, pd.DataFrame]], benchmarks: Mapping[str, str], picture: Picture) -> None:
+    """Where a method was not trained on a benchmark, the place stays empty."""
+    order = list(benchmarks)
+    runs = sorted((run for run, _ in trained), key=lambda run: order.index(run.benchmark))
+    titles = {(run.method, run.backbone): row_title(run) for run in runs}
+    if not titles:
         return
-    grid = picture.subplots(len(logs), len(rows), squeeze=False)
-    for panels, (key, of_benchmark) in zip(grid, logs.items(), strict=True):
-        for panel, row in zip(panels, rows, strict=True):
-            found = [log for log in of_benchmark.get(row, {}).values() if _MEASURE in log]
-            if found:
-                _curves(panel, found)
+    grid = picture.subplots(len(benchmarks), len(titles), squeeze=False)
+    for panels, (benchmark, title) in zip(grid, benchmarks.items(), strict=True):
+        for panel, row in zip(panels, titles, strict=True):
+            place = (benchmark, *row)
+            logs = [log for run, log in trained if (run.benchmark, run.method, run.backbone) == place]
+            if logs:
+                _panel(panel, logs)
             else:
                 panel.set_axis_off()
         # A panel that stays empty shows no label either.
         first = next((panel for panel in panels if panel.axison), panels[0])
-        first.set_ylabel(f"{benchmarks[key]}\nown utility")
-    for panel, row in zip(grid[0], rows, strict=True):
-        panel.set_title(titles[row])
+        first.set_ylabel(f"{title}\nown utility")
+    for panel, title in zip(grid[0], titles.values(), strict=True):
+        panel.set_title(title)
 
 
-def _rows(logs: Logs) -> list[Row]:
-    return list(dict.fromkeys(row for of_benchmark in logs.values() for row in of_benchmark))
-
-
-def _curves(panel: Axes, logs: Sequence[pd.DataFrame]) -> None:
-    lines = [by_epoch(log, _MEASURE) for log in logs]
-    for line in lines:
-        panel.plot(line.index, line, **_SEED, **_marked(line))
-    mean = mean_of(lines)
-    panel.plot(mean.index, mean, **_MEAN, **_marked(mean))
-    last = max(log.index.max() for log in logs)
-    panel.set_xlim(0, last + 1)
+def _panel(panel: Axes, logs: Sequence[pd.DataFrame]) -> None:
+    lines = [by_epoch(log) for log in logs]
+    # The mean is where all seeds have a value.
+    mean = pd.concat(lines, axis=1).dropna().mean(axis=1)
+    for line, style in [*((line, _SEED) for line in lines), (mean, _MEAN)]:
+        # A training of one epoch is a point, which a line would not show.
+        panel.plot(line.index, line, **style, marker="o" if len(line) == 1 else "")
+    panel.set_xlim(0, max(log.index.max() for log in logs) + 1)
     panel.locator_params(axis="x", integer=True, min_n_ticks=1)
     panel.set_xlabel("update")
-
-
-def _marked(line: pd.Series) -> dict[str, Any]:
-    """A training of one epoch is a point, which a line would not show."""
-    return {"marker": "o"} if len(line) == 1 else {}

@@ -1,273 +1,335 @@
-"""The study of learning as files: Markdown, answers first, then each benchmark; a picture; tables to compute with."""
+"""The study of learning: cells measured seed by seed and contrasts between them, as two tables, and the curves."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from statistics import fmean, stdev
 
+import numpy as np
 import pandas as pd
 
-from analysis import figure
+from analysis import table
 from analysis.figure import Figure
 from analysis.figures import training_curves
+from analysis.figures.training_curves import row_title
 from analysis.frames import Results
-from analysis.learning.measures import IN_PARTS, MEASURES, PARTS, SECTIONS, Measure, is_curve, parts
-from analysis.learning.results import Difference, Report, Row, interval
-from analysis.learning.study import BEST_SINGLE, RANDOM, Study
-from analysis.markdown import document, grid
+from analysis.learning import measures
+from analysis.learning.measures import MEASURES, Measure
+from analysis.learning.study import BEST_SINGLE, PATH, RANDOM, Study, load
 from analysis.notes import settings
-from analysis.provenance import table_run_id, warning
-from analysis.results import short
+from analysis.provenance import table_run_id
+from analysis.results import TRAINING, Cell, read_all, read_table
 from analysis.statistics import CONFIDENCE
-from analysis.table import NOT_RUN, csv
-from analysis.table import md_escape as escape
-from harness.files import write_atomically
+from analysis.table import DAGGER, NOT_RUN, Entry, Table, shown
+from analysis.training import updates
+from harness.errors import UserError
+from harness.runner.config import POOL, methods
 
-_AS_LOGGED = "as logged in training: accuracy is a fraction, utility in the unit of the method"
+_DECISIONS = ("item_id", "step", "name", "choice", "options", "log_prob")
+_PLACE = ["benchmark", "method", "backbone", "seed"]
+_CONTRAST = ["contrast", "asks", "a", "b", "backbone", "benchmark", "measure"]
+_SHARE = "share_"
 _SINGLE = ["accuracy", "cost_total", "utility"]
 _OTHERS = {BEST_SINGLE: "the best single backbone", RANDOM: "random routers of the same depth"}
-_DOMINATED = "▽"
-_CURVES = (
-    "Own utility on training questions, one panel a method and benchmark; a thin line is one seed, the thick one their "
-    "mean. Each point is the mean over one epoch, which tries every training question, so that points differ by the "
-    "policy and its draws alone. The tables named Curves below hold means over seeds, for each fifth of the updates; "
-    "learning_curves.csv has every update as logged. The first update tries the untrained policy: a curve that stays "
-    "where it starts shows no learning."
-)
+# Section and labels of a line, what is said of all seeds together, and each seed.
+_Line = tuple[tuple[str, ...], Sequence[str], Sequence[Entry]]
+_LOGGED = ("accuracy", "utility", "cost_total", "depth", "entropy")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was measured, and how many cells of the run are missing.
+
+    Attributes:
+        values: One row a benchmark, method, backbone, seed and measure. Shares are in percent, utility in points, own
+            utility in the unit of the method, costs in the paper's unit, entropies in nats. A single backbone has no
+            seed. A measure that does not apply has no row; ``collapse`` is ``inf`` where the choice never settled.
+        trained: Cells with their training logs, without those left as initialised.
+    """
+
+    study: Study
+    cells: tuple[Cell, ...]
+    unfinished: int
+    values: pd.DataFrame
+    trained: Sequence[tuple[Cell, pd.DataFrame]]
+
+    @cached_property
+    def learned(self) -> pd.DataFrame:
+        """What learned: one row a benchmark, method, backbone and seed, one column a measure."""
+        own = self.values[self.values["method"] != self.study.single]
+        return own.pivot(index=_PLACE, columns="measure", values="value")
+
+    @cached_property
+    def singles(self) -> pd.DataFrame:
+        """The single backbones by benchmark, the most accurate first, the cheaper of equals.
+
+        ``dominated`` is the best that is at least as accurate on these very questions, and cheaper.
+        """
+        own = self.values[self.values["method"] == self.study.single]
+        frame = own.pivot(index=["benchmark", "backbone"], columns="measure", values="value").reindex(columns=_SINGLE)
+        frame = frame.sort_values(["accuracy", "cost_total", "backbone"], ascending=[False, True, True])
+        pairs = frame.reset_index().merge(frame.reset_index(), on="benchmark", suffixes=("", "_other"))
+        better = (pairs["accuracy_other"] >= pairs["accuracy"]) & (pairs["cost_total_other"] < pairs["cost_total"])
+        best = pairs[better].groupby(["benchmark", "backbone"])["backbone_other"].first()
+        return frame.assign(dominated=best.reindex(frame.index).fillna(""))
+
+    @cached_property
+    def benchmarks(self) -> dict[str, str]:
+        """Keys and titles."""
+        return {cell.run.benchmark: cell.run.benchmark_title for cell in self.cells}
+
+    @cached_property
+    def titles(self) -> dict[tuple[str, str], str]:
+        """Methods and backbones as a reader knows them."""
+        return {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in self.cells}
+
+    @property
+    def seeds(self) -> list[int]:
+        """Every training seed of any learned cell, ascending."""
+        return sorted(set(self.learned.index.get_level_values("seed")))
+
+    @cached_property
+    def differences(self) -> pd.DataFrame:
+        """The contrasts, one row a seed: both sides of it answered the same questions."""
+        parts = []
+        for name, asked in self.study.contrasts.items():
+            own = self._of(asked.a)
+            # An update that never came is no number to subtract.
+            gaps = own.sub(self._other(asked.b, own)).replace([math.inf, -math.inf], math.nan)
+            tidy = gaps.reindex(columns=asked.measures).melt(var_name="measure", ignore_index=False).dropna()
+            tidy = tidy[tidy.index.get_level_values("benchmark").isin(asked.benchmarks)].reset_index()
+            parts.append(tidy.assign(contrast=name, asks=asked.asks, a=asked.a, b=asked.b))
+        found = pd.concat(parts)[[*_CONTRAST, "seed", "value"]]
+        places = found.groupby(["contrast", "benchmark", "backbone"], sort=False).ngroup()
+        return found.iloc[places.argsort(kind="stable")]
+
+    def _of(self, method: str) -> pd.DataFrame:
+        return self.learned[self.learned.index.get_level_values("method") == method].droplevel("method")
+
+    def _other(self, side: str, own: pd.DataFrame) -> pd.DataFrame:
+        """What each row of a method is compared with: another of the same place, or what the side stands for."""
+        if side == RANDOM:
+            random = dict(list(pd.concat(map(self._of, self.study.random)).groupby(own.index.names)))
+            rows = [at_depth(random.get(place, own.head(0)), depth) for place, depth in own["depth"].items()]
+            return pd.DataFrame(rows, own.index)
+        if side == BEST_SINGLE:
+            best = self.singles[_SINGLE].groupby(level="benchmark").head(1).droplevel("backbone")
+            return best.reindex(own.index.get_level_values("benchmark")).set_axis(own.index)
+        if side == self.study.single:
+            return self.singles[_SINGLE].reindex(own.index.droplevel("seed")).set_axis(own.index)
+        return self._of(side).reindex(own.index)
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Contrasts for which these cells do not suffice, with benchmarks and backbones."""
+        answered = set(self.differences[["contrast", "benchmark", "backbone"]].itertuples(index=False, name=None))
+        found = []
+        for name, asked in self.study.contrasts.items():
+            # Where its first side was not run at all, the pool stands for what is missing.
+            backbones = list(self._of(asked.a).index.unique("backbone")) or [POOL]
+            places = [(key, one) for key in asked.benchmarks if key in self.benchmarks for one in backbones]
+            lacking = [
+                key if one == POOL else f"{key} {one}" for key, one in places if (name, key, one) not in answered
+            ]
+            if lacking:
+                found.append(f"{name} ({', '.join(lacking)})")
+        return found
+
+
+def at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
+    """Every measure of routers of several depths at another, on the straight line between neighbours; none outside."""
+    found = {}
+    for measure, values in routers.items():
+        known = sorted(zip(routers["depth"][values.notna()], values.dropna(), strict=True))
+        if known:
+            depths, measured = zip(*known, strict=True)
+            found[str(measure)] = float(np.interp(depth, depths, measured, left=math.nan, right=math.nan))
+    return found
+
+
+def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
+    """Measure the cells of a preset for a study; those not finished are counted and left out.
+
+    Raises:
+        UserError: A cell cannot be read, the cells do not belong together, none has learned anything, or the
+            declaration is wrong.
+    """
+    study, whole = load(declaration), list(folders)
+    cells = read_all(folder for folder in whole if (folder / "run.json").is_file())
+    places = {method: number for number, method in enumerate([*methods(), None, study.single])}
+    rows: list[tuple[object, ...]] = []
+    trained = []
+    # As they are they have the order of benchmark, method, backbone and seed.
+    for cell in sorted(cells, key=lambda one: (one.run.benchmark, places.get(one.run.method, places[None]))):
+        run = cell.run
+        if run.method == study.single:
+            found = measures.of_items(cell.items, study.cost_weight)
+            rows += [(run.benchmark, run.method, run.backbone, "", *value) for value in found.items()]
+        elif (cell.folder / TRAINING).is_file():
+            log, decisions = updates(cell), read_table(cell.folder / "decisions.parquet", _DECISIONS)
+            found = measures.of_learner(cell, log, decisions, study.cost_weight, study.collapsed_entropy)
+            rows += [(run.benchmark, run.method, run.backbone, run.seed, *value) for value in found.items()]
+            if len(log):
+                trained.append((cell, log))
+    values = pd.DataFrame(rows, columns=[*_PLACE, "measure", "value"])
+    if (values["method"] == study.single).all():
+        raise UserError(
+            "no cell of a method that learns among the finished ones; run `snakemake --cores all "
+            f"reports/{cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
+        )
+    return Report(study, cells, len(whole) - len(cells), values, trained)
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Write ``learning.md``, two CSV files beside it, and ``learning_curves`` as csv, png, pdf and svg.
-
-    Returns:
-        The files written.
-    """
-    simulated, run = warning(report.cells[0].run.simulated), f"run {table_run_id(report.cells)}"
-    said, logged = ("\n# ".join(filter(None, lines)) for lines in ((simulated, run), (simulated, _AS_LOGGED, run)))
-    contents: dict[str, bytes | str] = {
-        "learning.md": render(report),
-        "learning.csv": csv(report.values, said),
-        "learning_contrasts.csv": csv(contrasts(report), said),
-        "learning_curves.csv": csv(curves(report), logged),
-        **{f"learning_curves.{ending}": content for ending, content in figure.pictures(picture(report)).items()},
-    }
-    for name, content in contents.items():
-        write_atomically(folder / name, content)
-    return [folder / name for name in contents]
-
-
-def contrasts(report: Report) -> pd.DataFrame:
-    """One row a difference and statistic: ``difference`` of each seed, then ``mean``, ``low``, ``high`` and ``n``."""
-    rows: list[tuple[object, ...]] = []
-    for one in report.differences:
-        asked = one.contrast
-        statistics: list[tuple[str, object, float]] = [("difference", *of) for of in one.seeds.items()]
-        statistics.append(("mean", "", one.mean))
-        if one.reach is not None:
-            statistics += [("low", "", one.mean - one.reach), ("high", "", one.mean + one.reach)]
-        statistics.append(("n", "", float(len(one.seeds))))
-        head = (asked.name, asked.asks, asked.a, asked.b, one.row.backbone, one.benchmark, one.measure)
-        rows += [(*head, *of) for of in statistics]
-    names = ["contrast", "asks", "a", "b", "backbone", "benchmark", "measure", "statistic", "seed", "value"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def curves(report: Report) -> pd.DataFrame:
-    """One row a benchmark, method, backbone, seed, update and measure, with the names and units of the training log."""
-    rows = [
-        (benchmark, *row, seed, update, measure, value)
-        for benchmark, trained in report.logs.items()
-        for row, logs in trained.items()
-        for seed, log in logs.items()
-        for measure in filter(is_curve, log.columns)
-        for update, value in log[measure].dropna().items()
+    """Write the tables ``learning`` and ``learning_contrasts`` and the figure ``learning_curves``; return the files."""
+    return [
+        *table.write(_measured(report), folder, "learning"),
+        *table.write(_contrasts(report), folder, "learning_contrasts"),
+        *table.write(_curves(report), folder, "learning_curves"),
     ]
-    return pd.DataFrame(rows, columns=["benchmark", "method", "backbone", "seed", "update", "measure", "value"])
 
 
-def picture(report: Report) -> Figure:
-    """The training curves; where nothing was trained, without panels. Its numbers are :func:`curves`."""
-    return Figure(
-        label="training-curves",
-        caption=training_curves.CAPTION if any(report.logs.values()) else "Nothing was trained in the finished cells.",
-        simulated=report.cells[0].run.simulated,
-        draw=functools.partial(training_curves.draw, report.logs, report.benchmarks, report.titles),
-        inches=training_curves.inches(report.logs),
-        provenance={"preset": report.cells[0].run.preset, "run": short(table_run_id(report.cells))},
-        frame=pd.DataFrame(),
+def _curves(report: Report) -> Figure:
+    """The figure, and behind it every update as logged: accuracy is a fraction, utility in the unit of the method."""
+    parts = [pd.DataFrame(columns=[*_PLACE, "update", "measure", "value"])]
+    for cell, log in report.trained:
+        names = [name for name in log.columns if name in _LOGGED or name.startswith("entropy_")]
+        rows = log[names].melt(var_name="measure", ignore_index=False).dropna().reset_index()
+        parts.append(rows.assign(**{name: getattr(cell.run, name) for name in _PLACE}))
+    return training_curves.curves(Results(report.cells), report.trained, pd.concat(parts))
+
+
+def _measured(report: Report) -> Table:
+    """Every measure of every row, with mean, deviation and the value of each seed."""
+    single, dominated = report.study.single, report.singles["dominated"]
+    names = [*MEASURES, *sorted(name for name in report.learned if name.startswith(_SHARE))]
+    index = ["benchmark", "measure", "method", "backbone"]
+    wide = report.values.pivot(index=index, columns="seed", values="value")
+    places = report.values[index].drop_duplicates().itertuples(index=False, name=None)
+    lines: list[_Line] = []
+    for place in sorted(places, key=lambda one: (one[0], names.index(one[1]))):
+        (benchmark, key, method, backbone), of = place, wide.loc[place]
+        measure = MEASURES.get(key) or Measure(f"share of {key.removeprefix(_SHARE)} (%)")
+        better = dominated.get((benchmark, backbone)) if method == single else ""
+        title = report.titles[method, backbone] + (f", dominated by {better}" if better else "")
+        seeds = [Entry() if method == single else _entry(of[seed], measure) for seed in report.seeds]
+        labels = (benchmark, report.benchmarks[benchmark], measure.title, title)
+        lines.append((labels, [_mean(of.dropna(), measure)], seeds))
+    # Of equals the first by name.
+    used = report.learned.filter(regex=f"^{_SHARE}").dropna(how="all").idxmax(axis=1).str.removeprefix(_SHARE)
+    for (benchmark, method, backbone), of in used.groupby(level=_PLACE[:3], sort=False):
+        taken = of.droplevel(_PLACE[:3]).reindex(report.seeds, fill_value=NOT_RUN)
+        seeds = [Entry(one, sign=DAGGER if dominated.get((benchmark, one)) else "") for one in taken]
+        share = f"{sum(bool(one.sign) for one in seeds)} of {len(of)} dominated" if len(dominated) else ""
+        where, title = report.benchmarks[benchmark], report.titles[method, backbone]
+        lines.append(((f"{benchmark}, used", where, "most used backbone", title), [share], seeds))
+    caption = (
+        "Methods that learn, on test questions that no training saw, training seeds "
+        f"{', '.join(map(str, report.seeds))}."
     )
-
-
-def render(report: Report) -> str:
-    """The text of the file: warning, caption, how to read it, contrasts, one part a benchmark, provenance."""
-    picture = ["## Training curves", "", "![Training curves](learning_curves.png)", "", escape(_CURVES), ""]
-    columns = [line for key in report.benchmarks for line in _column(report, key)]
-    body = [*_contrasts(report), *picture, *columns]
-    return document(report.cells, "What training did", _caption(report), _reading(report), body)
-
-
-def _caption(report: Report) -> str:
-    """What the report shows, of which run, with which settings, and how many of its cells are not there yet."""
-    run, missing = report.cells[0].run, report.unfinished
-    kind = " (SIMULATED backbones)" if run.simulated else ""
-    partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
-    return (
-        f"Preset {run.preset}{kind}: methods that learn, on test questions that no training saw, training seeds "
-        f"{', '.join(map(str, report.seeds))}.{settings(Results(report.cells))}{partial}"
-    )
+    heads = ("Benchmark", "Measure", "Method")
+    return _table(report, "learning", caption, _reading(report), heads, ("mean ± sd",), lines, report.values)
 
 
 def _reading(report: Report) -> Iterator[str]:
-    """How to read what is in the tables; the last note names contrasts for which there are no cells."""
-    study, measured = report.study, report.learned
+    """How to read what was measured."""
+    study = report.study
     yield (
-        "A field holds mean ± sample standard deviation over seeds and, in brackets, the values of seeds "
-        f"{', '.join(map(str, report.seeds))}. Trainings tend to end at one of few places; then no run is near the "
-        "mean, and only the values tell."
+        "The standard deviation is that of the sample of seeds. Trainings tend to end at one of few places; then no "
+        "run is near the mean, and only the values tell."
     )
-    yield (
-        f"{NOT_RUN}: no such cell, or nothing to measure with this seed. Blank: nothing to measure with any seed, such "
-        "as the write rate of a router without a write gate."
-    )
+    yield f"{NOT_RUN}: no such cell, or nothing to measure with this seed. Measures that no seed has are left out."
     yield (
         f"Utility is R − {study.cost_weight:g} · cost of the steps, in points, with this weight in every row, "
         "also where it was trained with another. Cost is that of all calls, aggregation included, in the paper's unit."
     )
-    if "own_utility" in measured:
-        yield (
-            "Own utility is what a method itself maximises, here on the test questions, in its own unit: compare it "
-            f"with nothing but itself. {study.own_utility}"
-        ).rstrip()
-    if "retrieved" in measured:
-        yield "Retrieved is Σ retrieved / Σ available over steps with stored records; steps are counted from 0."
-    if "updates" in measured:
-        yield "First updates: the first three. Last: the last quarter, over which entropies are averaged, too."
-    if "collapse" in measured:
+    yield (
+        "Own utility is what a method itself maximises, on the test questions or in training, in its own unit: compare "
+        f"it with nothing but itself. {study.own_utility}"
+    ).rstrip()
+    yield (
+        "Retrieved is Σ retrieved / Σ available over steps with stored records; steps are counted from 0. First "
+        "updates: the first three. Last: the last quarter, over which entropies are averaged, too. Parts are fifths of "
+        "the updates; last minus first has a 95 % t interval over seeds."
+    )
+    if study.collapsed_entropy:
         yield f"The choice of a backbone counts as settled when its entropy is below {study.collapsed_entropy:g} nats."
-    if len(report.singles):
-        yield (
-            f"{_DOMINATED}: dominated, that is, another single backbone is at least as accurate on these test "
-            "questions, and cheaper."
-        )
-    if report.unanswered:
-        yield f"Not answered, for want of cells: {', '.join(report.unanswered)}."
+    if study.single:
+        yield f"Dominated, {DAGGER}: another single backbone is at least as accurate on these questions, and cheaper."
 
 
-def _intervals(study: Study) -> str:
-    """How differences and their intervals are to be taken, for the sides that the study compares."""
-    base = (
+def _contrasts(report: Report) -> Table:
+    """The questions of the study, answered by differences between rows."""
+    study, parts = report.study, [pd.DataFrame(columns=[*_CONTRAST, "statistic", "seed", "value"])]
+    lines: list[_Line] = []
+    for place, of in report.differences.groupby(_CONTRAST, sort=False):
+        name, asks, a, b, backbone, benchmark, key = place
+        values, measure = of.set_index("seed")["value"], MEASURES[key]
+        mean, reach = values.mean(), interval(values)
+        statistics = pd.Series({"mean": mean, "low": mean - reach, "high": mean + reach, "n": len(values)})
+        tidy = statistics.dropna().rename_axis("statistic").reset_index(name="value")
+        parts += [of.assign(statistic="difference"), tidy.assign(seed="", **dict(zip(_CONTRAST, place, strict=True)))]
+        sides = f"{report.titles[a, backbone]} minus {_OTHERS.get(b) or report.titles[b, backbone]}"
+        labels = (name, asks, sides, report.benchmarks[benchmark], measure.title)
+        seeds = [_entry(values.get(seed, math.nan), measure, "+") for seed in report.seeds]
+        lines.append((labels, [_difference(values, measure), str(len(values))], seeds))
+    paired = (
         "Differences are paired: both sides answered the same questions with the same seed. The "
         f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one calibration and one set of questions; they "
         "say nothing about other questions, other calibrations or real models, and are not corrected for the number of "
         "contrasts. An interval without width means that the seeds agree, not that the value is certain."
     )
-    single = (
-        " The best single backbone was chosen on the very test questions it is compared on, which favours it. A single "
-        "backbone has no seed; its utility bears its only call, a router's does not bear the aggregation."
+    notes = [paired]
+    if study.single:
+        notes.append(
+            "The best single backbone was chosen on the very test questions it is compared on, which favours it. A "
+            "single backbone has no seed; its utility bears its only call, a router's does not bear the aggregation."
+        )
+    if study.random:
+        notes.append("Random routers are interpolated linearly at the mean test depth of each seed.")
+    if unanswered := report.unanswered:
+        notes.append(f"Not answered, for want of cells: {', '.join(unanswered)}.")
+    if not lines:
+        lines.append((("", "none can be answered", "", "", ""), ["", ""], [Entry()] * len(report.seeds)))
+    caption, heads = "Differences between rows.", ("Question", "Sides", "Benchmark", "Measure")
+    over, frame = ("mean and interval", "n"), pd.concat(parts)
+    return _table(report, "learning-contrasts", caption, notes, heads, over, lines, frame)
+
+
+def _table(
+    report: Report,
+    label: str,
+    caption: str,
+    notes: Iterable[str],
+    heads: Sequence[str],
+    over: Sequence[str],
+    lines: Sequence[_Line],
+    frame: pd.DataFrame,
+) -> Table:
+    results, missing = Results(report.cells), report.unfinished
+    partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
+    labels, means, seeds = zip(*lines, strict=True)
+    of_all = {title: list(map(Entry, column)) for title, column in zip(over, zip(*means, strict=True), strict=True)}
+    by_seed = dict(zip(map(str, report.seeds), zip(*seeds, strict=True), strict=True))
+    return Table(
+        label=label,
+        caption=f"{caption}{settings(results)}{partial}",
+        simulated=results.simulated,
+        shown=shown(labels, heads, {("Over seeds", ""): of_all, ("Seed", ""): by_seed}),
+        notes=tuple(notes),
+        provenance=results.provenance,
+        frame=frame.assign(run=table_run_id(report.cells)),
     )
-    random = " Random routers are interpolated linearly at the mean test depth of each seed."
-    return base + (single if study.single else "") + (random if study.random else "")
 
 
-def _contrasts(report: Report) -> Iterator[str]:
-    yield from ("## Contrasts", "", escape(_intervals(report.study)), "")
-    for (contrast, row), answers in groupby(report.differences, key=lambda one: (one.contrast, one.row)):
-        other = _OTHERS.get(contrast.b) or report.titles[Row(contrast.b, row.backbone)]
-        sides = f"{report.titles[row]} minus {other}"
-        yield from (f"**{escape(contrast.asks)}** {escape(sides)} ({escape(contrast.name)}).", "")
-        rows = [[escape(report.benchmarks[one.benchmark]), *_answer(report, one)] for one in answers]
-        yield from grid(["Benchmark", "Measure", "Difference and interval", "n", "By seed"], rows, left=2)
+def interval(values: pd.Series) -> float:
+    """Half the width of the 95 % t interval of the mean of some values; not a number for fewer than two."""
+    from scipy.stats import t
 
-
-def _answer(report: Report, one: Difference) -> list[str]:
-    measure = MEASURES[one.measure]
-    by_seed = _listed([one.seeds.get(seed, math.nan) for seed in report.seeds], measure, "+")
-    return [escape(measure.title), _difference(one.mean, one.reach, measure), str(len(one.seeds)), by_seed]
-
-
-def _column(report: Report, benchmark: str) -> Iterator[str]:
-    n = next(cell.run.data.n_test for cell in report.cells if cell.run.benchmark == benchmark)
-    yield from (f"## {escape(report.benchmarks[benchmark])} (n = {n})", "")
-    for title, measures in SECTIONS.items():
-        yield from _section(report, benchmark, title, measures)
-    yield from _curves(report, benchmark)
-    yield from _ends(report, benchmark)
-    yield from _backbones(report, benchmark)
-
-
-def _section(report: Report, benchmark: str, title: str, measures: Mapping[str, Measure]) -> Iterator[str]:
-    """Rows and measures without any value are left out."""
-    rows = report.rows(benchmark)
-    shown = {
-        key: one for key, one in measures.items() if any(key in of and of[key].notna().any() for of in rows.values())
-    }
-    fields = {row: [_field(of[key], measure) for key, measure in shown.items()] for row, of in rows.items()}
-    lines = [[escape(report.titles[row]), *of] for row, of in fields.items() if any(of)]
-    if lines:
-        yield from (f"### {title}", "", *grid(["Method", *(measure.title for measure in shown.values())], lines))
-
-
-def _curves(report: Report, benchmark: str) -> Iterator[str]:
-    """Means over seeds of what training saw, in fifths, and whether its end differs from its beginning."""
-    rows = []
-    for row, logs in report.logs[benchmark].items():
-        for key, measure in IN_PARTS.items():
-            found = pd.DataFrame([parts(log, key) for log in logs.values() if key in log], columns=range(PARTS))
-            if len(found):
-                means = [NOT_RUN if math.isnan(mean) else number(mean, measure) for mean in found.mean()]
-                gain = (found[PARTS - 1] - found[0]).dropna().tolist()
-                change = _difference(fmean(gain), interval(gain), measure) if gain else NOT_RUN
-                rows.append([escape(report.titles[row]), escape(measure.title), *means, change])
-    if rows:
-        heads = ["Method", "Measure", *(f"part {part} of {PARTS}" for part in range(1, PARTS + 1)), "last minus first"]
-        yield from ("### Curves", "", *grid(heads, rows, left=2))
-
-
-def _ends(report: Report, benchmark: str) -> Iterator[str]:
-    """Where each policy is: the backbone that it uses most, by seed."""
-    rows = []
-    for row in report.rows(benchmark):
-        used = {seed: of.index[0] for seed, of in report.shares(benchmark, row.method).items()}
-        if used:
-            dominated = sum(report.dominator(benchmark, backbone) is not None for backbone in used.values())
-            share = f"{dominated} of {len(used)}" if len(report.singles_of(benchmark)) else NOT_RUN
-            marked = [_marked(report, benchmark, used[seed]) if seed in used else NOT_RUN for seed in report.seeds]
-            rows.append([escape(report.titles[row]), *marked, share])
-    if rows:
-        heads = ["Method", *(f"seed {seed}" for seed in report.seeds), f"seeds on a dominated one ({_DOMINATED})"]
-        yield from ("### Most used backbone", "", *grid(heads, rows))
-
-
-def _backbones(report: Report, benchmark: str) -> Iterator[str]:
-    """Single backbones as references, and how often the router took each before and after its training."""
-    wanted, singles = (report.study.untrained, report.study.trained), report.singles_of(benchmark)
-    routers = [row for method in wanted for row in report.rows(benchmark) if row.method == method]
-    shares = {row: pd.DataFrame(report.shares(benchmark, row.method)) for row in routers}
-    used = sorted({*singles.index, *(backbone for of in shares.values() for backbone in of.index)})
-    # A backbone that a policy never took has a share of zero.
-    taken = {row: of.reindex(used).fillna(0.0).reindex(columns=report.seeds) for row, of in shares.items()}
-    rows = [
-        [
-            _marked(report, benchmark, key),
-            *(NOT_RUN if math.isnan(one[name]) else number(one[name], MEASURES[name]) for name in _SINGLE),
-            escape(report.dominator(benchmark, key) or ""),
-            *(_field(taken[row].loc[key], MEASURES["top_backbone"]) for row in routers),
-        ]
-        for key, one in singles.reindex(used, columns=_SINGLE).sort_values("cost_total", kind="stable").iterrows()
-    ]
-    heads = ["Backbone", *(MEASURES[key].title for key in _SINGLE), "dominated by"]
-    heads += [f"share in {report.titles[row]} (%)" for row in routers]
-    if rows:
-        yield from (f"### Single backbones{', and their shares in the router' if routers else ''}", "")
-        yield from grid(heads, rows)
-
-
-def _marked(report: Report, benchmark: str, backbone: str) -> str:
-    return escape(f"{backbone} {_DOMINATED}" if report.dominator(benchmark, backbone) else backbone)
+    return float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.sem()) if len(values) > 1 else math.nan
 
 
 def number(value: float, measure: Measure, sign: str = "") -> str:
@@ -279,25 +341,22 @@ def number(value: float, measure: Measure, sign: str = "") -> str:
     return (text if float(text) else text.lstrip("+-")).replace("-", "−")
 
 
-def _listed(values: Iterable[float], measure: Measure, sign: str = "") -> str:
-    """The value of each seed, in brackets."""
-    return f"({' '.join(NOT_RUN if math.isnan(value) else number(value, measure, sign) for value in values)})"
+def _entry(value: float, measure: Measure, sign: str = "") -> Entry:
+    return Entry(NOT_RUN if math.isnan(value) else number(value, measure, sign))
 
 
-def _field(values: pd.Series, measure: Measure) -> str:
-    """Mean ± sd and the value of each seed; nothing where no seed has one."""
-    present = values.dropna().tolist()
-    if not present:
+def _mean(values: pd.Series, measure: Measure) -> str:
+    if measure.is_difference:
+        return _difference(values, measure)
+    if np.isinf(values.to_numpy(float)).any():
         return ""
-    if not all(map(math.isfinite, present)):
-        return _listed(values, measure)
-    spread = f" ± {number(stdev(present), measure)}" if len(present) > 1 else ""
-    return f"{number(fmean(present), measure)}{spread} {_listed(values, measure)}"
+    return number(values.mean(), measure) + (f" ± {number(values.std(), measure)}" if len(values) > 1 else "")
 
 
-def _difference(mean: float, reach: float | None, measure: Measure) -> str:
-    """A mean difference and its interval, which one seed alone does not have."""
+def _difference(gaps: pd.Series, measure: Measure) -> str:
+    """The mean of some differences and its interval, which one seed alone does not have."""
+    mean, reach = gaps.mean(), interval(gaps)
     text = number(mean, measure, "+")
-    if reach is None:
+    if math.isnan(reach):
         return f"{text} (one seed, no interval)"
     return f"{text} [{number(mean - reach, measure, '+')}, {number(mean + reach, measure, '+')}]"

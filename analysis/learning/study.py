@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat
+from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from analysis.learning.measures import MEASURES
-from harness.errors import UserError, unknown
-from harness.files import ROOT, Declaration, Distinct, Many, Text, read
-from harness.runner import config
+from harness.errors import unknown
+from harness.files import ROOT, Declaration, Distinct, Text, read
+from harness.runner.config import methods
 
 FOLDER = ROOT / "config" / "studies"
 PATH = FOLDER / "learning.yaml"
 BEST_SINGLE = "best_single"
 RANDOM = "random_same_depth"
+# What a side or a measure of a contrast takes from the rest of the declaration.
+_NEEDS = {BEST_SINGLE: "single", RANDOM: "random", "collapse": "collapsed_entropy"}
+
+
+def _one_of(kind: str, known: Callable[[], Iterable[str]], where: str) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in known():
+            raise ValueError(str(unknown(kind, name, known(), where)))
+        return name
+
+    return AfterValidator(check)
+
+
+_Name = Annotated[str, Field(pattern="^[a-z0-9_]+$")]
+_Method = Annotated[str, _one_of("method", methods, "config/methods.yaml")]
+_Side = Annotated[str, _one_of("method", lambda: (*methods(), BEST_SINGLE, RANDOM), "config/methods.yaml")]
+_Measure = Annotated[str, _one_of("measure", lambda: MEASURES, "analysis/learning/measures.py")]
 
 
 class Contrast(Declaration):
-    """One question of the study: method ``a`` minus ``b``, by each of some measures on each of some benchmarks.
+    """The question ``asks``: method ``a`` minus ``b``, by each of some measures on each of some benchmarks.
 
-    Attributes:
-        asks: The question, as one sentence.
-        b: Key of a method, :data:`BEST_SINGLE` or :data:`RANDOM`.
+    ``b`` is a method, :data:`BEST_SINGLE` or :data:`RANDOM`.
     """
 
-    name: Annotated[str, Field(pattern="^[a-z0-9_]+$")]
     asks: Text
-    a: str
-    b: str
-    measures: Distinct[str]
+    a: _Method
+    b: _Side
+    measures: Distinct[_Measure]
     benchmarks: Distinct[str]
 
 
@@ -39,57 +54,40 @@ class Study(Declaration):
 
     Attributes:
         cost_weight: λ_c of the utility in every row, so that rows can be compared.
-        contrasts: The questions.
-        own_utility: What the methods maximise, in words; a reader of their own utilities needs them.
-        collapsed_entropy: In nats; below it the choice of a backbone counts as settled. ``None`` asks nothing of it.
-        single: The method whose cells are the single backbones, if these are references.
-        trained: The router whose shares of backbones are shown after training, if any are.
-        untrained: The same router before.
-        random: Routers that choose uniformly, each with a fixed depth; may be none.
+        own_utility: What the methods maximise, in words.
+        collapsed_entropy: In nats; below it the choice of a backbone counts as settled.
+        single: The method whose cells are the single backbones.
+        random: Routers that choose uniformly, each with a fixed depth.
     """
 
     cost_weight: NonNegativeFloat
-    contrasts: Many[Contrast]
+    contrasts: Mapping[_Name, Contrast]
     own_utility: Text = ""
     collapsed_entropy: PositiveFloat | None = None
-    single: str | None = None
-    trained: str | None = None
-    untrained: str | None = None
-    random: Distinct[str] = ()
+    single: _Method | None = None
+    random: Distinct[_Method] = ()
 
-
-def path_of(preset: str) -> Path:
-    """The declaration for a preset: its own, or the common one."""
-    own = FOLDER / f"{preset}.yaml"
-    return own if own.is_file() else PATH
+    @model_validator(mode="after")
+    def _answerable(self) -> Self:
+        for name, contrast in self.contrasts.items():
+            for field in map(_NEEDS.get, (contrast.b, *contrast.measures)):
+                if field and not getattr(self, field):
+                    raise ValueError(f"the contrast {name!r} needs `{field}`, which is not given; add it")
+        return self
 
 
 def load(path: Path = PATH) -> Study:
     """Read a declaration.
 
     Raises:
-        UserError: It breaks its schema, names a method or a measure that does not exist, or a contrast twice, or a
-            contrast needs what the declaration leaves out: nothing could ever answer it.
+        UserError: It breaks its schema, names a method or a measure that does not exist, or nothing could ever answer
+            one of its contrasts.
     """
     study: Study = read(path, Study)
-    methods, names = config.methods(), [one.name for one in study.contrasts]
-    for method in (study.single, study.trained, study.untrained, *study.random, *(one.a for one in study.contrasts)):
-        if method not in (*methods, None):
-            raise unknown("method", str(method), methods, f"config/methods.yaml; named in {path}")
-    for one in study.contrasts:
-        if one.b not in (*methods, BEST_SINGLE, RANDOM):
-            raise unknown("method", one.b, (*methods, BEST_SINGLE, RANDOM), f"config/methods.yaml or {path}")
-        for measure in one.measures:
-            if measure not in MEASURES:
-                raise unknown("measure", measure, MEASURES, f"analysis/learning/measures.py; named in {path}")
-        if names.count(one.name) > 1:
-            raise UserError(f"{path}: the contrast {one.name!r} is there twice; give each a name of its own")
-        needs = {
-            "single": study.single is None and one.b == BEST_SINGLE,
-            "random": not study.random and one.b == RANDOM,
-            "collapsed_entropy": study.collapsed_entropy is None and "collapse" in one.measures,
-        }
-        if any(needs.values()):
-            field = next(field for field, is_missing in needs.items() if is_missing)
-            raise UserError(f"{path}: the contrast {one.name!r} needs `{field}`, which is not given; add it")
     return study
+
+
+def path_of(preset: str) -> Path:
+    """The declaration for a preset: its own, or the common one."""
+    own = FOLDER / f"{preset}.yaml"
+    return own if own.is_file() else PATH

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from analysis.columns import entries, say
-from analysis.published import Price, load
+from analysis.columns import entries, labels, say
+from analysis.published import load
 from analysis.results import short
 from analysis.source import Source
 from analysis.table import FAR as OFF
 from analysis.table import NOT_RUN, Entry, Table, shown
 from harness.files import ROOT, fingerprint
-from harness.llm.backbones import PRICE_IN_PER_B, PRICE_OUT_PER_B, Backbone
+from harness.llm.backbones import PRICE_IN_PER_B, PRICE_OUT_PER_B
 from harness.llm.backbones import load as load_backbones
-from harness.runner.config import Preset
 
 BACKBONES = ROOT / "config" / "backbones.yaml"
-_VALUES = {"size": "Size", "price_in": "Price of prompts", "price_out": "Price of replies"}
-_UNITS = ("billions of parameters", "per million tokens", "per million tokens")
+_VALUES = {
+    "size": ("Size", "billions of parameters"),
+    "price_in": ("Price of prompts", "per million tokens"),
+    "price_out": ("Price of replies", "per million tokens"),
+}
 _COLUMNS = [
     *("backbone", "model", *(f"published_{name}" for name in _VALUES), *_VALUES, "follows_the_rule", "replies"),
     *("revision", "context_length", "preset", "config_hash"),
@@ -33,67 +33,53 @@ def build(source: Source) -> Table:
     preset, published = source.run, load()
     declared = load_backbones(BACKBONES, preset.weights)
     config = fingerprint([BACKBONES, *([BACKBONES.with_name("weights.yaml")] if preset.weights else [])])
-    keys = dict.fromkeys([*published.prices, *declared])
-    frame = pd.DataFrame([_record(preset, key, published.prices.get(key), declared.get(key)) for key in keys])
-    frame = frame.assign(preset=preset.name, config_hash=config).reindex(columns=_COLUMNS)
-    asked = frame["replies"].notna()
-    revisions = ["" if pd.isna(one) or preset.simulated else short(one) for one in frame["revision"]]
-    groups = {
-        (title, unit): {"Publ.": entries(say(frame[f"published_{name}"], "{:g}")), "Here": _here(frame, name)}
-        for (name, title), unit in zip(_VALUES.items(), _UNITS, strict=True)
+    printed = {key: (price.size, price.input, price.output) for key, price in published.prices.items()}
+    own = {
+        key: (one.model, one.parameters_b, one.price_in, one.price_out, one.revision, one.context_length)
+        for key, one in declared.items()
     }
+    frame = pd.DataFrame.from_dict(own, orient="index", columns=["model", *_VALUES, "revision", "context_length"])
+    frame = frame.reindex(list(dict.fromkeys([*printed, *own]))).join(
+        pd.DataFrame.from_dict(printed, orient="index", columns=[f"published_{name}" for name in _VALUES])
+    )
+    asked = frame["model"].notna() & frame.index.isin(preset.backbones)
+    # Prices are those of the size (D-GEN-1), and that of the paper's size is the printed one.
+    follows = frame["size"].eq(frame["published_size"].fillna(frame["size"]))
+    frame = frame.assign(
+        follows_the_rule=follows.astype(object).where(frame["model"].notna()),
+        replies=asked.map({True: "simulated" if preset.simulated else "by a server", False: None}),
+        preset=preset.name,
+        config_hash=config,
+    )
+    revisions = frame["revision"].map(lambda one: "not pinned" if pd.isna(one) or preset.simulated else short(one))
+    groups = {group: _values(frame, name) for name, group in _VALUES.items()}
     groups["Asked", f"preset {preset.name}"] = {
         "Replies": entries(say(frame["replies"], str), NOT_RUN),
-        "Revision": entries(pd.Series(revisions).replace("", "not pinned").where(asked, ""), NOT_RUN),
+        "Revision": entries(revisions.where(asked, ""), NOT_RUN),
         "Context": entries(say(frame["context_length"].where(asked), "{:.0f}"), NOT_RUN),
     }
-    labels = [
-        ("pool", published.backbones.get(key, key), "not declared" if pd.isna(model) else model)
-        for key, model in zip(frame["backbone"], frame["model"], strict=True)
-    ]
+    names = frame.assign(
+        section="pool",
+        title=[published.backbones.get(key, key) for key in frame.index],
+        model=frame["model"].fillna("not declared"),
+    )
     weights = {backbone.weights for backbone in declared.values() if backbone.weights}
     return Table(
         label="backbones",
         caption="Size and prices of the open-weight backbones, and what a run of this preset asks.",
         simulated=preset.simulated,
-        shown=shown(labels, ("Backbone", "Model"), groups),
+        shown=shown(labels(names, "section", "title", "model"), ("Backbone", "Model"), groups),
         notes=tuple(_legend(frame, sorted(weights))),
         provenance={"preset": preset.name, "config/backbones.yaml": short(config)},
-        frame=frame,
+        frame=frame.rename_axis("backbone").reset_index()[_COLUMNS],
     )
 
 
-def follows_the_rule(printed: Price | None, backbone: Backbone) -> bool:
-    """Whether the prices counted here are those that a size has (D-GEN-1): the printed one where there is one."""
-    size = printed.size if printed else backbone.parameters_b
-    rule = (PRICE_IN_PER_B * size, PRICE_OUT_PER_B * size)
-    return bool(np.allclose((backbone.price_in, backbone.price_out), rule, rtol=1e-9, atol=0))
-
-
-def _record(preset: Preset, key: str, printed: Price | None, backbone: Backbone | None) -> dict[str, Any]:
-    record: dict[str, Any] = {"backbone": key}
-    if printed:
-        values = (printed.size, printed.input, printed.output)
-        record |= {f"published_{name}": value for name, value in zip(_VALUES, values, strict=True)}
-    if backbone:
-        asked = "simulated" if preset.simulated else "by a server"
-        record |= {
-            "model": backbone.model,
-            "size": backbone.parameters_b,
-            "price_in": backbone.price_in,
-            "price_out": backbone.price_out,
-            "follows_the_rule": follows_the_rule(printed, backbone),
-            "replies": asked if key in preset.backbones else None,
-            "revision": backbone.revision,
-            "context_length": backbone.context_length,
-        }
-    return record
-
-
-def _here(frame: pd.DataFrame, name: str) -> list[Entry]:
+def _values(frame: pd.DataFrame, name: str) -> dict[str, list[Entry]]:
     own, printed = (say(frame[column], "{:g}") for column in (name, f"published_{name}"))
     apart = say(frame[name] - frame[f"published_{name}"], "{:+g}").where(own != printed, "")
-    return entries(own, NOT_RUN, sign=frame["follows_the_rule"].eq(False).map({True: OFF, False: ""}), beside=apart)
+    sign = frame["follows_the_rule"].eq(False).map({True: OFF, False: ""})
+    return {"Publ.": entries(printed), "Here": entries(own, NOT_RUN, sign=sign, beside=apart)}
 
 
 def _legend(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:

@@ -14,7 +14,6 @@ from analysis.results import Cell
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table
 from harness.benchmarks.items import Status
-from harness.errors import UserError
 from harness.sandbox.model import Outcome
 
 # Without the sandbox's own failure, which is a status and not an end.
@@ -22,7 +21,7 @@ _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
 _COLUMNS = [
     *(*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT),
-    *("math_verify_undecided", *_ENDS, *IDENTITY),
+    "math_verify_undecided",
 ]
 
 
@@ -30,6 +29,7 @@ def build(source: Source) -> Table:
     """The rows that were run."""
     results = source.results()
     frame = results.frame[results.frame["was_run"]].join(results.each(_ends))
+    shown = [*_COLUMNS, *(_ENDS if _has_programs(frame) else []), *IDENTITY]
     return columns.table(
         results,
         label="errors",
@@ -38,7 +38,7 @@ def build(source: Source) -> Table:
         heads=("Method", "LLM"),
         groups={(title, n): _group(own) for _, title, n, own in by_benchmark(results, frame)},
         legend=_legend(frame),
-        frame=frame[frame["ran"]].reset_index()[_COLUMNS].drop(columns=[] if _has_programs(frame) else _ENDS),
+        frame=frame[frame["ran"]].reset_index()[shown],
     )
 
 
@@ -48,12 +48,6 @@ def _ends(cells: Sequence[Cell]) -> dict[str, float]:
     graded = items[items["status"] == Status.GRADED]
     # The first word of what grading says of a program.
     words = graded.loc[graded["detail"] != "", "detail"].str.split(":").str[0]
-    strange = sorted(set(words) - set(_ENDS))
-    if strange:
-        raise UserError(
-            f"{cells[0].folder / 'items.parquet'}: a program ended as {strange[0]!r}, expected one of "
-            f"{', '.join(_ENDS)}; run the cell again"
-        )
     shares = (100 * words.value_counts() / len(items)).round(2)
     ends = shares.reindex(_ENDS, fill_value=0.0 if len(words) else float("nan"))
     return {"measured_of_graded": round(100 * graded["correct"].mean(), 2), **ends}
@@ -66,11 +60,12 @@ def _has_programs(frame: pd.DataFrame) -> bool:
 def _group(own: pd.DataFrame) -> dict[str, list[Entry]]:
     kinds = [say(own[name].where(own[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()]
     below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
-    without = own[list(NAMES)].sum(axis=1).where(own["ran"])
-    found = {"No verdict": entries(say(without, "{:.1f}"), NOT_RUN, below=below)}
-    if _has_programs(own):
-        found["Stopped"] = entries(say(own[_STOPPED].sum(axis=1).where(own["ran"]), "{:.1f}"), NOT_RUN)
-    return found
+    found = {"No verdict": entries(_sum(own, list(NAMES)), NOT_RUN, below=below)}
+    return found | ({"Stopped": entries(_sum(own, _STOPPED), NOT_RUN)} if _has_programs(own) else {})
+
+
+def _sum(own: pd.DataFrame, names: list[str]) -> pd.Series:
+    return say(own[names].sum(axis=1).where(own["ran"]), "{:.1f}")
 
 
 def _legend(frame: pd.DataFrame) -> Iterator[str]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from statistics import fmean
-from typing import Any, NamedTuple
-
 import pandas as pd
 
 from analysis import columns, notes, traces
+from analysis.columns import entries, labels, say
 from analysis.frames import IDENTITY, Results
 from analysis.provenance import identity
 from analysis.ratios import estimates
@@ -16,36 +13,19 @@ from analysis.results import Cell
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
 
-_TABLE = "gate_behaviour"
+_WHOLE, _POOLED, _MEAN = "Trajectories", "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"
+# By the name of the ratio (:func:`analysis.traces.ratios`): the measure of the paper next to it, unit, and decimals.
+_MEASURES = pd.DataFrame(
+    [
+        ("depth", _WHOLE, "mean depth", "depth", 1, 2, 2),
+        ("write_rate", _WHOLE, "steps written (%)", "write_rate", 100, 1, 1),
+        ("empty_memory", _WHOLE, "nothing stored at the end (%)", "empty_memory", 100, 1, 1),
+        *((f"retrieved_{k}", _POOLED, f"step {k} (%)", f"retrieved_{k}", 100, 1, 0) for k in traces.STEPS),
+        *((f"retrieved_mean_{k}", _MEAN, f"step {k} (%)", f"retrieved_{k}", 100, 1, 0) for k in traces.STEPS),
+    ],
+    columns=["measure", "section", "title", "printed", "unit", "digits", "printed_digits"],
+).set_index("measure")
 _COLUMNS = ["method", "benchmark", "measure", "published", "measured", "low", "high", "by_seed", "cases", *IDENTITY]
-
-
-class _Measure(NamedTuple):
-    """One row: its section and title, the measure of the paper next to it, unit, and decimals of both."""
-
-    section: str
-    title: str
-    published: str
-    factor: float = 100
-    digits: int = 1
-    printed_digits: int = 0
-
-
-_WHOLE = "Trajectories"
-# By the name of the ratio (:func:`analysis.traces.ratios`).
-_MEASURES = {
-    "depth": _Measure(_WHOLE, "mean depth", "depth", 1, 2, 2),
-    "write_rate": _Measure(_WHOLE, "steps written (%)", "write_rate", printed_digits=1),
-    "empty_memory": _Measure(_WHOLE, "nothing stored at the end (%)", "empty_memory", printed_digits=1),
-    **{
-        f"{name}_{k}": _Measure(section, f"step {k} (%)", f"retrieved_{k}")
-        for section, name in (
-            ("Retrieved of stored, pooled", "retrieved"),
-            ("Retrieved of stored, mean of cases", "retrieved_mean"),
-        )
-        for k in traces.STEPS
-    },
-}
 _NOTES = (
     (
         "Publ.: from the paper. Meas.: this run; next to it measured minus published, below it the 95 % interval "
@@ -75,57 +55,50 @@ def build(source: Source) -> Table:
         results,
         label="gate-behaviour",
         caption="What the gates of GMR do on the test questions.",
-        rows=[(measure.section, measure.section, measure.title) for measure in _MEASURES.values()],
+        rows=labels(_MEASURES, "section", "section", "title"),
         heads=("", "Measure"),
         groups={(results.benchmarks[key], results.questions(key)): _group(frame) for key, frame in frames.items()},
         legend=[*_NOTES, *notes.protocol(results)],
-        frame=pd.concat(frames.values())[_COLUMNS],
+        frame=pd.concat(frames.values()).reset_index()[_COLUMNS],
     )
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[Cell, ...]) -> pd.DataFrame:
     """One row a measure, in the unit of the table; a seed without a case is ``nan``."""
     seeds = {cell.run.seed: traces.ratios(traces.read(cell)) for cell in cells}
-    found, method = estimates(list(seeds.values())), cells[0].run.method
-    records = []
-    for name, measure in _MEASURES.items():
-        each = {seed: measure.factor * of[name].value if name in of else math.nan for seed, of in seeds.items()}
-        mean, low, high = (measure.factor * one for one in (found[name][:3] if name in found else (math.nan,) * 3))
-        records.append(
-            {
-                "method": method,
-                "benchmark": benchmark,
-                "measure": name,
-                "published": results.published.at(_TABLE, method, benchmark, measure.published),
-                "measured": mean,
-                "low": low,
-                "high": high,
-                "by_seed": " ".join(f"{value:.10g}" for value in each.values()),
-                # The first training alone where there are several: the paper has one.
-                "alone": f"; seed 0: {_number(each[0], measure.digits)}" if len(cells) > 1 and 0 in each else "",
-                "cases": fmean(of[name].cases if name in of else 0 for of in seeds.values()),
-                **identity(cells),
-            }
-        )
-    return pd.DataFrame(records)
-
-
-def _number(value: float, digits: int, missing: str = NOT_RUN) -> str:
-    return missing if pd.isna(value) else f"{value:.{digits}f}"
+    method, unit = cells[0].run.method, _MEASURES["unit"]
+    found = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance"]).T
+    values, cases = (
+        pd.DataFrame({seed: {name: getattr(one, what) for name, one in of.items()} for seed, of in seeds.items()})
+        for what in ("value", "cases")
+    )
+    by_seed = values.reindex(unit.index).mul(unit, axis=0)
+    printed = results.published.further["gate_behaviour"].get(method, {}).get(benchmark, {})
+    return _MEASURES.join(found.mul(unit, axis=0)).assign(
+        **identity(cells),
+        method=method,
+        benchmark=benchmark,
+        published=_MEASURES["printed"].map(printed),
+        by_seed=by_seed.apply(lambda row: " ".join(f"{value:.10g}" for value in row), axis=1),
+        # The first training alone where there are several: the paper has one.
+        seed0=by_seed[0] if len(cells) > 1 and 0 in by_seed else None,
+        cases=cases.reindex(unit.index).fillna(0).mean(axis=1),
+    )
 
 
 def _group(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    rows = [(row, _MEASURES[row.measure]) for row in frame.itertuples()]
+    measured, low, high, first = (_text(frame[name], frame["digits"]) for name in ("measured", "low", "high", "seed0"))
+    apart = measured.where(measured != "").astype(float) - frame["published"]
+    beside = [signed(one, digits) if pd.notna(one) else "" for one, digits in zip(apart, frame["digits"], strict=True)]
+    several = frame["seed0"].notna().any()
+    alone = "; seed 0: " + first.replace("", NOT_RUN) if several else ""
     return {
-        "Publ.": [Entry(_number(row.published, measure.printed_digits, "")) for row, measure in rows],
-        "Meas.": [Entry(NOT_RUN) if pd.isna(row.measured) else _measured(row, measure.digits) for row, measure in rows],
-        "Cases": [Entry("0" if pd.isna(row.measured) else f"{round(row.cases, 1):g}") for row, _ in rows],
+        "Publ.": entries(_text(frame["published"], frame["printed_digits"])),
+        "Meas.": entries(measured, NOT_RUN, beside=pd.Series(beside), below=low + "–" + high + alone),
+        "Cases": entries(say(frame["cases"].where(frame["measured"].notna(), 0).round(1), "{:g}")),
     }
 
 
-def _measured(row: Any, digits: int) -> Entry:
-    return Entry(
-        text=f"{row.measured:.{digits}f}",
-        beside="" if pd.isna(row.published) else signed(round(row.measured, digits) - row.published, digits),
-        below=f"{row.low:.{digits}f}–{row.high:.{digits}f}{row.alone}",
-    )
+def _text(values: pd.Series, digits: pd.Series) -> pd.Series:
+    texts = ["" if pd.isna(value) else f"{value:.{places}f}" for value, places in zip(values, digits, strict=True)]
+    return pd.Series(texts, values.index, dtype=object)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import entries, say
+from analysis.columns import below_one_another, entries, say
 from analysis.frames import IDENTITY, Results
 from analysis.results import Cell
 from analysis.source import Source
@@ -15,7 +15,6 @@ from harness.errors import UserError
 
 HALTING, NONE = "gmr", "gmr_no_halting"
 _RATIO = "ratio"
-_TABLE = "halting_training"
 _TITLES = {HALTING: "Halting (GMR)", NONE: "No halting", _RATIO: "No halting / halting"}
 _MEASURES = ["depth", "steps"]
 _SIZE = ["questions", "epochs", "group"]
@@ -43,28 +42,31 @@ def build(source: Source) -> Table:
     """With halting, without, and one over the other; a group of columns a benchmark.
 
     Raises:
-        UserError: A cell was not trained, or two trainings to compare had other numbers of rollouts.
+        UserError: A cell was not trained.
     """
     results = source.results()
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
     trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
-    sizes = {key: _size(key, trainings[trainings["benchmark"] == key]) for key in results.benchmarks}
-    seeds = trainings.melt(["method", "benchmark", "seed"], _MEASURES, "measure")
-    frame = _frame(results, seeds)
+    # The same for all trainings of a benchmark, unless cells of different settings lie in one run.
+    told = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
+    sizes = told.agg(lambda of: " or ".join(of.unique()))
+    frame = _frame(results, trainings)
     keys = ["method", "benchmark"]
     tidy = frame.drop(index=_RATIO, level="method").reset_index().dropna(subset="measured")
     tidy = tidy.join(trainings.groupby(keys)[_SIZE].first(), on=keys)
     tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
+    groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
+    for key, title in results.benchmarks.items():
+        own = frame.loc[key]
+        parts = [own.drop(index=_RATIO, level="method"), own.loc[[_RATIO]]]
+        groups |= below_one_another([{(title, sizes[key]): _columns(part)} for part in parts])
     return columns.table(
         results,
         label="halting-training",
         caption="Depth and executed steps of the training rollouts, with and without halting.",
         rows=[("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()],
         heads=("Training",),
-        groups={
-            (title, sizes[key]): {**_group(frame.loc[key], "depth"), **_group(frame.loc[key], "steps")}
-            for key, title in results.benchmarks.items()
-        },
+        groups=groups,
         legend=[*_NOTES, *notes.protocol(results)],
         frame=tidy[_COLUMNS],
     )
@@ -85,57 +87,41 @@ def _training(cell: Cell) -> dict[str, float | str]:
     }
 
 
-def _size(benchmark: str, trainings: pd.DataFrame) -> str:
-    """The number of rollouts, which all trainings to compare must share."""
-    sizes = trainings[_SIZE].astype(str).agg(" × ".join, axis=1)
-    if sizes.nunique() > 1:
-        told = ", ".join(trainings["method"] + ", seed " + trainings["seed"].astype(str) + ": " + sizes)
-        raise UserError(
-            f"trainings of different size on {benchmark} (questions × epochs × rollouts: {told}); expected the same "
-            "for all; train one of them again with the questions and epochs of the others"
-        )
-    return str(sizes.iloc[0])
-
-
-def _frame(results: Results, seeds: pd.DataFrame) -> pd.DataFrame:
-    """By method (or their ratio), benchmark and measure what is published and measured, with its spread over seeds."""
-    wide = seeds.pivot(index=["benchmark", "measure", "seed"], columns="method", values="value")
-    wide = wide.reindex(columns=[HALTING, NONE]).assign(**{_RATIO: lambda of: of[NONE] / of[HALTING]})
-    long = wide.stack().rename_axis(["benchmark", "measure", "seed", "method"]).reset_index(name="value")
+def _frame(results: Results, trainings: pd.DataFrame) -> pd.DataFrame:
+    """By benchmark, method (or their ratio) and measure what is published and measured, with its spread over seeds."""
     names = ["benchmark", "method", "measure"]
-    index = pd.MultiIndex.from_product([results.benchmarks, _TITLES, _MEASURES], names=names)
-    groups = long.groupby(index.names)["value"]
-    frame = groups.agg(measured="mean", sd="std").reindex(index)
-    frame["by_seed"] = groups.agg(lambda of: " ".join(f"{value:.10g}" for value in of))
-    frame["seed0"] = long[long["seed"] == 0].set_index(index.names)["value"]
-    printed = pd.Series(
-        [results.published.at(_TABLE, method, benchmark, measure) for benchmark, method, measure in index], index, float
-    ).unstack("method")
-    printed[_RATIO] = printed[NONE] / printed[HALTING]
-    return frame.assign(published=printed.stack().reorder_levels([0, 2, 1]))
+    values = _with_ratio(trainings.set_index(["benchmark", "seed", "method"])[_MEASURES])
+    by_place = values.groupby(names)
+    frame = by_place.agg(measured="mean", sd="std", by_seed=lambda of: " ".join(f"{value:.10g}" for value in of))
+    frame = frame.reindex(pd.MultiIndex.from_product([results.benchmarks, _TITLES, _MEASURES], names=names))
+    seed0 = values[values.index.get_level_values("seed") == 0].droplevel("seed")
+    printed = _with_ratio(results.printed("halting_training").droplevel("backbone"))
+    spread = {"seed0": seed0, "published": printed}
+    return frame.assign(**{name: of.reorder_levels(names) for name, of in spread.items()})
 
 
-def _group(of_benchmark: pd.DataFrame, measure: str) -> dict[str, list[Entry]]:
-    """Both trainings, and below them their ratio."""
-    own = of_benchmark.xs(measure, level="measure").loc[list(_TITLES)]
-    parts = [
-        _columns(own.drop(index=_RATIO), measure == "steps", "{:.1f}"),
-        _columns(own.loc[[_RATIO]], False, "{:.2f}"),
-    ]
-    return {f"{measure.capitalize()} {name}": column for name, column in columns.below_one_another(parts).items()}
+def _with_ratio(values: pd.DataFrame) -> pd.Series:
+    """Measures by method and other keys as one column, the ratio of the two methods among them."""
+    wide = values[_MEASURES].rename_axis(columns="measure").stack().unstack("method").reindex(columns=[HALTING, NONE])
+    return wide.assign(**{_RATIO: wide[NONE] / wide[HALTING]}).stack().dropna()
 
 
-def _columns(rows: pd.DataFrame, are_totals: bool, printed: str) -> dict[str, list[Entry]]:
-    """Totals, in thousands, are compared as costs are, by their ratio."""
-    form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
-    ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
-    first = unit * rows["seed0"].where(rows["sd"].notna())
-    return {
-        "publ.": entries(say(unit * rows["published"], printed)),
-        "meas.": entries(
-            say(unit * rows["measured"], form),
-            NOT_RUN,
-            beside=say(ratio, "×{:.2f}") if are_totals else say(difference, signed),
-            below=say(unit * rows["sd"], f"sd {form}") + say(first, f"; seed 0: {form}"),
-        ),
-    }
+def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
+    """Both trainings, or their ratio. Totals, in thousands, are compared as costs are, by their ratio."""
+    is_ratio = own.index[0][0] == _RATIO
+    found: dict[str, list[Entry]] = {}
+    for measure, rows in own.groupby("measure"):
+        are_totals = measure == "steps" and not is_ratio
+        form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
+        ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
+        first = unit * rows["seed0"].where(rows["sd"].notna())
+        beside = say(ratio, "×{:.2f}") if are_totals else say(difference, signed)
+        below = say(unit * rows["sd"], f"sd {form}") + say(first, f"; seed 0: {form}")
+        printed = say(unit * rows["published"], "{:.2f}" if is_ratio else "{:.1f}")
+        found |= {
+            f"{measure.capitalize()} publ.": entries(printed),
+            f"{measure.capitalize()} meas.": entries(
+                say(unit * rows["measured"], form), NOT_RUN, beside=beside, below=below
+            ),
+        }
+    return found

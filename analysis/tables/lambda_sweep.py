@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import columns, notes, sweeps
-from analysis.columns import below_one_another, by_benchmark, entries, interval, say
+from analysis.columns import below_one_another, by_benchmark, ends, entries, say
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
 from analysis.ratios import mean
 from analysis.results import TRAINING, Cell
@@ -26,26 +26,21 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """A row a weight, ascending, benchmark by benchmark; the utility of a training without its log is missing."""
     results = source.results()
-    frame = sweeps.by_weight(results, QUESTIONS).rename(columns={"on_frontier": "frontier"})
+    frame = sweeps.by_weight(results).rename(columns={"on_frontier": "frontier"})
+    sizes = pd.Series([QUESTIONS.get(key) for *_, key in frame.index], frame.index, dtype=float)
+    frame = frame.assign(published_questions=sizes, total_scaled=frame["cost_per_query"] * sizes)
     frame = frame.join(results.each(_steps_and_utility))
-    sizes = " or ".join(f"{QUESTIONS[key]:.0f}" for key in results.benchmarks if key in QUESTIONS)
-    of = below_one_another([_columns(own) for *_, own in by_benchmark(results, frame)])
-    total, utility = of.pop("total"), of.pop("utility")
-    rows = [
-        (row.Index[2], f"{row.benchmark_title}, n = {row.n}", f"{row.lambda_c:g}", row.seeds.replace(" ", ", "))
-        for row in frame.itertuples()
-    ]
+    scaled = columns.scaled_to(frame)
     return columns.table(
         results,
         label="lambda-sweep",
         caption="GMR trained with three weights of cost.",
-        rows=rows,
+        rows=[
+            (row.Index[2], f"{row.benchmark_title}, n = {row.n}", f"{row.lambda_c:g}", row.seeds.replace(" ", ", "))
+            for row in frame.itertuples()
+        ],
         heads=("Benchmark", "Cost weight", "Seeds"),
-        groups={
-            ("Test questions", ""): of,
-            ("Total cost", f"scaled to n = {sizes}" if sizes else ""): {"": total},
-            ("Training", "last epoch"): {"Utility": utility},
-        },
+        groups=below_one_another([_groups(own, scaled) for *_, own in by_benchmark(results, frame)]),
         legend=_legend(results, frame),
         frame=frame.reset_index()[_COLUMNS],
     )
@@ -62,17 +57,19 @@ def _steps_and_utility(cells: Sequence[Cell]) -> dict[str, float]:
     return found
 
 
-def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
+def _groups(own: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, list[Entry]]]:
     """Of one benchmark, whose best values are marked among themselves."""
     utility = own["training_utility"]
     return {
-        "Accuracy (%)": columns.accuracies(own)["Meas."],
-        "Cost (1e-4)": columns.costs(own)["Meas."],
-        **columns.all_calls(own),
-        "Steps": entries(say(own["depth"], "{:.2f}"), below=interval(own["depth_low"], own["depth_high"], ".2f")),
-        "Frontier": entries(own["frontier"].map({True: YES, False: NO})),
-        "total": columns.totals(own)["Meas."],
-        "utility": entries(say(utility, "{:.4f}"), NOT_RUN, mark=marks(utility.round(4))),
+        ("Test questions", ""): {
+            "Accuracy (%)": columns.accuracies(own)["Meas."],
+            "Cost (1e-4)": columns.costs(own)["Meas."],
+            **columns.all_calls(own),
+            "Steps": entries(say(own["depth"], "{:.2f}"), below=ends(own, "depth", "{:.2f}")),
+            "Frontier": entries(own["frontier"].map({True: YES, False: NO})),
+        },
+        ("Total cost", scaled): {"": columns.totals(own)["Meas."]},
+        ("Training", "last epoch"): {"Utility": entries(say(utility, "{:.4f}"), NOT_RUN, mark=marks(utility.round(4)))},
     }
 
 

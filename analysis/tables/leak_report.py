@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import pandas as pd
 
 from analysis.columns import entries, labels, say
@@ -28,28 +31,27 @@ def build(source: Source) -> Table:
     """The prepared questions of a preset, one row a benchmark; raises UserError where they are missing or damaged."""
     preset = source.run
     prepared = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks]
-    frame = pd.concat([_pairs(one) for one in prepared])
-    frame.insert(10, "preset", preset.name)
+    frame = pd.concat([_pairs(one, preset.name) for one in prepared])
     rows = frame.groupby("benchmark", sort=False).agg(
         **{name: (name, "first") for name in ("benchmark_title", "n_train", "n_test", "exact", "near")},
         repeated=("test", lambda of: of[of != ""].nunique()),
     )
     groups = {
         ("Questions", "of the split"): {
-            "Training": entries(say(rows["n_train"], str)),
-            "Test": entries(say(rows["n_test"], str)),
+            title: entries(say(rows[name], str)) for title, name in (("Training", "n_train"), ("Test", "n_test"))
         },
         ("Test questions repeated", "from the training"): {
-            "Exact": entries(say(rows["exact"], str)),
-            "Near": entries(say(rows["near"], str)),
+            **{title: entries(say(rows[title.lower()], str)) for title in ("Exact", "Near")},
             "Either, %": entries(say(100 * rows["repeated"] / rows["n_test"], "{:.1f}")),
         },
     }
     kinds = [one.data for one in prepared]
-    told = f"{', '.join(sorted(set(kinds)))} data, splits {preset.splits}"
     return Table(
         label="leak-report",
-        caption=f"Training questions found again in the test ({told}).",
+        caption=(
+            f"Training questions found again in the test ({', '.join(sorted(set(kinds)))} data, splits "
+            f"{preset.splits})."
+        ),
         simulated=preset.simulated,
         shown=shown(
             labels(rows.assign(section="benchmarks", data=kinds), "section", "benchmark_title", "data"),
@@ -67,25 +69,19 @@ def build(source: Source) -> Table:
     )
 
 
-def _pairs(prepared: Prepared) -> pd.DataFrame:
+def _pairs(prepared: Prepared, preset: str) -> pd.DataFrame:
     """One row a pair; of a benchmark without any, one that says so."""
     report = leak_report(prepared)
-    records = [
-        {
-            "benchmark": prepared.benchmark,
-            "benchmark_title": report.title,
-            "train": leak.train,
-            "test": leak.test,
-            "kind": leak.kind or "none",
-            "similarity": round(leak.similarity, 4) if leak.kind else None,
-            "n_train": report.n_train,
-            "n_test": report.n_test,
-            "exact": report.affected("exact"),
-            "near": report.affected("near"),
-            "source": f"{prepared.source}, splits {prepared.splits}",
-            "data_checksum": prepared.checksum,
-            "split_checksum": prepared.split_checksum,
-        }
-        for leak in report.leaks or (Leak("", "", "", 0.0),)
-    ]
-    return pd.DataFrame(records, dtype=object)
+    pairs = pd.DataFrame([dataclasses.asdict(leak) for leak in report.leaks or (Leak("", "", "none", math.nan),)])
+    pairs.insert(0, "benchmark", prepared.benchmark)
+    pairs.insert(1, "benchmark_title", report.title)
+    return pairs.assign(
+        n_train=report.n_train,
+        n_test=report.n_test,
+        exact=report.affected("exact"),
+        near=report.affected("near"),
+        preset=preset,
+        source=f"{prepared.source}, splits {prepared.splits}",
+        data_checksum=prepared.checksum,
+        split_checksum=prepared.split_checksum,
+    )

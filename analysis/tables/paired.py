@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, daggers, entries, say
+from analysis.columns import by_benchmark, daggers, ends, entries, say
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired import ALPHA, ENDS, comparisons, holm
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
 from analysis.table import BEST, DAGGER, NOT_RUN, Entry, Table, signed
-from harness.errors import UserError
 
 REFERENCE = "gmr"
 _COST, _PUBLISHED_COST, _WHOLE = "Cost ×", "Publ. cost ×", "All calls ×"
@@ -26,6 +25,7 @@ _COLUMNS = [
     *(f"{name}{end}" for name in ("cost_ratio", "cost_ratio_all_calls") for end in ENDS),
     *("calibrated", *IDENTITY, *(f"reference_{name}" for name in IDENTITY)),
 ]
+_OF_EACH = ["published", "published_cost_per_query", "measured", "graded", "calibrated", *IDENTITY]
 _NAMES = {
     "first_alone": "reference_right_alone",
     "second_alone": "row_right_alone",
@@ -34,11 +34,9 @@ _NAMES = {
 
 
 def build(source: Source) -> Table:
-    """The rows of the main table but the reference: an option, else GMR, or the last method where GMR was not run."""
+    """The rows of the main table but the reference: GMR, or the last method of a choice without it."""
     results = source.results()
-    methods = results.shown.index.get_level_values("method")
-    usual = REFERENCE if REFERENCE in methods else methods[-1]
-    reference = _reference(results, source.options.get("reference", usual))
+    reference = _reference(results)
     frame = _against(results, reference)
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(results, own) for _, title, n, own in by_benchmark(results, frame)}
@@ -56,13 +54,11 @@ def build(source: Source) -> Table:
     )
 
 
-def _reference(results: Results, method: str) -> tuple[str, str]:
-    """The row of a method: the first that was run, else its first, of which only printed values are known."""
-    found = [row for row in results.shown.index if row[0] == method]
-    if not found:
-        known = ", ".join(dict.fromkeys(results.shown.index.get_level_values("method")))
-        raise UserError(f"reference {method!r} is no row of this table; expected one of {known}; name one of them")
-    return next((row for row in found if row in results.ran.index), found[0])
+def _reference(results: Results) -> tuple[str, str]:
+    """The first of the method's rows that was run, else its first, of which only printed values are known."""
+    methods = results.shown.index.get_level_values("method")
+    rows = list(results.shown.index[methods == (REFERENCE if REFERENCE in methods else methods[-1])])
+    return next((row for row in rows if row in results.ran.index), rows[0])
 
 
 def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
@@ -71,36 +67,31 @@ def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     Accuracies, their differences and the ends of their intervals are in percent or points, reference minus row; ratios
     of costs are reference over row. p values are adjusted after Holm over the benchmarks of a row.
     """
-    own, other = _sides(with_costs(results.frame, results), reference)
-    found = comparisons(results, {key: ((*reference, key[2]), key) for key in own.index})
-    places = _both(own, other, found["n"].notna()).join(found.rename(columns=_NAMES))
-    places = places.assign(
-        published_cost_ratio=other["published_cost_per_query"] / own["published_cost_per_query"],
-        reference_without_verdict=(100 - other["graded"]).where(found["n"].notna()).round(2),
-        without_verdict=(100 - own["graded"]).where(found["n"].notna()).round(2),
-        p_holm=found["p_exact"].groupby(level=KEY[:2], group_keys=False).apply(holm),
-    )
+    places = _both(with_costs(results.frame, results), reference)
+    found = comparisons(results, {key: ((*reference, key[2]), key) for key in places.index})
+    p_holm = found["p_exact"].groupby(level=KEY[:2], group_keys=False).apply(holm)
+    places = places.join(found.rename(columns=_NAMES)).assign(p_holm=p_holm)
     if results.has_average:
-        own, other = _sides(results.averages, reference)
-        average = _both(own, other, own["ran"] & other["ran"])
+        average = _both(results.averages, reference)
         places = pd.concat([places, average.join(_mean_differences(results, average, found))])
         keys = (*results.benchmarks, AVERAGE)
         places = places.loc[[(*row, key) for row in results.shown.index.drop(reference) for key in keys]]
     return places.assign(reference=reference[0])
 
 
-def _sides(frame: pd.DataFrame, reference: tuple[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All rows but the reference, and by their index the reference on the same benchmark."""
-    own = frame.loc[[key for key in frame.index if key[:2] != reference]]
-    return own, frame.loc[[(*reference, key) for *_, key in own.index]].set_axis(own.index)
-
-
-def _both(own: pd.DataFrame, other: pd.DataFrame, known: pd.Series) -> pd.DataFrame:
-    """What both sides scored and what identifies them, where both were run; and what the paper says of them."""
-    both = own[["measured", *IDENTITY]].rename(columns={"measured": "accuracy"})
-    both = both.join(other[["measured", *IDENTITY]].rename(columns={"measured": "accuracy"}).add_prefix("reference_"))
-    both["calibrated"] = (own["calibrated"].eq(True) | other["calibrated"].eq(True)).astype(object)
-    return both.where(known).assign(published_difference=(other["published"] - own["published"]).round(2))
+def _both(frame: pd.DataFrame, reference: tuple[str, str]) -> pd.DataFrame:
+    """All rows but the reference, each with the reference on its benchmark; what was measured, where both were run."""
+    own = frame[[key[:2] != reference for key in frame.index]].reindex(columns=_OF_EACH)
+    other = frame.loc[[(*reference, key) for *_, key in own.index]].reindex(columns=_OF_EACH).set_axis(own.index)
+    sides = own.join(other.add_prefix("reference_"))
+    sides["calibrated"] = (own["calibrated"].eq(True) | other["calibrated"].eq(True)).astype(object)
+    both = sides.where(own["measured"].notna() & other["measured"].notna())
+    return both.rename(columns={"measured": "accuracy", "reference_measured": "reference_accuracy"}).assign(
+        published_difference=(other["published"] - own["published"]).round(2),
+        published_cost_ratio=other["published_cost_per_query"] / own["published_cost_per_query"],
+        without_verdict=(100 - both["graded"]).round(2),
+        reference_without_verdict=(100 - both["reference_graded"]).round(2),
+    )
 
 
 def _mean_differences(results: Results, average: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
@@ -116,20 +107,22 @@ def _mean_differences(results: Results, average: pd.DataFrame, found: pd.DataFra
 
 def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
     """P is of the first seeds alone, so it and not the difference is marked."""
-    printed = own.index.get_level_values("benchmark")[0] in results.published.costs
+    printed = own.index[0][2] in results.published.costs
     mark = own["p_holm"].lt(ALPHA).map({True: BEST, False: ""})
+    costs = {
+        title: entries(say(own[name], _ratio), NOT_RUN, sign=daggers(own), below=ends(own, name, _ratio))
+        for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
+    }
     return {
         **_differences(own),
         "p": entries(say(own["p_holm"], _probability), NOT_RUN, mark=mark, below=say(own["p_exact"], _probability)),
         **({_PUBLISHED_COST: entries(say(own["published_cost_ratio"], _ratio))} if printed else {}),
-        _COST: _costs(own, "cost_ratio"),
-        _WHOLE: _costs(own, "cost_ratio_all_calls"),
+        **costs,
     }
 
 
 def _differences(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    low, high = (say(own[f"difference{end}"], lambda points: signed(points, 1)) for end in ENDS[1:])
-    below = low.where(low == "", low + ", " + high)
+    below = ends(own, "difference", lambda points: signed(points, 1), ", ")
     return {
         "Publ. diff.": entries(say(own["published_difference"], signed)),
         "Diff.": entries(say(own["difference"], signed), NOT_RUN, sign=daggers(own), below=below),
@@ -138,11 +131,6 @@ def _differences(own: pd.DataFrame) -> dict[str, list[Entry]]:
 
 def _probability(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _costs(own: pd.DataFrame, name: str) -> list[Entry]:
-    value, low, high = (say(own[f"{name}{end}"], _ratio) for end in ENDS)
-    return entries(value, NOT_RUN, sign=daggers(own), below=low + "–" + high)
 
 
 def _ratio(value: float) -> str:
@@ -189,5 +177,5 @@ def _range(points: pd.Series) -> str:
     """Where both methods agree on all but a few questions, not even all of these on one side would do."""
     finite = points[np.isfinite(points)]
     few = f"none at all for {len(points) - len(finite)} of {len(points)} rows"
-    ends = f"{finite.min():.1f}–{finite.max():.1f}" if len(finite) else ""
-    return ", ".join(part for part in (ends, few if len(finite) < len(points) else "") if part)
+    limits = f"{finite.min():.1f}–{finite.max():.1f}" if len(finite) else ""
+    return ", ".join(part for part in (limits, few if len(finite) < len(points) else "") if part)

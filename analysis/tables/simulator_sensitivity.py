@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis import notes
 from analysis.columns import daggers, entries, interval, say
-from analysis.frames import IDENTITY, Results, with_costs
-from analysis.paired import compare
+from analysis.frames import IDENTITY, KEY, Results, with_costs
+from analysis.paired import ENDS, compare
 from analysis.provenance import provenance
 from analysis.results import read_all
 from analysis.sensitivity import Conclusion, Scenario, conclusions, plan
@@ -23,7 +22,7 @@ FLIP = "‡"
 _SIDES = ("first", "second")
 _COLUMNS = [
     *("preset", "parameter", "value", "benchmark", "measure"),
-    *(f"{side}_{name}" for side in _SIDES for name in ("method", "backbone")),
+    *(f"{side}_{name}" for side in _SIDES for name in KEY[:2]),
     *("published", "measured", "low", "high", "n", "p_exact", "decision", "stated_decision", "flipped", "calibrated"),
     *(f"{side}_{name}" for side in _SIDES for name in IDENTITY),
 ]
@@ -33,7 +32,7 @@ def build(source: Source) -> Table:
     """A row a scenario, a column a conclusion.
 
     Raises:
-        UserError: The preset has no such scenarios, or a scenario was run on other questions.
+        UserError: The preset has no such scenarios.
     """
     preset = source.run
     scenarios, watched = plan(preset), conclusions(preset)
@@ -42,15 +41,15 @@ def build(source: Source) -> Table:
             f"preset {preset.name} has no scenarios to compare: config/sensitivity.yaml needs simulated backbones as "
             "stated, and a benchmark and backbones that it names; choose another preset"
         )
-    runs = [_results(scenario) for scenario in scenarios]
-    _check_questions(runs)
+    runs = [Results(read_all(scenario.folders)) for scenario in scenarios]
     base = runs[0]
     frame = _frame(scenarios, runs, watched)
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for one, (_, own) in zip(watched, frame.groupby("place"), strict=True):
         title = f"{base.benchmarks[one.benchmark]}, {one.measure}"
         groups.setdefault((title, f"n = {own['n'].iloc[0]}"), {})[one.title] = _column(one, own)
-    rows = [("paper", "in the paper", ""), *map(_labels, scenarios)]
+    rows = [("paper", "in the paper", ""), ("", "as stated", "")]
+    rows += [(one.parameter, f"{one.parameter} ({one.stated:g})", f"{one.value:g}") for one in scenarios[1:]]
     return Table(
         label="simulator-sensitivity",
         caption=(
@@ -65,39 +64,31 @@ def build(source: Source) -> Table:
     )
 
 
-def _results(scenario: Scenario) -> Results:
-    results = Results(read_all(scenario.folders))
-    first = results.cells[0]
-    if first.run.preset != scenario.preset:
-        raise UserError(f"{first.folder} is of preset {first.run.preset!r}, expected {scenario.preset!r}; run it again")
-    return results
-
-
-def _check_questions(runs: Sequence[Results]) -> None:
-    """The scenarios differ in their replies alone."""
-    data = {cell.run.benchmark: cell.run.data for cell in runs[0].cells}
-    for cell in (cell for run in runs[1:] for cell in run.cells):
-        if cell.run.data != data[cell.run.benchmark]:
-            raise UserError(
-                f"{cell.folder} was run on other questions of {cell.run.benchmark} than "
-                f"{runs[0].cells[0].folder}; expected the same in every scenario; run one of them again"
-            )
-
-
 def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequence[Conclusion]) -> pd.DataFrame:
     """One row a scenario and conclusion: differences are fractions, costs ratios, as in the table's columns.
 
     ``decision`` says whether the whole interval lies on the side of the conclusion; ``flipped`` whether the point
     estimate is on the other side than with the simulator as stated, a tie being on neither.
     """
+    sides = {side: [one.keys[at] for one in watched] for at, side in enumerate(_SIDES)}
     printed = with_costs(runs[0].frame, runs[0])
-    frame = pd.DataFrame(
-        [
-            one
-            for scenario, run in zip(scenarios, runs, strict=True)
-            for one in _records(scenario, run, watched, printed)
-        ]
-    )
+    first, second = (printed.loc[keys].reset_index() for keys in sides.values())
+    base = pd.DataFrame([{"benchmark": one.benchmark, "measure": one.measure} for one in watched])
+    base["title"] = [f"{one.title} ({runs[0].benchmarks[one.benchmark]}, {one.measure})" for one in watched]
+    is_accuracy = base["measure"] == "accuracy"
+    ratio = first["published_cost_per_query"] / second["published_cost_per_query"]
+    base["published"] = ((first["published"] - second["published"]) / 100).where(is_accuracy, ratio)
+    parts = []
+    for scenario, run in zip(scenarios, runs, strict=True):
+        found = pd.DataFrame([compare(*(run.trainings[key] for key in one.keys)) for one in watched])
+        for name, end in zip(("measured", "low", "high"), ENDS, strict=True):
+            found[name] = (found[f"difference{end}"] / 100).where(is_accuracy, found[f"cost_ratio{end}"])
+        of_each = [run.measured.loc[keys].reset_index().add_prefix(f"{side}_") for side, keys in sides.items()]
+        part = pd.concat([base, found[["measured", "low", "high", "n", "p_exact"]], *of_each], axis=1)
+        value = scenario.value if scenario.parameter else float("nan")
+        parts.append(part.assign(preset=scenario.preset, parameter=scenario.parameter, value=value))
+    frame = pd.concat(parts).rename_axis("place").reset_index()
+    frame["calibrated"] = frame[[f"{side}_calibrated" for side in _SIDES]].any(axis=1)
     # Above zero where a value speaks for the conclusion.
     values = frame[["measured", "low", "high"]]
     margins = values.where(frame["measure"] == "accuracy", 1 - values)
@@ -107,53 +98,14 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
     return frame.assign(flipped=margins["measured"] * stated < 0)
 
 
-def _records(
-    scenario: Scenario, results: Results, watched: Sequence[Conclusion], printed: pd.DataFrame
-) -> Iterator[dict[str, Any]]:
-    compared = {pair: compare(*(results.trainings[key] for key in pair)) for pair in {one.keys for one in watched}}
-    for place, one in enumerate(watched):
-        found, (own, other) = compared[one.keys], (printed.loc[key] for key in one.keys)
-        by_accuracy = one.measure == "accuracy"
-        apart = (own["published"] - other["published"]) / 100
-        ratio = own["published_cost_per_query"] / other["published_cost_per_query"]
-        name, unit = ("difference", 100) if by_accuracy else ("cost_ratio", 1)
-        sides = {side: results.measured.loc[key] for side, key in zip(_SIDES, one.keys, strict=True)}
-        yield {
-            "place": place,
-            "title": f"{one.title} ({results.benchmarks[one.benchmark]}, {one.measure})",
-            "preset": scenario.preset,
-            "parameter": scenario.parameter,
-            "value": scenario.value if scenario.parameter else None,
-            "benchmark": one.benchmark,
-            "measure": one.measure,
-            **{f"{side}_method": key[0] for side, key in zip(_SIDES, one.keys, strict=True)},
-            **{f"{side}_backbone": key[1] for side, key in zip(_SIDES, one.keys, strict=True)},
-            "published": apart if by_accuracy else ratio,
-            "measured": found[name] / unit,
-            "low": found[f"{name}_low"] / unit,
-            "high": found[f"{name}_high"] / unit,
-            "n": found["n"],
-            "p_exact": found["p_exact"],
-            "calibrated": any(row["calibrated"] for row in sides.values()),
-            **{f"{side}_{name}": row[name] for side, row in sides.items() for name in IDENTITY},
-        }
-
-
-def _labels(scenario: Scenario) -> tuple[str, str, str]:
-    if not scenario.parameter:
-        return "", "as stated", ""
-    return scenario.parameter, f"{scenario.parameter} ({scenario.stated:g})", f"{scenario.value:g}"
-
-
 def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:
     """The published value, then those of the scenarios."""
     if conclusion.measure == "accuracy":
         text = [say(100 * own[name], signed) for name in ("published", "measured")]
-        low, high = (say(100 * own[name], lambda points: signed(points, 1)) for name in ("low", "high"))
-        below = low + ", " + high
+        below = interval(100 * own["low"], 100 * own["high"], lambda points: signed(points, 1), ", ")
     else:
         text = [say(own[name], "×{:.2f}") for name in ("published", "measured")]
-        below = interval(own["low"], own["high"], ".2f")
+        below = interval(own["low"], own["high"], "{:.2f}")
     # A decision is given as stated, and where it is another one.
     told = own["decision"].where((own["decision"] != own["stated_decision"]) | (own["parameter"] == ""), "")
     signs = daggers(own) + own["flipped"].map({True: FLIP, False: ""})

@@ -62,16 +62,5 @@ def single(write_cell: WriteCell, backbone: str, right: int, cost: float) -> Pat
     return make(write_cell, "single", backbone=backbone, correct=correct, steps=cost, total=cost, updates=None)
 
 
-def table(text: str, heading: str) -> dict[str, list[str]]:
-    """Rows of the first table under a heading, by their first field."""
-    return {row[0]: row[1:] for row in lines(text, heading)}
-
-
-def lines(text: str, heading: str) -> list[list[str]]:
-    """Fields of the first table under a heading, line by line."""
-    found = text.split(f"{heading}\n\n", 1)[1].split("\n\n")[0].splitlines()
-    return [[field.strip() for field in line.strip("|").split("|")] for line in found]
-
-
 def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)

@@ -1,7 +1,8 @@
-"""The tables of costs: of all methods, and of all on one benchmark with its accuracy."""
+"""The tables of costs, compute and time, and which calls a measured cost counts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,92 +10,155 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.flops import pflops
+from analysis.frames import UNIT
 from analysis.published import load
+from analysis.results import read
 from analysis.source import Source
-from analysis.table import DAGGER, FAR, Entry
+from analysis.table import DAGGER, FAR
 from harness.errors import UserError
-from tests.analysis.reading import benchmark_cost
-from tests.analysis.reading import costs as cost_table
-from tests.analysis.spending import cell_of, record_of, row_of, spend
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import benchmark_cost, costs, hw_cost, paired
+from tests.analysis.spending import cell_of, record_of, row_of, spend, time, title, with_calls
+
+WriteCell = Callable[..., Path]
+ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
+# What a question of the fixture costs; half of it is the final call.
+STEPS, ALL = 0.125, 0.25
+ROWS = {"gmr": "pool", "masrouter": "pool", "puppeteer": "qwen-2.5-32B"}
+PRINTED = 0.629 / 1056
 
 
-def entries(folders: list[Path], method: str) -> list[Entry]:
-    table = cost_table.build(Source.of(folders))
-    [row] = [row for row in table.rows if row.labels[0] == load().methods[method].title]
-    return list(row.entries)
+def build(folders: list[Path], benchmark: str = "gsm_hard") -> Table:
+    return benchmark_cost.build(Source.of(folders, benchmark=benchmark))
 
 
-def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: Any) -> None:
+def macnet(table: Table, group: str, column: str = "Meas.") -> Any:
+    return cell_of(table, row_of(table, "MacNet-Chain", "qwen-2.5-14B"), group, column)
+
+
+def test_a_published_cost_counts_the_steps_of_gmr_and_puppeteer_and_all_calls_of_others(write_cell: WriteCell) -> None:
+    for method in ("gmr", "gmr_no_halting", "full_history", "puppeteer"):
+        assert set(read(write_cell(method)).items["cost"]) == {STEPS}, method
+    for method in ("masrouter", "macnet_tree", "aflow", "single", "no_method_of_the_suite"):
+        assert set(read(write_cell(method)).items["cost"]) == {ALL}, method
+
+
+@pytest.mark.parametrize("artefact", [costs, benchmark_cost])
+def test_tables_compare_the_paper_s_cost_and_show_that_of_all_calls(write_cell: WriteCell, artefact: Any) -> None:
+    cells = [write_cell(*row) for row in ROWS.items()]
+    table = artefact.build(Source.of(cells, benchmark="gsm_hard"))
+    for (method, backbone), own in zip(ROWS.items(), (STEPS, ALL, STEPS), strict=True):
+        row = row_of(table, title(method), load().backbones[backbone])
+        record = record_of(table, method=method, backbone=backbone)
+        group = next(one.title for one in table.groups if "All calls" in one.columns)
+        assert cell_of(table, row, group, "Meas.").text == f"{UNIT * own:.2f}"
+        assert cell_of(table, row, group, "All calls").text == f"{UNIT * ALL:.2f}"
+        assert float(record["cost_ratio"]) == pytest.approx(own / float(record["published_cost_per_query"]))
+    against = record_of(paired.build(Source.of(cells)), method="masrouter", benchmark="gsm_hard")
+    assert (float(against["cost_ratio"]), float(against["cost_ratio_all_calls"])) == (STEPS / ALL, 1.0)
+
+
+def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: WriteCell) -> None:
     """The cells of the fixture have 2 calls, prompts of 100 to 103 tokens, 10 tokens of reply and a cost of 0.25."""
-    calls, tokens, published, cost, _ = entries([write_cell("macnet_chain")], "macnet_chain")
-    assert (calls.text, tokens.text, cost.text) == ("2.0", "102 + 10", "2500.00")
-    assert float(published.text) == pytest.approx(1e4 * 0.629 / 1056, abs=0.005)
-    assert float(cost.beside.removeprefix("×")) == pytest.approx(0.25 / (0.629 / 1056), rel=1e-3)
-    assert cost.below == "2500.00–2500.00"
-    assert cost.sign == FAR
+    [row] = costs.build(Source.of([write_cell("macnet_chain")])).rows
+    calls, tokens, published, cost, _ = row.entries
+    assert (calls.text, tokens.text, cost.text, cost.below) == ("2.0", "102 + 10", "2500.00", "2500.00–2500.00")
+    assert float(published.text) == pytest.approx(1e4 * PRINTED, abs=0.005)
+    assert (float(cost.beside.removeprefix("×")), cost.sign) == (pytest.approx(0.25 / PRINTED, rel=1e-3), FAR)
 
 
-def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell: Any) -> None:
+def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell: WriteCell) -> None:
     """The third and the fourth of five calls repeat earlier ones of their question; the fifth is another question's."""
     folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
     calls = {"item_id": ["a", "a", "a", "a", "b"], "key": ["x", "y", "x", "x", "x"]}
     pq.write_table(pa.table(calls), folders[0] / "calls.parquet")
-    table = cost_table.build(Source.of([*folders, write_cell("macnet_chain")]))
-    assert [entries(folders, "gmr")[0].below, record_of(table, method="gmr")["copies"]] == ["20% copies", "20.00"]
-    assert record_of(table, method="macnet_chain")["copies"] == "0.00"
-    assert any(note.startswith("Copies: ") for note in table.notes)
-    assert entries([write_cell("macnet_tree")], "macnet_tree")[0].below == ""
+    table = costs.build(Source.of([*folders, write_cell("macnet_chain")]))
+    assert [row.entries[0].below for row in table.rows] == ["", "20% copies"]
+    assert [record["copies"] for record in table.records] == ["0.00", "20.00"]
 
 
-ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
-
-
-def build_of(folders, benchmark="gsm_hard"):
-    return benchmark_cost.build(Source.of(folders, benchmark=benchmark))
-
-
-def test_a_row_has_the_published_cost_of_a_question_beside_the_measured_one(write_cell):
-    table = build_of([spend(write_cell("macnet_chain"), [2e-4, 4e-4, 6e-4, 8e-4])])
-    row = row_of(table, "MacNet-Chain", "qwen-2.5-14B")
-    measured = cell_of(table, row, COST, "Meas.")
-    assert cell_of(table, row, COST, "Publ.").text == f"{1e4 * 0.629 / 1056:.2f}"
-    assert (measured.text, measured.beside) == ("5.00", f"×{5e-4 / (0.629 / 1056):.2f}")
-    assert cell_of(table, row, ACCURACY, "Meas.").beside == "+15.25"
-
-
-def test_totals_are_those_of_the_papers_test_set(write_cell):
-    table = build_of([spend(write_cell("macnet_chain", benchmark="humaneval"), [1e-4] * 4)], "humaneval")
-    row = row_of(table, "MacNet-Chain", "qwen-2.5-14B")
-    assert cell_of(table, row, TOTAL, "Publ.").text == "0.019"
-    assert cell_of(table, row, TOTAL, "Meas.").text == "0.013", "1e-4 x 129, as 86.82 % is 112 of 129"
-    assert record_of(table, method="macnet_chain", backbone="qwen-2.5-14B")["total_scaled"] == "0.0129"
+def test_accuracy_cost_and_total_beside_the_published_ones(write_cell: WriteCell) -> None:
+    table = build([spend(write_cell("macnet_chain"), [2e-4, 4e-4, 6e-4, 8e-4]), write_cell("cot", benchmark="mbpp")])
+    assert macnet(table, COST, "Publ.").text == f"{1e4 * PRINTED:.2f}"
+    assert (macnet(table, COST).text, macnet(table, COST).beside) == ("5.00", f"×{5e-4 / PRINTED:.2f}")
+    assert macnet(table, ACCURACY).beside == "+15.25"
+    assert dict(table.provenance)["cells"] == "1"
+    table = build([spend(write_cell("macnet_chain", benchmark="humaneval"), [1e-4] * 4)], "humaneval")
+    assert macnet(table, TOTAL, "Publ.").text == "0.019"
+    assert macnet(table, TOTAL).text == "0.013", "1e-4 x 129, as 86.82 % is 112 of 129"
     assert [group.detail for group in table.groups] == ["n = 4", "n = 4", "scaled to n = 128 or 129"]
+    with pytest.raises(UserError, match="no cell of benchmark mbpp"):
+        build([write_cell("aflow")], "mbpp")
 
 
-def test_a_fitted_cost_carries_the_dagger_and_neither_ratio_nor_difference(write_cell):
-    table = build_of([write_cell("single", calibrated=True), write_cell("macnet_chain")])
-    fitted = row_of(table, "Single LLM", "qwen-2.5-14B")
-    for group in (ACCURACY, COST):
-        entry = cell_of(table, fitted, group, "Meas.")
-        assert (entry.sign, entry.beside) == (DAGGER, "")
+def test_a_fitted_cost_has_neither_ratio_nor_difference_and_a_ratio_far_from_one_its_sign(
+    write_cell: WriteCell,
+) -> None:
+    table = build([write_cell("single", calibrated=True), write_cell("macnet_chain")])
+    fitted = [cell_of(table, row_of(table, "Single LLM", "qwen-2.5-14B"), one, "Meas.") for one in (ACCURACY, COST)]
+    assert [(entry.sign, entry.beside) for entry in fitted] == [(DAGGER, "")] * 2
     record = record_of(table, method="single", backbone="qwen-2.5-14B")
     assert (record["cost_ratio"], record["difference"], record["calibrated"]) == ("", "", "true")
-    assert any(note.startswith(DAGGER) for note in table.notes)
-    assert not any(note.startswith(DAGGER) for note in build_of([write_cell("aflow")]).notes)
+    assert [note[0] for note in table.notes if note[0] in (DAGGER, FAR)] == [DAGGER, FAR]
+    for seed, (factor, sign) in enumerate(((1, ""), (3, ""), (4, FAR), (0.25, FAR)), 1):
+        table = build([spend(write_cell("macnet_chain", seed=seed), [factor * PRINTED] * 4)])
+        assert macnet(table, COST).sign == sign
+        assert [note[0] for note in table.notes if note[0] in (DAGGER, FAR)] == [sign][: len(sign)]
 
 
-def test_a_ratio_far_from_one_has_its_sign(write_cell):
-    published = 0.629 / 1056
-    for index, (factor, sign) in enumerate(((1, ""), (3, ""), (4, FAR), (0.25, FAR))):
-        folder = spend(write_cell("macnet_chain", seed=index), [factor * published] * 4)
-        table = build_of([folder])
-        entry = cell_of(table, row_of(table, "MacNet-Chain", "qwen-2.5-14B"), COST, "Meas.")
-        assert entry.sign == sign
-        assert any(note.startswith(FAR) for note in table.notes) == (sign == FAR)
+# Two operations a token and parameter, by hand.
+CALLS = [[("qwen-2.5-14B", 1000, 500)], [("qwen-2.5-14B", 3000, 1500)], [], [("qwen-2.5-32B", 0, 1000)]]
+PFLOPS = [28e9 * 1500 / 1e15, 28e9 * 4500 / 1e15, 0, 64e9 * 1000 / 1e15]
 
 
-def test_only_the_cells_of_the_benchmark_count(write_cell):
-    folders = [write_cell("cot"), write_cell("aflow", benchmark="mbpp")]
-    assert dict(build_of(folders).provenance)["cells"] == "1"
-    with pytest.raises(UserError, match="no cell of benchmark humaneval"):
-        build_of(folders, "humaneval")
+@pytest.mark.parametrize(("simulated", "kind"), [(True, "modelled"), (False, "measured")])
+def test_compute_and_time_beside_the_published_ones(
+    write_cell: WriteCell, tmp_path: Path, simulated: bool, kind: str
+) -> None:
+    folder = with_calls(write_cell("gmr", "pool", "humaneval", simulated=simulated), CALLS)
+    assert pflops(read(folder)).tolist() == pytest.approx(PFLOPS)
+    table = hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t"),)))
+    printed, own, seconds, passed = row_of(table, "GMR").entries
+    mean = sum(PFLOPS) / 4
+    assert (printed.text, seconds.text) == ("0.107", "1.5")
+    assert (float(own.text), own.beside) == (pytest.approx(mean, abs=5e-4), f"×{mean / 0.107:.2f}")
+    low, high = map(float, own.below.split("–"))
+    assert low < mean < high
+    assert (passed.text, passed.beside) == ("1.50", "×1.00"), "seconds of the pass over the number of questions"
+    assert (table.simulated, table.groups[1].columns[1]) == (simulated, kind.capitalize())
+    notes = " ".join(table.notes)
+    assert [("64 sequences at once" in notes), "32 questions at a time" in notes] == [simulated, True]
+    assert {record["seconds_are"] for record in table.records if record["seconds"]} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: [{**row, "backbone": "gone-7B"} for row in rows], "'gone-7B', whose size config/backbones.yaml"),
+        (lambda rows: [{"item_id": row["item_id"]} for row in rows], "not a readable table with the columns item_id"),
+    ],
+)
+def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell, change: Any, message: str) -> None:
+    folder = with_calls(write_cell("gmr", "pool", correct=[True] * 2), [[("qwen-2.5-14B", 5, 5)]] * 2)
+    path = folder / "calls.parquet"
+    pq.write_table(pa.Table.from_pylist(change(pq.read_table(path).to_pylist())), path)
+    with pytest.raises(UserError, match=message):
+        pflops(read(folder))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": 2}, "not of timing schema 1"),
+        ({"seconds": 0}, "seconds: 0 should be greater than 0"),
+        ({"cell": {"run_id": "f" * 64}}, "the timing of run ffffffffffff, which is none of the cells"),
+        ({"seed": 1}, "none of the cells"),
+    ],
+)
+def test_a_timing_that_does_not_go_with_its_cell_is_refused(
+    write_cell: WriteCell, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    folder = with_calls(write_cell("gmr", "pool", "humaneval"), CALLS)
+    with pytest.raises(UserError, match=message):
+        hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t", **changes),)))

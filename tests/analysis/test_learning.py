@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -15,20 +17,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.learning.report import render, write
-from analysis.learning.results import Report, at_depth, build, interval
+from analysis import figure
+from analysis.figures.training_curves import by_epoch
+from analysis.learning import report as study
+from analysis.learning.measures import MEASURES
+from analysis.learning.report import Report, build, write
 from analysis.learning.study import FOLDER, PATH, load
+from analysis.training import mean_of_updates
 from harness.agents.results import DECISIONS
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.config import POOL
 from tests.analysis import learned
-from tests.analysis.learned import WriteCell, lines, table
+from tests.analysis.learned import WriteCell
+from tests.analysis.reading import Read
 
 Draw = tuple[int, str, int, str, int, float]
 MakeCell = Callable[..., Path]
 LN2 = math.log(2)
-PICTURES = (".png", ".pdf", ".svg")
+# Own utility of ten updates in five epochs, of two seeds.
+FIRST, SECOND = [0.0, 0.1, 0.5, 0.3, 0.2, 0.6, 0.4, 0.8, 1.0, 0.9], [0.4, 0.2, 0.1, 0.7, 0.3, 0.3, 0.5, 0.6, 0.2, 0.2]
 
 
 def decisions(question: int, *rows: Draw) -> list[dict[str, Any]]:
@@ -59,38 +67,33 @@ def measured(report: Report, method: str = "gmr", seed: int = 0, benchmark: str 
     return found
 
 
-def answers(report: Report, name: str) -> dict[str, Any]:
-    return {one.measure: one for one in report.differences if one.contrast.name == name}
+def answers(report: Report, name: str) -> dict[str, dict[Any, float]]:
+    """By measure the difference of each seed."""
+    own = report.differences.query("contrast == @name")
+    return {key: of.set_index("seed")["value"].to_dict() for key, of in own.groupby("measure")}
 
 
-def refusal(call: Callable[[], Any]) -> str:
-    with pytest.raises(UserError) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+def fields(report: Report, measure: str, method: str) -> list[str]:
+    """What the table of the report prints of a measure and a row: mean, then each seed."""
+    rows = Read(study._measured(report)).rows
+    [entries] = [row.entries for row in rows if row.labels[1:] == (measure, method)]
+    return [entry.text + entry.sign for entry in entries]
 
 
 def test_outcome(make: MakeCell) -> None:
     other = make(benchmark="humaneval", correct=[False] * 4)
-    report = build([make(steps=0.001, total=0.0025, depth=[1, 2, 3, 4]), make("gmr_lambda_2000"), other])
+    own = make(steps=0.001, total=0.0025, depth=[1, 2, 3, 4], own=[1.0, 0.5, -0.25, -1.0])
+    report = build([own, make("gmr_lambda_2000"), other])
     found = measured(report)
     assert found["accuracy"] == 75
     assert found["utility"] == pytest.approx(75 - 100 * 20 * 0.001)
     assert found["cost_total"] == pytest.approx(0.0025)
     assert found["depth"] == 2.5
+    assert found["own_utility"] == pytest.approx(0.0625)
     # One cost weight, whatever a row was trained with; benchmarks stay apart.
     assert measured(report, "gmr_lambda_2000")["utility"] == found["utility"]
+    assert "own_utility" not in measured(report, "gmr_lambda_2000")
     assert measured(report, benchmark="humaneval")["accuracy"] == 0
-    assert "## HumanEval (n = 4)" in render(report)
-
-
-def test_own_utility_is_the_mean_of_what_the_method_maximises(make: MakeCell) -> None:
-    report = build([make(own=[1.0, 0.5, -0.25, -1.0]), make("gmr_untrained")])
-    assert measured(report)["own_utility"] == pytest.approx(0.0625)
-    assert "own_utility" not in measured(report, "gmr_untrained")
-    assert table(render(report), "### Outcome")["GMR"][2] == "0.062 (0.062)"
-    assert "λ\\_c that the row was trained with" in render(report)
-    assert "itself maximises" not in render(build([make("gmr_cosine")]))
 
 
 def test_memory(make: MakeCell) -> None:
@@ -102,35 +105,31 @@ def test_memory(make: MakeCell) -> None:
         *decisions(2, gate("write", True, 1)),
         *decisions(3, gate("write", False, 1), gate("write", False, 2)),
     ]
-    found = measured(build([make(made=made)]))
+    found = measured(build([make(made=made, depth=[3, 3, 1, 2])]))
     assert found["write_rate"] == 50
     assert found["empty_memory"] == 25
     assert found["retrieved"] == 50
     assert found["retrieved_1"] == 100
     assert found["retrieved_2"] == pytest.approx(100 / 3)
-    assert "retrieved_3" not in found
+    assert not {"retrieved_3", "retrieved_mean_1"} & set(found)
 
 
-def test_choices(make: MakeCell) -> None:
+def test_choices_and_a_module_that_is_off(make: MakeCell) -> None:
     made = [
         *decisions(0, chosen("backbone", "a"), chosen("role", "x/one"), chosen("backbone", "b", step=2)),
         *decisions(1, chosen("backbone", "b"), chosen("role", "x/two")),
         *decisions(2, chosen("backbone", "b"), chosen("role", "x/one")),
     ]
-    report = build([make(made=made)])
-    assert measured(report)["top_backbone"] == 75
-    assert measured(report)["top_role"] == pytest.approx(100 * 2 / 3)
-    assert report.shares("gsm_hard", "gmr")[0].to_dict() == {"b": 75, "a": 25}
-
-
-def test_a_module_that_is_off_leaves_its_measures_blank(make: MakeCell) -> None:
+    found = measured(build([make(made=made)]))
+    assert found["top_backbone"] == 75
+    assert found["top_role"] == pytest.approx(100 * 2 / 3)
+    # The pool of the run is in its identity, whether it was used or not.
+    assert {key: value for key, value in found.items() if key[:6] == "share_"} == {
+        "share_a": 25, "share_b": 75, "share_pool": 0,
+    }  # fmt: skip
     uniform = [chosen("role", "x/one", -math.log(5)), chosen("backbone", "a", -math.log(5))]
     report = build([make("random_2", made=[row for question in range(4) for row in decisions(question, *uniform)])])
     assert set(measured(report, "random_2")) == {"accuracy", "utility", "cost_total", "depth"}
-    assert report.shares("gsm_hard", "random_2") == {}
-    text = render(report)
-    assert "### Outcome" in text
-    assert not any(f"### {part}" in text for part in ("Memory", "Choices", "Entropies", "Training", "Most used"))
 
 
 def updates_of(backbone: Sequence[float]) -> list[dict[str, float]]:
@@ -163,69 +162,59 @@ def test_training(make: MakeCell) -> None:
     assert measured(build([make(seed=1, updates=rare)]), seed=1)["final_entropy_retrieval"] == 0.25
 
 
-def test_a_choice_that_never_settles_says_so(make: MakeCell) -> None:
-    report = build([make(updates=updates_of([1.6, 0.5])), make(seed=1, updates=updates_of([1.6, 0.01]))])
-    assert measured(report)["collapse"] == math.inf
-    assert table(render(report), "### Entropies")["GMR"][-1] == "(never 2)"
-
-
 def test_mean_deviation_and_every_seed_stand_together(make: MakeCell) -> None:
     rights = {0: 4, 1: 0, 3: 4}
     cells = [make(seed=seed, correct=[place < n for place in range(4)]) for seed, n in rights.items()]
-    text = render(build([*cells, make("gmr_untrained", 2)]))
+    report = build([*cells, make("gmr_untrained", 2)])
     mean, sd = 200 / 3, math.sqrt(((100 / 3) ** 2 * 2 + (200 / 3) ** 2) / 2)
-    assert table(text, "### Outcome")["GMR"][0] == f"{mean:.1f} ± {sd:.1f} (100.0 0.0 – 100.0)"
-    assert table(text, "### Outcome")["GMR untrained"][0] == "75.0 (– – 75.0 –)"
-
-
-@given(st.lists(st.floats(-100, 100).map(lambda value: round(value, 3)), min_size=2, max_size=8))
-def test_the_interval_is_that_of_a_t_test(sample: list[float]) -> None:
-    reach = interval(sample)
-    assert reach is not None
-    if len(set(sample)) == 1:
-        assert reach == pytest.approx(0, abs=1e-9)
-        return
-    expected = stats.ttest_1samp(sample, 0).confidence_interval(0.95)
-    assert (expected.high - expected.low) / 2 == pytest.approx(reach, rel=1e-6)
+    assert fields(report, "accuracy (%)", "GMR") == [f"{mean:.1f} ± {sd:.1f}", "100.0", "0.0", "–", "100.0"]
+    assert fields(report, "accuracy (%)", "GMR untrained") == ["75.0", "–", "–", "75.0", "–"]
+    # A choice that never settles says so, and has no mean.
+    never, late = updates_of([1.6, 0.5]), updates_of([1.6, 0.01])
+    report = build([make(seed=4, updates=never), make(seed=5, updates=late)])
+    assert fields(report, "backbone settled at update", "GMR") == ["", "never", "2"]
 
 
 def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
     trained = [make(seed=seed, correct=[place < right for place in range(4)]) for seed, right in enumerate((4, 3, 2))]
     before = [make("gmr_untrained", seed, correct=[place < 1 for place in range(4)]) for seed in (0, 2)]
-    found = answers(build([*trained, *before]), "training")["accuracy"]
-    assert found.seeds == {0: 75, 2: 25}
-    assert found.mean == 50
-    assert found.reach == pytest.approx(stats.t.ppf(0.975, 1) * (50 / math.sqrt(2)) / math.sqrt(2))
+    report = build([*trained, *before])
+    assert answers(report, "training")["accuracy"] == {0: 75, 2: 25}
+    assert "random (gsm_hard)" in report.unanswered
+    assert not any(one.startswith("training ") for one in report.unanswered)
+    expected = stats.ttest_1samp([75, 25], 0).confidence_interval(0.95)
+    [row] = [row for row in Read(study._contrasts(report)).rows if row.section == "training"][:1]
+    told = f"+50.0 [{expected.low:+.1f}, {expected.high:+.1f}]".replace("-", "−")
+    assert [entry.text for entry in row.entries] == [told, "2", "+75.0", "–", "+25.0"]
 
 
-def test_the_best_single_backbone_is_the_most_accurate_and_of_equals_the_cheaper(
-    make: MakeCell, single: Callable[..., Path]
-) -> None:
-    singles = [single("weak", 1, 0.001), single("dear", 3, 0.009), single("good", 3, 0.004)]
-    report = build([make(seed=seed, correct=[True] * 4, total=0.006) for seed in (0, 1)] + singles)
-    assert report.singles_of("gsm_hard").index[0] == "good"
-    found = answers(report, "best_single")
-    assert found["accuracy"].seeds == {0: 25, 1: 25}
-    assert found["cost_total"].mean == pytest.approx(0.002)
-
-
-def test_dominated_backbones_are_marked_where_they_are_used(make: MakeCell, single: Callable[..., Path]) -> None:
-    singles = [single("weak", 1, 0.001), single("dear", 3, 0.009), single("good", 3, 0.004), single("top", 4, 0.02)]
+def test_the_best_single_backbone_and_those_it_dominates(make: MakeCell, single: Callable[..., Path]) -> None:
+    singles = [single("weak", 1, 0.001), single("dear", 3, 0.009), single("good", 3, 0.004), single("top", 2, 0.02)]
     used = {"gmr_untrained": ("weak", "dear"), "gmr": ("dear", "good")}
+    pool = {name: {"model": name} for name in ("weak", "dear", "good", "top")}
     cells = [
-        make(method, seed, made=decisions(0, chosen("backbone", backbone)))
+        make(
+            method,
+            seed,
+            correct=[True] * 4,
+            total=0.006,
+            made=decisions(0, chosen("backbone", backbone)),
+            backbones=pool,
+        )
         for method, backbones in used.items()
         for seed, backbone in enumerate(backbones)
     ]
     report = build([*singles, *cells])
-    assert {key: report.dominator("gsm_hard", key) for key in report.singles_of("gsm_hard").index} == {
-        "weak": None, "dear": "good", "good": None, "top": None,
+    # The most accurate, of equals the cheaper.
+    found = answers(report, "best_single")
+    assert found["accuracy"] == {0: 25, 1: 25}
+    assert found["cost_total"] == pytest.approx({0: 0.002, 1: 0.002})
+    assert report.singles["dominated"].droplevel("benchmark").to_dict() == {
+        "good": "", "dear": "good", "top": "good", "weak": "",
     }  # fmt: skip
-    text = render(report)
-    assert table(text, "### Most used backbone")["GMR"] == ["dear ▽", "good", "1 of 2"]
-    rows = table(text, "### Single backbones, and their shares in the router")
-    assert list(rows)[2:] == ["weak", "good", "dear ▽", "top"]
-    assert rows["dear ▽"] == ["75.0", "90.00", "57.0", "good", "50.0 ± 70.7 (0.0 100.0)", "50.0 ± 70.7 (100.0 0.0)"]
+    assert fields(report, "most used backbone", "GMR") == ["1 of 2 dominated", "dear†", "good"]
+    assert fields(report, "cost a question (1e-4)", "Single LLM (dear), dominated by good") == ["90.00", "", ""]
+    assert fields(report, "share of dear (%)", "GMR untrained") == ["50.0 ± 70.7", "0.0", "100.0"]
 
 
 def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> None:
@@ -235,137 +224,144 @@ def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> N
         for method, counts in right.items()
         for seed, n in enumerate(counts)
     ]
-    depths = {0: [1, 1, 2, 2], 1: [3, 3, 3, 3], 2: [2, 2, 2, 2]}
+    randoms.append(make("random_4", 3, depth=[4] * 4))
+    depths = {0: [1, 1, 2, 2], 1: [3, 3, 3, 3], 2: [2, 2, 2, 2], 3: [4, 4, 4, 5]}
     trained = [make(seed=seed, correct=[True] * 4, depth=depth) for seed, depth in depths.items()]
+    # Seed 0 halfway between depths 1 and 2, seed 1 halfway between 2 and 4; no random router has seed 2, and seed 3 is
+    # deeper than any, where nothing is guessed.
     found = answers(build([*randoms, *trained]), "random")["accuracy"]
-    # Seed 0 halfway between depths 1 and 2, seed 1 halfway between 2 and 4; no random router has seed 2.
-    assert found.seeds == {0: pytest.approx(100 - 37.5), 1: pytest.approx(100 - 75)}
+    assert found == {0: pytest.approx(100 - 37.5), 1: pytest.approx(100 - 75)}
 
 
-@given(st.floats(1, 6), st.floats(-3, 3), st.floats(-10, 10))
-def test_between_depths_a_straight_line_is_followed(depth: float, slope: float, start: float) -> None:
-    points = [(float(known), slope * known + start) for known in (6, 1, 4, 2)]
-    assert at_depth(points, depth) == pytest.approx(slope * depth + start, abs=1e-9)
-    # Beyond the random routers nothing is guessed.
-    assert at_depth(points, 0.99) is at_depth(points, 6.01) is at_depth([], 2) is None
+def utilities(values: Sequence[float]) -> list[dict[str, float]]:
+    return [{"utility": one, "accuracy": one / 2, "steps": 9.0, "loss": 1.0, "entropy": 2.0} for one in values]
 
 
-def test_simulated_cells_say_so_first_and_in_the_caption(make: MakeCell, tmp_path: Path) -> None:
-    for path in write(build([make(), make("gmr_untrained")]), tmp_path / "simulated"):
-        content = path.read_bytes()
-        assert b"SIMULATED" in (content if path.suffix in PICTURES else content.splitlines()[0])
-    assert "INCOMPLETE" not in (tmp_path / "simulated" / "learning.md").read_text()
-    assert "INCOMPLETE: 2 cells" in render(build([make(seed=1), tmp_path / "one", tmp_path / "two"]))
-    for path in write(build([make(simulated=False), make("gmr_untrained", simulated=False)]), tmp_path / "real"):
-        assert b"SIMULATED" not in path.read_bytes()
+@pytest.fixture
+def curves(make: MakeCell) -> Report:
+    """Two seeds of ten updates in five epochs, one row of another method, and one router left as initialised."""
+    trained = [make(seed=seed, updates=utilities(one), per_epoch=2) for seed, one in enumerate((FIRST, SECOND))]
+    other = make("puppeteer", backbone="small", benchmark="humaneval", updates=utilities([0.5] * 4), per_epoch=1)
+    return build([*trained, other, make("gmr_untrained")])
 
 
-def test_the_tables_hold_what_the_report_says(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
-    made = decisions(0, chosen("backbone", "a"), chosen("backbone", "b", step=2))
-    cells = [make(seed=seed, made=made, updates=updates_of([1.0])) for seed in (0, 1)]
-    cells += [make("gmr_untrained", seed, correct=[seed > 0] * 4) for seed in (0, 1)]
-    write(build([*cells, single("good", 3, 0.004)]), tmp_path)
-    rows = pd.read_csv(tmp_path / "learning.csv", comment="#")
-    assert list(rows.columns) == ["benchmark", "method", "backbone", "seed", "measure", "value"]
-    by = rows.set_index(["method", "backbone", "measure"]).sort_index()["value"]
-    assert by["gmr", "pool", "accuracy"].tolist() == [75, 75]
-    assert by["gmr", "b", "backbone_share"].tolist() == [50, 50]
-    assert by["gmr", "pool", "collapse"].tolist() == [math.inf, math.inf]
-    assert by["single", "good", "utility"].item() == pytest.approx(67)
-    contrasts = pd.read_csv(tmp_path / "learning_contrasts.csv", comment="#").query("contrast == 'training'")
-    assert set(contrasts["backbone"]) == {"pool"}
-    found = contrasts[contrasts["measure"] == "accuracy"].set_index("statistic")["value"]
-    assert found["difference"].tolist() == [75, -25]
-    expected = stats.ttest_1samp([75, -25], 0).confidence_interval(0.95)
-    assert found.drop("difference").to_dict() == pytest.approx(
-        {"mean": 25, "low": expected.low, "high": expected.high, "n": 2}
-    )
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.integers(1, 6))
+def test_a_point_is_the_mean_over_the_attempts_of_one_epoch(values: list[float], per_epoch: int) -> None:
+    epochs = [values[start : start + per_epoch] for start in range(0, len(values), per_epoch)]
+    numbers = np.arange(len(values))
+    log = pd.DataFrame({"epoch": numbers // per_epoch, "utility": values, "trajectories": 16.0}, numbers + 1)
+    found = by_epoch(log)
+    assert list(found) == pytest.approx([statistics.fmean(epoch) for epoch in epochs], abs=1e-12)
+    assert list(found.index) == [per_epoch * place + (len(one) + 1) / 2 for place, one in enumerate(epochs)]
+    small = pd.DataFrame({"x": [0.5, 1.0], "trajectories": [96.0, 32.0]})
+    assert mean_of_updates(small, "x", [1, 1]).tolist() == [0.625]
+
+
+def test_fifths_of_a_training(make: MakeCell, curves: Report) -> None:
+    fifths = [np.reshape(one, (5, 2)).mean(axis=1) for one in (FIRST, SECOND)]
+    found = measured(curves, seed=1)
+    assert [found[f"training_utility_{part}"] for part in range(1, 6)] == pytest.approx(fifths[1])
+    assert found["training_accuracy_2"] == pytest.approx(fifths[1][1] / 2)
+    gains = [one[4] - one[0] for one in fifths]
+    low, high = stats.ttest_1samp(gains, 0).confidence_interval(0.95)
+    told = f"{np.mean(gains):+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+    assert fields(curves, MEASURES["training_utility_gain"].title, "GMR")[0] == told
+    # An update belongs to the fifth in which it begins.
+    short = measured(build([make(seed=2, updates=utilities([0.5, 1.0]))]), seed=2)
+    assert {key[-1]: short[key] for key in short if key.startswith("training_utility")} == {"1": 0.5, "3": 1.0}
+
+
+def test_a_panel_has_a_thin_line_a_seed_and_a_thick_mean(curves: Report) -> None:
+    drawn = figure.picture(study._curves(curves))
+    panels = {panel.get_subplotspec().num1: panel for panel in drawn.axes if panel.axison}
+    assert sorted(panels) == [0, 3]
+    *seeds, mean = panels[0].lines
+    assert panels[0].get_title() == "GMR"
+    for line, values in zip(seeds, (FIRST, SECOND), strict=True):
+        assert line.get_ydata() == pytest.approx(np.reshape(values, (5, 2)).mean(axis=1))
+        assert line.get_xdata() == pytest.approx([1.5, 3.5, 5.5, 7.5, 9.5])
+    assert mean.get_ydata() == pytest.approx(np.mean([line.get_ydata() for line in seeds], axis=0))
+    assert mean.get_linewidth() > 2 * max(line.get_linewidth() for line in seeds)
+    low, high = panels[3].get_xlim()
+    assert all(tick == round(tick) for tick in panels[3].get_xticks() if low <= tick <= high)
+
+
+def test_the_files_hold_what_was_measured(curves: Report, single: Callable[..., Path], tmp_path: Path) -> None:
+    report = build([*(cell.folder for cell in curves.cells), single("good", 3, 0.004), tmp_path / "not yet"])
+    written = write(report, tmp_path)
+    assert all(b"SIMULATED" in path.read_bytes() for path in written)
+    assert "INCOMPLETE: 1 cells" in (tmp_path / "learning.md").read_text()
+    rows = pd.read_csv(tmp_path / "learning.csv", comment="#").set_index(["method", "backbone", "measure", "seed"])
+    assert rows["value"]["gmr", "pool", "training_utility_1", 0] == pytest.approx(0.05)
+    assert rows["value"]["single", "good", "utility"].item() == pytest.approx(67)
+    contrasts = pd.read_csv(tmp_path / "learning_contrasts.csv", comment="#").query("measure == 'accuracy'")
+    found = contrasts.query("contrast == 'best_single'").set_index("statistic")["value"]
+    assert found["difference"].tolist() == [0, 0]
+    assert found.drop("difference").to_dict() == {"mean": 0, "low": 0, "high": 0, "n": 2}
+    logged = pd.read_csv(tmp_path / "learning_curves.csv", comment="#")
+    assert set(logged["measure"]) == {"accuracy", "utility", "entropy"}
+    own = logged.query("measure == 'utility' and method == 'gmr' and seed == 1")
+    assert (own["update"].tolist(), own["value"].tolist()) == (list(range(1, 11)), SECOND)
 
 
 def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
-    cell = single("good", 3, 0.1)
-    assert "learns" in refusal(lambda: build([cell]))
-    assert "no results" in refusal(lambda: build([tmp_path / "nowhere"]))
+    with pytest.raises(UserError, match="no cell of a method that learns"):
+        build([single("good", 3, 0.1)])
+    with pytest.raises(UserError, match="no results"):
+        build([tmp_path / "nowhere"])
     for name in ("decisions", "training"):
         folder = make(seed=len(name))
         (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
-        assert f"{name}.parquet" in refusal(lambda folder=folder: build([folder]))
+        with pytest.raises(UserError, match=rf"{name}\.parquet"):
+            build([folder])
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"trained": "gmrr"}, "'gmrr'"),
+        ({"single": "singel"}, "did you mean 'single'"),
         ({"b": "best_singel"}, "'best_single'"),
         ({"measures": ["acuracy"]}, "'accuracy'"),
-        ({"name": "training"}, "twice"),
         ({"single": None}, "'best_single' needs `single`"),
         ({"collapsed_entropy": None, "measures": ["collapse"]}, "'best_single' needs `collapsed_entropy`"),
     ],
 )
 def test_a_slip_in_the_declaration(tmp_path: Path, change: Mapping[str, Any], named: str) -> None:
     document = yaml.safe_load(PATH.read_text())
-    entry = document["contrasts"][1]
+    entry = document["contrasts"]["best_single"]
     for key, value in change.items():
         (entry if key in entry else document)[key] = value
     path = tmp_path / "learning.yaml"
     path.write_text(yaml.safe_dump({key: value for key, value in document.items() if value is not None}))
-    assert named in refusal(lambda: load(path))
+    with pytest.raises(UserError, match=rf"{path}.*{named}"):
+        load(path)
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("learning*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_preset_runs_whatever_its_study_compares(path: Path) -> None:
-    study, preset = load(path), config.preset(path.stem)
-    sides = {side for one in study.contrasts for side in (one.a, one.b)} - {"best_single", "random_same_depth"}
-    named = {study.single, study.trained, study.untrained, *study.random, *sides} - {None}
-    assert named == set(preset.methods)
-    assert {key for one in study.contrasts for key in one.benchmarks} == set(preset.benchmarks)
+    declared, preset = load(path), config.preset(path.stem)
+    contrasts = declared.contrasts.values()
+    sides = {side for one in contrasts for side in (one.a, one.b)} - {"best_single", "random_same_depth"}
+    assert {declared.single, *declared.random, *sides} == set(preset.methods)
+    assert {key for one in contrasts for key in one.benchmarks} == set(preset.benchmarks)
 
 
-SMALL, LARGE = "qwen-2.5-14B", "qwen-2.5-32B"
-CONTRASTS = [
-    {"name": "training", "asks": "Does it learn?", "a": "gmr", "b": "gmr_untrained"},
-    {"name": "against_single", "asks": "Is it better than its backbone?", "a": "gmr", "b": "single"},
-    {"name": "against_best", "asks": "Is it better than the best backbone?", "a": "gmr", "b": "best_single"},
-]
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    """A declaration with what it needs and nothing else."""
-    what = {"measures": ["own_utility", "accuracy"], "benchmarks": ["gsm_hard"]}
-    document = {"cost_weight": 20, "single": "single", "contrasts": [{**one, **what} for one in CONTRASTS]}
+def test_a_method_of_several_rows_is_compared_row_by_row(make: Any, single: Any, tmp_path: Path) -> None:
+    what = {"asks": "Is it?", "a": "gmr", "measures": ["own_utility", "accuracy"], "benchmarks": ["gsm_hard"]}
+    document = {"cost_weight": 20, "single": "single"}
+    document["contrasts"] = {b: {**what, "b": b} for b in ("gmr_untrained", "single", "best_single")}
     path = tmp_path / "study.yaml"
     path.write_text(yaml.safe_dump(document))
-    return path
-
-
-@pytest.fixture
-def rows(make: Any, single: Any, study: Path) -> Report:
-    """Two rows, of which one gains a quarter and the other loses one, and a third that was never left untrained."""
+    right = {("gmr", "small"): 3, ("gmr", "large"): 1, ("gmr_untrained", "small"): 2, ("gmr_untrained", "large"): 2}
     cells = [
-        make("gmr", backbone=SMALL, own=[1.0, 1.0, 0.0, 0.5], correct=[True, True, True, False]),
-        make("gmr", backbone=LARGE, own=[0.0] * 4, correct=[True, False, False, False]),
-        make("gmr", backbone="llama-3.2-3B"),
-        make("gmr_untrained", backbone=SMALL, own=[0.5, 0.0, 0.0, 0.0], correct=[True, True, False, False]),
-        make("gmr_untrained", backbone=LARGE, own=[0.25] * 4, correct=[True, True, False, False]),
+        make(method, backbone=backbone, own=[n / 4] * 4, correct=[place < n for place in range(4)])
+        for (method, backbone), n in right.items()
     ]
-    return build([*cells, single(SMALL, 1, 0.001), single(LARGE, 4, 0.002)], study)
-
-
-def test_a_method_of_several_rows_is_compared_row_by_row(rows: Report) -> None:
-    def found(name: str) -> dict[tuple[str, str], float]:
-        return {(one.row.backbone, one.measure): one.mean for one in rows.differences if one.contrast.name == name}
-
-    accuracy, own = "accuracy", "own_utility"
-    answers = {(SMALL, own): 0.5, (SMALL, accuracy): 25, (LARGE, own): -0.25, (LARGE, accuracy): -25}
-    assert found("training") == answers
-    assert found("against_single") == {(SMALL, accuracy): 50, (LARGE, accuracy): -75}
-    assert found("against_best").items() >= {((SMALL, accuracy), -25), ((LARGE, accuracy), -75)}
-    assert rows.unanswered == ["training (gsm_hard llama-3.2-3B)", "against_single (gsm_hard llama-3.2-3B)"]
-    text = render(rows)
-    assert f"GMR ({SMALL}) minus Single LLM ({SMALL}) (against\\_single)." in text
-    assert f"GMR ({LARGE}) minus the best single backbone (against\\_best)." in text
-    assert table(text, "### Outcome")[f"GMR ({LARGE})"][0] == "25.0 (25.0)"
-    told = lines(text, f"GMR ({LARGE}) minus GMR untrained ({LARGE}) (training).")[2]
-    assert told[1:3] == ["own utility", "−0.250 (one seed, no interval)"]
+    report = build([*cells, make("gmr", backbone="other"), single("small", 1, 0.1), single("large", 4, 0.2)], path)
+    found = report.differences.set_index(["contrast", "backbone", "measure"])["value"]
+    own, accuracy = "own_utility", "accuracy"
+    expected = {("small", own): 0.25, ("large", own): -0.25, ("small", accuracy): 25, ("large", accuracy): -25}
+    assert found["gmr_untrained"].to_dict() == expected
+    assert found["single"].to_dict() == {("small", "accuracy"): 50, ("large", "accuracy"): -75}
+    assert found["best_single", "small", "accuracy"] == -25
+    assert report.unanswered == ["gmr_untrained (gsm_hard other)", "single (gsm_hard other)"]

@@ -1,4 +1,4 @@
-"""The main table: every place holds what the cells and the paper say, and nothing else."""
+"""The main table, where every place holds what the cells and the paper say, and the table of errors."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from analysis.statistics import wilson
 from analysis.table import DAGGER, NOT_RUN, Entry
 from harness.runner.config import preset
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import main_table, paired
-from tests.analysis.spending import record_of
+from tests.analysis.reading import errors, main_table, paired
+from tests.analysis.spending import cell_of, record_of, row_of
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
 
-def place(table: Table, method: str, backbone: str, group: str) -> tuple[Entry, Entry]:
-    """The published and the measured entry of one row."""
-    row = next(row for row in table.rows if row.labels[:2] == (method, backbone))
-    column = 2 * [group.title for group in table.groups].index(group)
-    return row.entries[column], row.entries[column + 1]
+def build(*folders) -> Table:
+    return main_table.build(Source.of(folders))
 
 
-def test_a_measured_place(write_cell, verdicts):
-    table = main_table.build(Source.of([write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50))]))
-    published, measured = place(table, "CoT", "qwen-2.5-14B", "MBPP")
+def place(table: Table, group: str, *labels: str) -> Entry:
+    """The measured entry of a row."""
+    return cell_of(table, row_of(table, *labels), group, "Meas.")
+
+
+def test_a_measured_place_beside_the_published_one(write_cell, verdicts):
+    table = build(write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50)))
     low, high = wilson(36, 50)
-    assert published.text == "70.80"
+    assert cell_of(table, row_of(table, "CoT", "qwen-2.5-14B"), "MBPP", "Publ.").text == "70.80"
     interval = f"{100 * low:.1f}–{100 * high:.1f}"
-    assert measured == Entry("72.00", beside="+1.20", below=interval)
+    assert place(table, "MBPP", "CoT", "qwen-2.5-14B") == Entry("72.00", beside="+1.20", below=interval)
 
 
 def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_cell):
-    table = main_table.build(Source.of([write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True])]))
+    table = build(write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True]))
     assert [(group.title, group.detail) for group in table.groups] == [("MATH", "n = 1"), ("MBPP", "n = 4")]
-    assert len(table.rows) == 21
-    assert all(len(row.entries) == 4 for row in table.rows)
-    assert [row.entries[0].text for row in table.rows] == [
-        f"{row.accuracies['math'].percent:.2f}" for row in load().rows
-    ]
+    printed = [f"{row.accuracies['math'].percent:.2f}" for row in load().rows]
+    assert [row.entries[0].text for row in table.rows] == printed
+    assert len(printed) == 21
 
 
 def test_rows_that_a_choice_of_methods_leaves_out_are_not_shown(write_cell):
@@ -57,35 +56,27 @@ def test_rows_that_a_choice_of_methods_leaves_out_are_not_shown(write_cell):
 
 def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
     cells = [write_cell("single", calibrated=True), write_cell("cot")]
-    table = main_table.build(Source.of(cells))
-    _, fitted = place(table, "Single LLM", "qwen-2.5-14B", "GSM-Hard")
-    _, free = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
-    assert (fitted.sign, fitted.beside) == (DAGGER, "")
-    assert (free.sign, free.beside) == ("", "+7.48")
+    table = build(*cells)
+    fitted, free = (place(table, "GSM-Hard", title, "qwen-2.5-14B") for title in ("Single LLM", "CoT"))
+    assert [(fitted.sign, fitted.beside), (free.sign, free.beside)] == [(DAGGER, ""), ("", "+7.48")]
     assert any(note.startswith(DAGGER) for note in table.notes)
     assert record_of(table, method="single", backbone="qwen-2.5-14B")["difference"] == ""
-    assert not any(note.startswith(DAGGER) for note in main_table.build(Source.of(cells[1:])).notes)
+    assert not any(note.startswith(DAGGER) for note in build(*cells[1:]).notes)
 
 
-def test_the_average_needs_all_five(write_cell):
-    cells = [write_cell("cot", benchmark=key) for key in FIVE]
-    partial = [write_cell("single", benchmark=key) for key in FIVE[:4]]
-    table = main_table.build(Source.of([*cells, *partial]))
-    published, measured = place(table, "CoT", "qwen-2.5-14B", "Avg.")
-    assert (published.text, measured.text, measured.beside) == ("72.11", "75.00", "+2.89")
-    assert place(table, "Single LLM", "qwen-2.5-14B", "Avg.")[1].text == NOT_RUN
-    assert "Avg." not in [group.title for group in main_table.build(Source.of(partial)).groups]
-
-
-def test_the_average_weighs_benchmarks_not_items(write_cell, verdicts):
+def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell, verdicts):
     sizes = dict(zip(FIVE, (1, 2, 4, 10, 100), strict=True))
     cells = [write_cell("cot", benchmark=key, correct=verdicts(key == "math", n)) for key, n in sizes.items()]
-    assert place(main_table.build(Source.of(cells)), "CoT", "qwen-2.5-14B", "Avg.")[1].text == "20.00"
+    partial = [write_cell("single", benchmark=key, correct=[True] * sizes[key]) for key in FIVE[:4]]
+    table = build(*cells, *partial)
+    assert place(table, "Avg.", "CoT", "qwen-2.5-14B").text == "20.00"
+    assert place(table, "Avg.", "CoT", "qwen-2.5-14B").beside == "−52.11"
+    assert place(table, "Avg.", "Single LLM", "qwen-2.5-14B").text == NOT_RUN
+    assert "Avg." not in [group.title for group in build(*partial).groups]
 
 
 def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
-    cells = [write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot")]
-    table = main_table.build(Source.of(cells))
+    table = build(write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot"))
     assert [row.labels[:2] for row in table.rows[21:]] == [("The a_new_one", "qwen-2.5-14B"), ("CoT", "my-7B")]
     for row in table.rows[21:]:
         assert (row.entries[0].text, row.entries[1].text, row.entries[1].beside) == ("", "75.00", "")
@@ -94,89 +85,99 @@ def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
 
 def test_several_seeds_are_averaged(write_cell, verdicts):
     rights = {2: 36, 0: 20, 1: 28}
-    cells = [write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()]
-    table = main_table.build(Source.of(cells))
-    _, measured = place(table, "CoT", "qwen-2.5-14B", "GSM-Hard")
+    table = build(*(write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()))
+    measured = place(table, "GSM-Hard", "CoT", "qwen-2.5-14B")
     answers = np.array([verdicts(right, 40) for right in rights.values()], dtype=float)
     random = np.random.default_rng(5)
     drawn = [answers[np.ix_(random.integers(0, 3, 3), random.integers(0, 40, 40))].mean() for _ in range(4000)]
     low, high, alone = map(float, re.fullmatch(r"([\d.]+)–([\d.]+); seed 0: ([\d.]+)", measured.below).groups())
-    assert measured.text == "70.00"
+    assert (measured.text, alone) == ("70.00", 50)
     assert (low, high) == pytest.approx(tuple(100 * np.percentile(drawn, [2.5, 97.5])), abs=1.5)
-    assert alone == 50
-    line = record_of(table, method="cot", backbone="qwen-2.5-14B")
-    assert (line["seeds"], line["n"], line["seed0"]) == ("0 1 2", "40", "50.00")
-    assert len(line["run_id"].split()) == 3
-    assert any("mean over several seeds" in note for note in table.notes)
+    record = record_of(table, method="cot", backbone="qwen-2.5-14B")
+    assert (record["seeds"], record["n"], record["seed0"], len(record["run_id"].split())) == ("0 1 2", "40", "50.00", 3)
 
 
 def test_a_missing_seed_leaves_no_average(write_cell):
     """Nor is the value of the benchmark it is missing from passed off as one of as many seeds."""
-    cells = [
-        write_cell("gmr", "pool", key, seed=seed) for key in FIVE for seed in (0, 1, 2) if (key, seed) != ("mbpp", 1)
-    ]
-    table = main_table.build(Source.of(cells))
-    assert place(table, "GMR", "LLM Pool", "Avg.")[1].text == NOT_RUN
-    assert place(table, "GMR", "LLM Pool", "MBPP")[1].text == "75.00"
+    places = [(key, seed) for key in FIVE for seed in (0, 1, 2) if (key, seed) != ("mbpp", 1)]
+    table = build(*(write_cell("gmr", "pool", key, seed=seed) for key, seed in places))
+    assert [place(table, group, "GMR").text for group in ("Avg.", "MBPP")] == [NOT_RUN, "75.00"]
     assert "No average over benchmarks with different seeds: GMR (LLM Pool)." in table.notes
     assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool) on MBPP: 0/2." in table.notes
 
 
-def test_answers_without_a_verdict_are_reported(write_cell, verdicts):
-    statuses = ["graded", "unparsable", "call_failed", "sandbox_error", "empty", "truncated", "graded", "graded"]
-    table = main_table.build(
-        Source.of([write_cell("cot", correct=verdicts(1, 8), statuses=statuses), write_cell(correct=[True] * 8)])
-    )
-    line = record_of(table, method="cot", backbone="qwen-2.5-14B")
-    shares = [line[key] for key in ("unparsable", "empty", "truncated", "call_failed", "sandbox_error", "measured")]
-    assert shares == ["12.50"] * 6
-    (note,) = [note for note in table.notes if "without a full verdict" in note]
-    assert "call failed 12.5 %" in note
-    clean = main_table.build(Source.of([write_cell("aflow")]))
-    assert not any("without a full verdict" in note for note in clean.notes)
+def test_answers_without_a_verdict_are_counted_and_told(write_cell):
+    """In the main table the worst row of each benchmark; in that of errors every row and why."""
+    statuses = ["graded", "graded", "unparsable", "unparsable", "empty", "truncated", "call_failed", "sandbox_error"]
+    correct = [True] + [False] * 7
+    folders = [write_cell("cot", correct=correct, statuses=statuses), write_cell("single", correct=[True] * 8)]
+    (note,) = [note for note in build(*folders).notes if "without a full verdict" in note]
+    assert "no answer found 25.0 %, empty answer 12.5 %" in note
+    assert not any("without a full verdict" in note for note in build(folders[1]).notes)
+    table = errors.build(Source.of(folders))
+    assert [row.entries for row in table.rows] == [
+        (Entry("0.0"),),
+        (Entry("75.0", below="N 25.0, E 12.5, R 12.5, C 12.5, S 12.5"),),
+    ]
+    record = record_of(table, method="cot")
+    names = ("measured", "measured_of_graded", "graded", "unparsable", "empty", "truncated", "call_failed")
+    assert [float(record[name]) for name in names] == [12.5, 50, 25, 25, 12.5, 12.5, 12.5]
+
+
+def test_programs_are_counted_by_how_they_ended(write_cell):
+    ends = {
+        "passed": "graded",
+        "wrong_answer: assert f(1) == 2": "graded",
+        "exception: cpu_limit": "graded",
+        "cpu_limit": "graded",
+        "memory_limit": "graded",
+        "killed: signal 11": "graded",
+        "HTTP 400: too long": "call_failed",
+        "": "unparsable",
+    }
+    correct = [True] + [False] * 7
+    programs = {"correct": correct, "statuses": list(ends.values()), "details": list(ends)}
+    folders = [write_cell("cot", benchmark="mbpp", **programs), write_cell("cot", correct=[True])]
+    table = errors.build(Source.of([*folders, write_cell("single", correct=[True])]))
+    assert [group.columns for group in table.groups] == [("No verdict",), ("No verdict", "Stopped")]
+    texts = [[entry.text for entry in row.entries] for row in table.rows]
+    assert texts == [["0.0", NOT_RUN, NOT_RUN], ["0.0", "25.0", "37.5"]]
+    record = record_of(table, benchmark="mbpp")
+    names = ("passed", "wrong_answer", "exception", "cpu_limit", "memory_limit", "killed", "wall_limit")
+    assert [float(record[name]) for name in names] == [12.5] * 6 + [0]
+    assert record_of(table, method="single", benchmark="gsm_hard")["passed"] == ""
 
 
 def test_the_second_grader_of_mathematics(write_cell):
-    cells = [
+    table = build(
         write_cell("cot", benchmark="math", math_verify=[True, True, True, True]),
         write_cell("single", benchmark="math", math_verify=[True, True, None, False]),
         write_cell("aflow", benchmark="mbpp"),
-    ]
-    table = main_table.build(Source.of(cells))
-    math_rows = {
-        one["method"]: one["math_verify"] for one in table.records if one["measured"] and one["benchmark"] == "math"
-    }
-    assert math_rows == {"single": "50.00", "cot": "100.00"}
-    assert record_of(table, method="aflow", backbone="qwen-2.5-14B", benchmark="mbpp")["math_verify"] == ""
+    )
+    second = {(one["method"], one["benchmark"]): one["math_verify"] for one in table.records if one["measured"]}
+    assert second == {("single", "math"): "50.00", ("cot", "math"): "100.00", ("aflow", "mbpp"): ""}
     (note,) = [note for note in table.notes if "Math-Verify" in note]
     assert "between −25.00 and +25.00 points" in note
 
 
-def test_the_caption_names_the_conditions_of_a_run_and_how_many_cells_they_concern(write_cell):
-    cells = [
-        write_cell("cot", notes=["length_scale 0.2"]),
-        write_cell(notes=["length_scale 0.2", "limit: 4 test items"]),
-    ]
-    caption = main_table.build(Source.of(cells)).caption
-    assert caption.endswith(
-        " Settings of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
-    )
-    assert "Conditions" not in main_table.build(Source.of([write_cell("complex_cot")])).caption
+def test_the_caption_names_the_settings_of_a_run_and_which_rows_they_concern(write_cell):
+    notes = ["length_scale 0.2", "limit: 4 test items"]
+    caption = build(write_cell("cot", notes=notes[:1]), write_cell(notes=notes)).caption
+    said = " Settings of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
+    assert caption.endswith(said)
+    assert "Settings" not in build(write_cell("complex_cot")).caption
 
 
 def test_the_average_has_records_of_its_own(write_cell, verdicts):
     """Two seeds with 1 and 3 of 10 right on every benchmark; variances of five test sets add."""
-    cells = [
-        write_cell("gmr", "pool", key, seed=seed, correct=verdicts(1 + 2 * seed, 10)) for key in FIVE for seed in (0, 1)
-    ]
-    table = main_table.build(Source.of([*cells, write_cell("cot", correct=verdicts(5, 10))]))
-    line = record_of(table, method="gmr", benchmark="average")
-    shown = place(table, "GMR", "LLM Pool", "Avg.")[1]
-    assert (line["published"], line["measured"], line["seed0"]) == ("77.73", "20.00", "10.00")
-    assert float(line["difference"]) == pytest.approx(20 - 77.73)
-    assert shown.below.startswith(f"{float(line['low']):.1f}–{float(line['high']):.1f}")
-    assert len(line["run_id"].split()) == 10
-    assert (line["seeds"], line["n"], line["calibrated"]) == ("0 1", "", "false")
+    places = [(key, seed) for key in FIVE for seed in (0, 1)]
+    cells = [write_cell("gmr", "pool", key, seed=seed, correct=verdicts(1 + 2 * seed, 10)) for key, seed in places]
+    table = build(*cells, write_cell("cot", correct=verdicts(5, 10)))
+    record = record_of(table, method="gmr", benchmark="average")
+    assert (record["published"], record["measured"], record["seed0"]) == ("77.73", "20.00", "10.00")
+    assert float(record["difference"]) == pytest.approx(20 - 77.73)
+    ends = f"{float(record['low']):.1f}–{float(record['high']):.1f}"
+    assert place(table, "Avg.", "GMR").below.startswith(ends)
+    assert (record["seeds"], record["n"], len(record["run_id"].split())) == ("0 1", "", 10)
     assert record_of(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")["measured"] == ""
-    assert len({tuple(one) for one in table.records}) == 1
-    assert not any(one["benchmark"] == "average" for one in main_table.build(Source.of(cells[:2])).records)
+    assert not any(one["benchmark"] == "average" for one in build(*cells[:2]).records)

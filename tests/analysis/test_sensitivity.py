@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from analysis.frames import IDENTITY
 from analysis.sensitivity import conclusions, plan
 from analysis.source import Source
-from analysis.table import DAGGER, Entry
-from analysis.tables import simulator_sensitivity as simulator_sensitivity_module
+from analysis.table import DAGGER
+from analysis.tables import simulator_sensitivity as module
 from harness.errors import UserError
 from harness.runner import config, layout
-from harness.runner.config import Preset
 from harness.simulator.parameters import load_settings
-from tests.analysis.conftest import WriteCell
+from tests.analysis.reading import Read as Table
 from tests.analysis.reading import simulator_sensitivity
 from tests.analysis.spending import spend
 
@@ -28,59 +29,43 @@ conclusions:
   - title: GMR − Single
     measure: accuracy
     benchmark: humaneval
-    first: {method: gmr, backbone: pool}
-    second: {method: single, backbone: qwen-2.5-32B}
+    first: &first {method: gmr, backbone: pool}
+    second: &second {method: single, backbone: qwen-2.5-32B}
   - title: GMR / Single
     measure: cost
     benchmark: humaneval
-    first: {method: gmr, backbone: pool}
-    second: {method: single, backbone: qwen-2.5-32B}
+    first: *first
+    second: *second
 """
-N = 40
-
-
-def limited(**changes: object) -> Preset:
-    return EMBEDDED.model_copy(update=changes)
+PRESETS = ["embedded", "embedded@slope=4.0", "embedded@slope=7.0"]
 
 
 @pytest.fixture
-def stated_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small study: one parameter, two conclusions."""
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_cell: Any, verdicts: Any) -> Callable[..., Table]:
+    """The table of a study of one parameter and two conclusions, of how many of 40 GMR got right in each scenario; the
+    other row always got 20.
+    """
     path = tmp_path / "sensitivity.yaml"
     path.write_text(CONFIG)
-    monkeypatch.setattr(simulator_sensitivity_module, "plan", lambda preset: plan(preset, path))
-    monkeypatch.setattr(simulator_sensitivity_module, "conclusions", lambda preset: conclusions(preset, path))
+    monkeypatch.setattr(module, "plan", lambda preset: plan(preset, path))
+    monkeypatch.setattr(module, "conclusions", lambda preset: conclusions(preset, path))
     monkeypatch.chdir(tmp_path)
-    return path
 
-
-@pytest.fixture
-def run(stated_file: Path, write_cell: WriteCell, verdicts: Callable[[int, int], list[bool]]) -> Callable[..., Preset]:
-    """Write the cells of three scenarios: how many of 40 GMR got right in each; the other row always got 20."""
-
-    def write(right: Mapping[str, int], n: int = N, **changes: object) -> Preset:
-        for preset, correct in right.items():
-            rows = {("gmr", "pool"): correct, ("single", "qwen-2.5-32B"): n // 2}
-            for (method, backbone), count in rows.items():
-                folder = write_cell(
-                    method,
-                    backbone,
-                    "humaneval",
-                    correct=verdicts(count, n),
-                    **{"preset": preset, "calibrated": method == "single", **changes},
-                )
+    def build(*right: int, gmr_cost: float | None = None) -> Table:
+        for preset, correct in zip(PRESETS, right, strict=False):
+            for method, backbone, count in (("gmr", "pool", correct), ("single", "qwen-2.5-32B", 20)):
+                made = {"correct": verdicts(count, 40), "preset": preset, "calibrated": method == "single"}
+                folder = write_cell(method, backbone, "humaneval", **made)
+                if gmr_cost and method == "gmr":
+                    spend(folder, [gmr_cost] * 40)
                 target = layout.RESULTS / preset / "cells" / method / "humaneval" / backbone / "seed0"
                 shutil.move(folder, target)
-        return EMBEDDED
+        return simulator_sensitivity.build(Source(preset=EMBEDDED))
 
-    return write
-
-
-def scenarios(stated: int, low: int, high: int) -> dict[str, int]:
-    return {"embedded": stated, "embedded@slope=4.0": low, "embedded@slope=7.0": high}
+    return build
 
 
-def test_the_plan_moves_every_parameter_to_both_ends_and_has_the_stated_values_first():
+def test_the_plan_moves_every_parameter_to_both_ends_and_has_the_stated_values_first() -> None:
     found = plan(EMBEDDED)
     assert (found[0].parameter, found[0].preset) == ("", "embedded")
     ranges = {name: one.range for name, one in load_settings().assumed.items()}
@@ -97,13 +82,11 @@ def test_the_plan_moves_every_parameter_to_both_ends_and_has_the_stated_values_f
             assert (folder, cell.seed) == (layout.cell(scenario.preset, cell), EMBEDDED.seeds[0])
 
 
-def test_what_a_preset_lacks_has_no_scenarios():
+def test_what_a_preset_lacks_has_no_scenarios() -> None:
     assert plan(config.preset("paper")) == plan(config.preset("embedded@slope=4.0")) == []
-    assert plan(limited(benchmarks=("math",))) == []
-    one = limited(benchmarks=("gsm_hard",))
-    assert {conclusion.benchmark for conclusion in conclusions(one)} == {"gsm_hard"}
+    one = EMBEDDED.model_copy(update={"benchmarks": ("gsm_hard",)})
     assert {cell.benchmark for scenario in plan(one) for cell in scenario.cells} == {"gsm_hard"}
-    pool = conclusions(limited(backbones=("llama-3.2-3B",)))
+    pool = conclusions(EMBEDDED.model_copy(update={"backbones": ("llama-3.2-3B",)}))
     assert {key.backbone for conclusion in pool for key in (conclusion.first, conclusion.second)} == {"pool"}
     with pytest.raises(UserError, match="preset paper has no scenarios"):
         simulator_sensitivity.build(Source(preset=config.preset("paper")))
@@ -114,88 +97,59 @@ def test_what_a_preset_lacks_has_no_scenarios():
     [
         ("[slope]", "[slop]", "unknown parameter 'slop'; did you mean 'slope'"),
         ("method: gmr", "method: gmrr", "unknown method 'gmrr'; did you mean 'gmr'"),
-        ("benchmark: humaneval", "benchmark: human_eval", "unknown benchmark 'human_eval'"),
-        ("qwen-2.5-32B", "qwen-2.5-32", "unknown backbone 'qwen-2.5-32'"),
+        ("qwen-2.5-32B", "qwen-2.5-32", r"unknown backbone 'qwen-2.5-32'.*sensitivity\.yaml"),
     ],
 )
-def test_a_slip_in_the_file_is_refused(tmp_path: Path, old: str, new: str, message: str):
+def test_a_slip_in_the_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "sensitivity.yaml"
     path.write_text(CONFIG.replace(old, new, 1))
-    with pytest.raises(UserError, match=message) as caught:
+    with pytest.raises(UserError, match=message):
         plan(EMBEDDED, path)
-    assert "sensitivity.yaml" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("stated", "low", "high", "decisions", "flipped"),
+    ("right", "decisions", "flipped"),
     [
-        (35, 35, 5, ["holds", "holds", "fails"], [False, False, True]),
-        (21, 19, 35, ["open", "open", "holds"], [False, True, False]),
-        (20, 21, 19, ["open", "open", "open"], [False, False, False]),
-        (19, 20, 21, ["open", "open", "open"], [False, False, True]),
+        ((21, 19, 35), ["open", "open", "holds"], [False, True, False]),
+        ((20, 21, 19), ["open", "open", "open"], [False, False, False]),
+        ((19, 20, 21), ["open", "open", "open"], [False, False, True]),
     ],
 )
-def test_what_flips(
-    run: Callable[..., Preset], stated: int, low: int, high: int, decisions: list[str], flipped: list[bool]
-):
+def test_what_flips(build: Any, right: tuple[int, ...], decisions: list[str], flipped: list[bool]) -> None:
     """Against 20 of 40 right: a tie is on neither side, so it neither flips nor is flipped."""
-    made = simulator_sensitivity.build(Source(preset=run(scenarios(stated, low, high))))
-    found = made.frame[made.frame["measure"] == "accuracy"]
-    assert list(found["decision"]) == decisions
-    assert list(found["flipped"]) == flipped
-    assert list(found["preset"]) == list(scenarios(0, 0, 0))
-    assert list(found["measured"]) == pytest.approx([(count - 20) / 40 for count in (stated, low, high)])
+    made = build(*right).frame
+    found = made[made["measure"] == "accuracy"]
+    assert (list(found["decision"]), list(found["flipped"]), list(found["preset"])) == (decisions, flipped, PRESETS)
+    assert list(found["measured"]) == pytest.approx([(count - 20) / 40 for count in right])
 
 
-@pytest.mark.parametrize(("dear", "decision"), [("single", "holds"), ("gmr", "fails")])
-def test_a_cost_conclusion_is_that_the_first_is_cheaper(run: Callable[..., Preset], dear: str, decision: str):
+@pytest.mark.parametrize(("gmr_cost", "decision", "ratio"), [(None, "holds", 0.5), (1.0, "fails", 4.0)])
+def test_a_cost_conclusion_is_that_the_first_is_cheaper(build: Any, gmr_cost: Any, decision: str, ratio: float) -> None:
     """Every question of a made cell costs the same, half of it in the final call, which GMR's cost leaves out."""
-    preset = run(scenarios(20, 20, 20))
-    if dear == "gmr":
-        for folder in layout.RESULTS.glob("*/cells/gmr/humaneval/pool/seed0"):
-            spend(folder, [1.0] * N)
-    found = simulator_sensitivity.build(Source(preset=preset)).frame
+    found = build(20, 20, 20, gmr_cost=gmr_cost).frame
     costs = found[found["measure"] == "cost"]
-    assert list(costs["measured"]) == pytest.approx([0.5 if dear == "single" else 4.0] * 3)
-    assert set(costs["decision"]) == {decision}
+    assert (list(costs["measured"]), set(costs["decision"])) == (pytest.approx([ratio] * 3), {decision})
 
 
-def test_the_table_and_its_records(run: Callable[..., Preset]):
-    made = simulator_sensitivity.build(Source(preset=run(scenarios(35, 36, 5))))
-    assert made.simulated
-    found = {row.labels[:2]: row.entries[0] for row in made.rows}
+def test_the_table_and_its_records(build: Any) -> None:
+    made = build(35, 36, 5)
     # 89.84 and 84.37 are printed.
-    assert found["in the paper", ""] == Entry("+5.47")
-    for labels, entry in {
-        ("as stated", ""): ("+37.50", "holds", DAGGER),
-        ("slope (5)", "4"): ("+40.00", "", DAGGER),
-        ("slope (5)", "7"): ("−37.50", "fails", f"{DAGGER}‡"),
-    }.items():
-        assert (found[labels].text, found[labels].beside, found[labels].sign) == entry
+    assert {row.labels[:2]: (row.entries[0][0], *row.entries[0][2:4]) for row in made.rows} == {
+        ("in the paper", ""): ("+5.47", "", ""),
+        ("as stated", ""): ("+37.50", DAGGER, "holds"),
+        ("slope (5)", "4"): ("+40.00", DAGGER, ""),
+        ("slope (5)", "7"): ("−37.50", f"{DAGGER}‡", "fails"),
+    }
     notes = " ".join(made.notes)
     assert "Flipped (‡): GMR − Single (HumanEval, accuracy) at slope = 7." in notes
     assert "Decided otherwise: GMR − Single (HumanEval, accuracy) holds as stated, fails at slope = 7." in notes
-    assert "One training seed (0)" in notes
-    assert [one["preset"] for one in made.records[::2]] == list(scenarios(0, 0, 0))
     last = made.records[-2]
     assert (last["parameter"], last["value"], last["flipped"]) == ("slope", "7", "true")
     assert (last["measured"], last["decision"], last["stated_decision"]) == ("-0.375", "fails", "holds")
     assert float(last["published"]) == pytest.approx(0.0547)
-    fields = ("run_id", "config_hash", "code", "seeds", "data_checksum", "backbones")
-    assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in fields)
+    assert all(last[f"{side}_{name}"] for side in ("first", "second") for name in IDENTITY)
 
 
-def test_scenarios_that_do_not_go_together_are_refused(run: Callable[..., Preset]):
-    """One is missing, one is of another scenario, one of other questions."""
-    preset = run(scenarios(35, 36, 5))
-    high, low = (layout.RESULTS / f"embedded@slope={end}" for end in ("7.0", "4.0"))
-    shutil.rmtree(high)
+def test_a_scenario_that_was_not_run_is_named(build: Any) -> None:
     with pytest.raises(UserError, match=r"embedded@slope=7\.0.* missing"):
-        simulator_sensitivity.build(Source(preset=preset))
-    shutil.copytree(low, high)
-    with pytest.raises(UserError, match=r"of preset 'embedded@slope=4\.0', expected 'embedded@slope=7\.0'"):
-        simulator_sensitivity.build(Source(preset=preset))
-    shutil.rmtree(high)
-    run({"embedded@slope=7.0": 5}, n=20)
-    with pytest.raises(UserError, match=r"slope=7\.0.* other questions of humaneval"):
-        simulator_sensitivity.build(Source(preset=preset))
+        build(35, 36)

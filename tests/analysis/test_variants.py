@@ -1,54 +1,56 @@
-"""The ablations, the ways of routing and the role pools, each with the full system."""
+"""GMR with parts of it changed: ablations, ways of routing, role pools, and the sweeps of one setting."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from analysis import sweeps
 from analysis.source import Source
-from tests.analysis.reading import ablation, paradigm, roles
+from analysis.table import BEST, NO, YES
+from gmr.config import Config
+from harness.errors import UserError
+from harness.runner.config import methods
+from harness.training.loop import UPDATES
+from tests.analysis import traced
+from tests.analysis.reading import ablation, depth, lambda_frontier, lambda_sweep, paradigm, roles
 from tests.analysis.spending import cell_of, record_of, row_of, spend, title
 
+WriteCell = Callable[..., Path]
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
-GAIN, FACTOR = f"Accuracy against {title('gmr')}", f"Cost against {title('gmr')}"
-
-
-def build(folders):
-    return ablation.build(Source.of(folders))
-
-
-def pair(write_cell, **changes):
-    """The full system and the ablation of halting on 40 questions: 7 that only the one has right, 2 only the other."""
-    full = [True] * 27 + [False] * 13
-    ablated = [True] * 20 + [False] * 7 + [True] * 2 + [False] * 11
-    return [
-        spend(write_cell("gmr", "pool", correct=full), [1e-4] * 40),
-        spend(write_cell("gmr_no_halting", "pool", correct=ablated, **changes), [2e-4] * 20 + [4e-4] * 20),
-    ]
+GAIN, FACTOR, SAVED = (f"{what} {title('gmr')}" for what in ("Accuracy against", "Cost against", "Saved (%) by"))
 
 
 @pytest.mark.parametrize(
-    ("method", "key", "gain", "cost"),
+    ("artefact", "method", "key", "gain", "change"),
     [
-        ("gmr_no_llm_router", "gsm_hard", "−14.02", "×0.95"),
-        ("gmr_no_memory_gates", "gsm_hard", "−2.56", "×0.76"),
-        ("gmr_no_memory_gates", "humaneval", "−6.25", "×1.03"),
-        ("gmr_no_halting", "gsm_hard", "−0.47", "×1.43"),
-        ("gmr_no_halting", "humaneval", "−3.12", "×2.69"),
+        (ablation, "gmr_no_llm_router", "gsm_hard", "−14.02", "×0.95"),
+        (ablation, "gmr_no_memory_gates", "humaneval", "−6.25", "×1.03"),
+        (ablation, "gmr_no_halting", "humaneval", "−3.12", "×2.69"),
+        (paradigm, "masrouter", "gsm_hard", "−4.55", "42.00"),
+        (paradigm, "full_history", "humaneval", "−0.78", "52.94"),
+        (roles, "gmr_roles_13", "gsm_hard", "+0.19", ""),
     ],
 )
-def test_published_differences_are_those_the_paper_speaks_of(write_cell, method, key, gain, cost):
-    table = build([write_cell(one, "pool", key) for one in ("gmr", method)])
+def test_published_differences_are_those_the_paper_speaks_of(
+    write_cell: WriteCell, artefact: Any, method: str, key: str, gain: str, change: str
+) -> None:
+    table = artefact.build(Source.of([write_cell(one, "pool", key) for one in ("gmr", method)]))
     row = row_of(table, title(method))
     assert cell_of(table, row, GAIN, "Publ.").text == gain
-    assert cell_of(table, row, FACTOR, "Publ.").text == cost
+    assert cell_of(table, row, SAVED if artefact is paradigm else FACTOR, "Publ.").text == change
 
 
-def test_published_costs_are_of_one_question_and_of_all(write_cell):
-    table = build(
-        [spend(write_cell("gmr", "pool"), [1e-4] * 4), spend(write_cell("gmr", "pool", "humaneval"), [1e-4] * 4)]
-    )
+def test_published_costs_are_of_one_question_and_of_all(write_cell: WriteCell) -> None:
+    cells = [spend(write_cell("gmr", "pool", key), [1e-4] * 4) for key in ("gsm_hard", "humaneval")]
+    table = ablation.build(Source.of(cells))
     for name, total, n in (("GSM-Hard, n = 4", 0.587, 1056), ("HumanEval, n = 4", 0.032, 128)):
         row = row_of(table, name)
         assert cell_of(table, row, COST, "Publ.").text == f"{1e4 * total / n:.2f}"
@@ -57,68 +59,121 @@ def test_published_costs_are_of_one_question_and_of_all(write_cell):
     assert [group.detail for group in table.groups][2] == "scaled to n = 1056 or 128"
 
 
-def test_measured_differences_are_paired(write_cell):
-    """McNemar by hand: of 9 discordant questions at most 2 on the smaller side, both tails."""
-    table = build(pair(write_cell))
+def test_measured_differences_are_paired(write_cell: WriteCell) -> None:
+    """Of 40 questions 7 that only the full system has right, 2 only the other: McNemar by hand, both tails."""
+    full, ablated = [True] * 27 + [False] * 13, [True] * 20 + [False] * 7 + [True] * 2 + [False] * 11
+    cells = [
+        spend(write_cell("gmr", "pool", correct=full), [1e-4] * 40),
+        spend(write_cell("gmr_no_halting", "pool", correct=ablated), [2e-4] * 20 + [4e-4] * 20),
+    ]
+    table = ablation.build(Source.of(cells))
     row = row_of(table, title("gmr_no_halting"))
     p = 2 * sum(math.comb(9, k) for k in range(3)) / 2**9
     assert cell_of(table, row, GAIN, "Meas.").text == "−12.50"
     assert cell_of(table, row, GAIN, "p").text == f"{p:.3f}"
     assert cell_of(table, row, FACTOR, "Meas.").text == "×3.00"
+    assert [cell_of(table, table.rows[0], group, "Meas.").text for group in (GAIN, FACTOR)] == ["", ""]
     record = record_of(table, method="gmr_no_halting")
     assert (record["only_this"], record["only_reference"], record["p"]) == ("2", "7", f"{p:.10g}")
-    assert float(record["gain"]) == -12.5
-    assert float(record["gain_low"]) < -12.5 < float(record["gain_high"])
+    assert float(record["gain_low"]) < float(record["gain"]) == -12.5 < float(record["gain_high"])
     assert float(record["published_gain"]) == pytest.approx(70.08 - 70.55)
 
 
-SAVED = f"Saved (%) by {title('gmr')}"
-
-
-@pytest.mark.parametrize(
-    ("method", "key", "saved"),
-    [
-        ("masrouter", "gsm_hard", "42.00"),
-        ("masrouter", "humaneval", "43.86"),
-        ("full_history", "gsm_hard", "40.41"),
-        ("full_history", "humaneval", "52.94"),
-    ],
-)
-def test_published_savings_are_those_the_paper_speaks_of(write_cell, method, key, saved):
-    table = paradigm.build(Source.of([write_cell(one, "pool", key) for one in (method, "gmr")]))
-    assert cell_of(table, row_of(table, title(method)), SAVED, "Publ.").text == saved
-
-
-def test_measured_savings_are_of_the_cost_of_a_question(write_cell):
-    folders = [
-        spend(write_cell("gmr", "pool"), [1e-4, 1e-4, 3e-4, 3e-4]),
-        spend(write_cell("masrouter", "pool"), [8e-4, 8e-4, 8e-4, 8e-4]),
-        spend(write_cell("full_history", "pool"), [1e-4, 1e-4, 1e-4, 1e-4]),
-    ]
-    table = paradigm.build(Source.of(folders))
-    masrouter = cell_of(table, row_of(table, title("masrouter")), SAVED, "Meas.")
-    history = cell_of(table, row_of(table, title("full_history")), SAVED, "Meas.")
+def test_measured_savings_are_of_the_cost_of_a_question(write_cell: WriteCell) -> None:
+    costs = {"gmr": [1e-4, 1e-4, 3e-4, 3e-4], "masrouter": [8e-4] * 4, "full_history": [1e-4] * 4}
+    table = paradigm.build(Source.of([spend(write_cell(method, "pool"), each) for method, each in costs.items()]))
+    masrouter, history = (
+        cell_of(table, row_of(table, title(method)), SAVED, "Meas.") for method in ("masrouter", "full_history")
+    )
     assert (masrouter.text, history.text) == ("75.00", "−100.00")
     low, high = (float(end.replace("−", "-")) for end in masrouter.below.split(" to "))
     assert 62.5 <= low < 75 < high <= 87.5
-    record = record_of(table, method="masrouter")
-    assert float(record["cost_factor"]) == pytest.approx(4)
+    assert float(record_of(table, method="masrouter")["cost_factor"]) == pytest.approx(4)
 
 
-BOTH = ("gsm_hard", "humaneval")
+@pytest.mark.parametrize(
+    ("names", "setting", "expected"),
+    [(sweeps.COST_WEIGHTS, "lambda_c", [10, 20, 50]), (sweeps.DEPTHS, "max_depth", [2, 4, 6, 8, 10])],
+)
+def test_the_values_of_a_sweep_are_those_the_router_is_built_with(names: Any, setting: str, expected: Any) -> None:
+    found = sweeps.values(names, setting)
+    assert list(found.values()) == expected
+    assert found == {name: getattr(Config(**methods()[name].config), setting) for name in names}
 
 
-def roles_of(write_cell, variant):
-    return roles.build(Source.of([write_cell(method, "pool", key) for method in ("gmr", variant) for key in BOTH]))
+def cell(write_cell: WriteCell, method: str, right: int, utilities: Any = (0.0,) * 4, **changes: Any) -> Path:
+    """A cell of 4 questions whose training had two epochs of two updates, the second update half as large."""
+    folder = write_cell(method, "pool", correct=[place < right for place in range(4)], **changes)
+    rows = [
+        {"epoch": 1 + update // 2, "update": 1 + update, "measure": measure, "value": value}
+        for update, utility in enumerate(utilities)
+        for measure, value in (("utility", utility), ("trajectories", 96.0 if update % 2 == 0 else 48.0))
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=UPDATES), folder / "training.parquet")
+    return folder
 
 
-def printed(table, group):
-    return [cell_of(table, row, group, "Publ.").text for row in table.rows]
+def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(write_cell: WriteCell) -> None:
+    folders = [
+        spend(cell(write_cell, "gmr", 1), [5e-4] * 4),
+        spend(cell(write_cell, "gmr_lambda_50", 3), [2e-4] * 4, [3, 3, 3, 5]),
+        spend(cell(write_cell, "gmr", 1, benchmark="humaneval"), [5e-4] * 4),
+    ]
+    table = lambda_sweep.build(Source.of(folders))
+    labels = [("GSM-Hard, n = 4", "20", "0"), ("GSM-Hard, n = 4", "50", "0"), ("HumanEval, n = 4", "20", "0")]
+    assert [row.labels for row in table.rows] == labels
+    assert [cell_of(table, row, "Test questions", "Frontier").text for row in table.rows] == [NO, YES, YES]
+    names = ("Accuracy (%)", "Cost (1e-4)", "Steps")
+    found = [cell_of(table, table.rows[1], "Test questions", name) for name in names]
+    assert [entry.text for entry in found] == ["75.00", "2.00", "3.50"]
+    assert found[2].below.startswith("3.00–")
+    assert cell_of(table, table.rows[1], "Total cost", "").text == f"{2e-4 * 1056:.3f}"
 
 
-def test_the_paper_prints_accuracies_of_thirteen_roles_and_no_cost(write_cell):
-    table = roles_of(write_cell, "gmr_roles_13")
-    assert printed(table, ACCURACY) == ["70.55", "70.74", "89.84", "89.06"]
-    assert printed(table, GAIN) == ["", "+0.19", "", "−0.78"]
-    assert printed(table, COST) == [f"{1e4 * 0.587 / 1056:.2f}", "", f"{1e4 * 0.032 / 128:.2f}", ""]
-    assert any("no such value" in note for note in table.notes)
+def test_utility_is_that_of_the_last_epoch_by_rollout(write_cell: WriteCell) -> None:
+    """The last epoch has updates of 96 and 48 rollouts: their mean is weighted 2 to 1."""
+    folders = [
+        cell(write_cell, "gmr_lambda_10", 1, [9, 9, 0.3, 0.6]),
+        cell(write_cell, "gmr", 1, [9, 9, 0.6, 0.9], seed=0),
+        cell(write_cell, "gmr", 1, [9, 9, 0.0, 0.3], seed=1),
+    ]
+    table = lambda_sweep.build(Source.of(folders))
+    utilities = [cell_of(table, row, "Training", "Utility") for row in table.rows]
+    assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", BEST), ("0.4000", BEST)]
+    assert [float(record["training_utility"]) for record in table.records] == pytest.approx([0.4, 0.4])
+    assert [record["seeds"] for record in table.records] == ["0", "0 1"]
+
+
+@pytest.fixture
+def make(write_cell: WriteCell) -> Callable[..., Path]:
+    return functools.partial(traced.make, write_cell)
+
+
+def test_the_frontier_of_weights_leaves_out_what_is_beaten(make: Any) -> None:
+    """λ_c = 20 costs more than 10 and is right less often."""
+    rows = (("gmr_lambda_10", 0.002, 3), ("gmr", 0.003, 2), ("gmr_lambda_50", 0.001, 1))
+    cells = [make(method, steps=cost, correct=[place < right for place in range(4)]) for method, cost, right in rows]
+    figure = lambda_frontier.build(Source.of(cells))
+    on = [(record["lambda_c"], record["on_frontier"]) for record in figure.records]
+    assert on == [("10", "true"), ("20", "false"), ("50", "true")]
+    [panel] = traced.picture(figure).axes
+    [line] = [line for line in panel.lines if len(line.get_xdata()) > 1]
+    assert (line.get_drawstyle(), list(line.get_ydata())) == ("steps-post", [25, 75, 75])
+    assert list(line.get_xdata()) == pytest.approx([10, 20, panel.get_xlim()[1]])
+
+
+def test_accuracy_on_the_left_and_cost_on_the_right_by_depth(make: Any) -> None:
+    """φ cents of cost a question; 2 of 4 right up to φ = 6, 3 beyond."""
+    cells = [
+        make(method, benchmark="math", steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
+        for method, phi in sweeps.values(sweeps.DEPTHS, "max_depth").items()
+    ]
+    left, right = traced.picture(depth.build(Source.of(cells))).axes
+    assert left.lines[0].get_ydata() == pytest.approx([50, 50, 50, 75, 75])
+    assert right.lines[0].get_ydata() == pytest.approx([200, 400, 600, 800, 1000])
+    assert left.lines[0].get_xdata() == pytest.approx([2, 4, 6, 8, 10], abs=0.1)
+    assert [label.get_text() for label in left.get_xticklabels()] == [f"{phi}\n(1.50)" for phi in (2, 4, 6, 8, 10)]
+    with pytest.raises(UserError, match="was given the method gmr_greedy; expected only gmr_depth_2"):
+        depth.build(Source.of([make("gmr_greedy")]))
+    with pytest.raises(UserError, match="was given several benchmarks"):
+        depth.build(Source.of([cells[2], make(benchmark="gsm_hard")]))

@@ -20,7 +20,7 @@ from harness.files import ROOT
 from tests.finished import SETTINGS
 
 CAPTIONS = ROOT / "workflow" / "report"
-SHOWN = ("main_table.html", "he_cost.html", "pareto_he.png", "gate_entropy.png", "claims.html", "search_history.md")
+SHOWN = ("main_table.html", "he_cost.html", "pareto_he.png", "gate_entropy.png", "claims.html", "training_curves.png")
 # Nobody listens there: whatever asked the network would fail.
 NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 

@@ -13,7 +13,7 @@ from studies.agreement import STRING, compare, read
 
 pytestmark = pytest.mark.realdata
 
-TEXTS = ("mmlu_pro", "mmlu_stem", "math", "gsm8k", "answer_pairs")
+TEXTS = ("mmlu_pro", "math", "gsm8k")
 PROGRAMS = ("humaneval", "mbpp")
 AGREEMENT = 0.995
 # With fewer verdicts than this a single one weighs more than the agreement leaves.
@@ -36,13 +36,10 @@ def agreeing(compared: pd.DataFrame) -> tuple[int, int]:
 
 
 def test_texts_agree_under_the_same_rule(texts: pd.DataFrame) -> None:
-    for file in ("mmlu_pro", "math", "gsm8k"):
+    for file in TEXTS:
         agree, decided = agreeing(texts[texts["file"] == file])
         assert decided > FEW
         assert agree / decided >= AGREEMENT
-    agree, decided = agreeing(texts[texts["file"] == "answer_pairs"])
-    assert decided - agree <= 1
-    assert decided > 50
 
 
 def test_the_headline_on_math_gives_no_credit_that_others_withhold(texts: pd.DataFrame) -> None:

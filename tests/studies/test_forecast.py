@@ -81,8 +81,6 @@ def test_questions_scale_and_calls_about_none_do_not(questions: tuple[list[str],
     found = of(GMR, limit={"train": 8, "test": 20})
     assert found["used"] == pytest.approx(3 / 2 * 8 + 1 + 3 / 2 * 20)
     assert found["asked"] == pytest.approx(2 / 2 * 8 + 1 + 3 / 2 * 20)
-    whole = of(GMR)
-    assert whole["used"] == pytest.approx(3 / 2 * len(train) + 1 + 3 / 2 * len(test))
 
 
 def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str]]) -> None:
@@ -92,14 +90,12 @@ def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str
     assert list(found.index) == [("cot", "qwen-2.5-32B")]
     backbones = load(ROOT / "config" / "backbones.yaml")
     assert found["cost"].sum() == pytest.approx(len(test) * backbones["qwen-2.5-32B"].cost(100, 10))
-    amounts = pd.DataFrame(1e6, pd.MultiIndex.from_product([["m"], backbones]), ["prompt", "completion"])
-    for gpu in ("H100-80GB", "A100-80GB"):
-        assert all(0 < low < high for low, high in hours(amounts.rename_axis(["method", "backbone"]), gpu)[1].values())
+    assert (hours(found, None)[1]["least"] > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("cell", "like"),
-    [
+def test_the_likest_cell_stands_for_one_that_was_not_run() -> None:
+    measured = [COT, GMR, Cell("aflow", "gsm_hard", "qwen-2.5-14B", 0)]
+    for cell, like in (
         (COT, COT),
         (Cell("gmr", "gsm_hard", "pool", 2), GMR),
         (LARGE, COT),
@@ -107,10 +103,8 @@ def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str
         (Cell("complex_cot", "gsm_hard", "qwen-2.5-14B", 0), COT),
         (Cell("gmr_depth_2", "math", "pool", 0), GMR),
         (Cell("masrouter", "gsm_hard", "pool", 0), None),
-    ],
-)
-def test_the_likest_cell_stands_for_one_that_was_not_run(cell: Cell, like: Cell | None) -> None:
-    assert most_like(cell, [COT, GMR, Cell("aflow", "gsm_hard", "qwen-2.5-14B", 0)]) == like
+    ):
+        assert most_like(cell, measured) == like
 
 
 def test_hours_are_tokens_over_rates(tmp_path: Path) -> None:
@@ -118,7 +112,8 @@ def test_hours_are_tokens_over_rates(tmp_path: Path) -> None:
     amounts = pd.DataFrame({"prompt": [1000.0, 3000.0], "completion": [10.0, 30.0]}, index=index)
     table = tmp_path / "throughput.yaml"
     table.write_text("X: {a: {prefill: [1000, 2000], decode: [10, 20]}}")
-    assert hours(amounts, None, table) == ("X", {"a": (pytest.approx((2 + 2) / 3600), pytest.approx((4 + 4) / 3600))})
+    gpu, found = hours(amounts, None, table)
+    assert (gpu, found.loc["a"].tolist()) == ("X", pytest.approx([(2 + 2) / 3600, (4 + 4) / 3600]))
     with pytest.raises(UserError, match="unknown GPU 'Y'"):
         hours(amounts, "Y", table)
     table.write_text("X: {a: {prefill: [0, 1], decode: [1, 1]}}")

@@ -1,4 +1,5 @@
 import functools
+import gc
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from harness.errors import UserError
 from harness.files import ROOT, code_of, fingerprint
 from analysis import registry
 from workflow import jobs
-from workflow.reports import artefacts_of as shown, is_study, searches_of
+from workflow.reports import artefacts_of as shown, is_study
 
 
 def or_one_line(read):
@@ -30,13 +31,14 @@ def or_one_line(read):
 ARTEFACTS = or_one_line(registry.artefacts)
 FOLDERS = registry.folders()
 CLAIMS = [f"claims.{kind}" for kind in ("html", "md", "csv")]
-SEARCHES = [f"search_history.{kind}" for kind in ("md", "csv")]
 LEARNING = [
-    "learning.md",
-    "learning_curves.png",
-    "learning.csv",
-    "learning_contrasts.csv",
-    *(f"learning_curves.{kind}" for kind in ("csv", "pdf", "svg")),
+    f"{name}.{kind}"
+    for name, of in (
+        ("learning", "table"),
+        ("learning_contrasts", "table"),
+        ("learning_curves", "figure"),
+    )
+    for kind in registry.ENDINGS[of]
 ]
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
@@ -83,6 +85,8 @@ SETTLED = []
 
 
 onstart:
+    gc.freeze()
+    gc.enable()
     # Not before: a dry run writes nothing, and the settings of a run that is under way stay as they are.
     for name in sorted(
         {job.wildcards.get("preset") for job in workflow.dag.needrun_jobs()}
@@ -139,9 +143,8 @@ def cell_inputs(wildcards):
         suite.check_cell(chosen, cell)
     except UserError as error:
         raise WorkflowError(str(error)) from None
-    folder = layout.cell(chosen.name, cell)
     files = [*ANSWERED, *(LEARNED if METHODS[cell.method].trained else [])]
-    make_again(folder / name for name in files)
+    make_again(layout.cell(chosen.name, cell), files)
     sharing = [
         layout.cell(chosen.name, other) / "run.json"
         for other in suite.sharing(chosen, cell)
@@ -159,17 +162,20 @@ def cell_inputs(wildcards):
 def timing_inputs(wildcards):
     """The finished cell that is timed."""
     chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
-    make_again([layout.timing(chosen.name, cell) / "timing.json"])
+    make_again(layout.timing(chosen.name, cell), ["timing.json"])
     return layout.cell(chosen.name, cell) / "run.json"
 
 
-def make_again(files):
-    """Let Snakemake make files that it has made before and that are gone.
+def make_again(folder, names):
+    """Let Snakemake make the files of a job that it has made before and that are gone.
 
     Of itself it leaves them alone while all that was made from them is there and newer than their inputs.
     """
-    gone = [IOFile(file) for file in map(str, files) if not os.path.exists(file)]
-    workflow.dag.forcefiles.update(filter(workflow.persistence.metadata, gone))
+    there = os.listdir(folder) if os.path.isdir(folder) else ()
+    gone = [name for name in names if name not in there]
+    # What is known of one output of a job is known of all.
+    if gone and workflow.persistence.metadata(IOFile(f"{folder}/{names[0]}")):
+        workflow.dag.forcefiles.update(IOFile(f"{folder}/{name}") for name in gone)
 
 
 def health_of(chosen, benchmark):
@@ -228,8 +234,9 @@ def for_claims(wildcards):
 def claims_inputs(wildcards):
     """Every cell and timing of a preset that a claim may be about."""
     chosen = PRESETS[wildcards.preset]
-    files = [path for one in for_claims(wildcards) for path in one.inputs(chosen)]
-    return sorted(set(files))
+    return sorted(
+        {str(path) for one in for_claims(wildcards) for path in one.inputs(chosen)}
+    )
 
 
 def claims_choice(wildcards):
@@ -248,7 +255,7 @@ def everything(chosen):
     """Every report of a preset but the page of them all; of a study, its own and the tables of its cells."""
     files = [file for name in shown(chosen) for file in ARTEFACTS[name].files]
     own = LEARNING if is_study(chosen) else CLAIMS
-    return [*files, *own, *(SEARCHES if searches_of(chosen) else [])]
+    return [*files, *own]
 
 
 def all_runs(wildcards):
@@ -294,7 +301,10 @@ def calibration_targets():
     from harness.simulator.parameters import load_settings
 
     settings = load_settings()
-    return [settings.accuracy, {key: one.model_dump() for key, one in settings.cost.items()}]
+    return [
+        settings.accuracy,
+        {key: one.model_dump() for key, one in settings.cost.items()},
+    ]
 
 
 @functools.cache

@@ -3,7 +3,9 @@ rule table:
         artefact_inputs,
     output:
         in_report("reports/{preset}/{name}.html", "table", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=other_endings("table", "html")),
+        expand(
+            "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("table", "html")
+        ),
     log:
         "results/{preset}/logs/{name}.log",
     wildcard_constraints:
@@ -22,7 +24,9 @@ rule table:
 use rule table as figure with:
     output:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=other_endings("figure", "png")),
+        expand(
+            "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("figure", "png")
+        ),
     wildcard_constraints:
         name=artefacts_of("figure"),
 
@@ -51,8 +55,13 @@ rule learning:
         all_runs,
     output:
         in_report("reports/{preset}/learning_curves.png", "learning_curves", "Training"),
-        in_report("reports/{preset}/learning.md", "learning", "Training"),
-        expand("reports/{{preset}}/{name}", name=LEARNING[2:]),
+        in_report("reports/{preset}/learning.html", "learning", "Training"),
+        in_report("reports/{preset}/learning_contrasts.html", "learning", "Training"),
+        [
+            f"reports/{{preset}}/{name}"
+            for name in LEARNING
+            if not name.endswith((".png", ".html"))
+        ],
     log:
         "results/{preset}/logs/learning.log",
     conda:
@@ -63,27 +72,6 @@ rule learning:
         code=registry.code_of_report("config/studies"),
     shell:
         "gmr --log {log} report learning --preset {wildcards.preset}"
-        " --set @results/{wildcards.preset}/config.yaml"
-
-
-rule search_history:
-    input:
-        lambda wildcards: [
-            folder / "run.json" for folder in searches_of(PRESETS[wildcards.preset])
-        ],
-    output:
-        in_report("reports/{preset}/search_history.md", "search_history", "Training"),
-        "reports/{preset}/search_history.csv",
-    log:
-        "results/{preset}/logs/search_history.log",
-    conda:
-        "../../environment.yml"
-    params:
-        backbones=backbones_of,
-        cells=lambda wildcards: len(searches_of(PRESETS[wildcards.preset])),
-        code=registry.code_of_report(),
-    shell:
-        "gmr --log {log} report search_history --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
 
 

@@ -1,0 +1,125 @@
+"""What the search for a workflow tried: every round, the chosen one, and its accuracy on the test questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.notes import settings
+from analysis.results import Cell
+from analysis.source import Source
+from analysis.table import BEST, NOT_RUN, Entry, Table, shown
+from harness.errors import UserError
+from harness.training.checkpoint import load as load_checkpoint
+from harness.training.loop import CHECKPOINT
+
+_FACTS = ("search", "best", "optimizer", "questions", "converged")
+_OF_ROUND = (
+    *("round", "parent", "status", "edit", "modification", "score", "success"),
+    *("calls", "cost", "proposals", "proposal_cost", "reason"),
+)
+_SCORES = (
+    "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
+    "better than the score of the parent. The chosen round, in bold, is the best, the earliest of equals, and its "
+    "workflow alone answered the test questions. A score that was chosen for being the best of many flatters; the test "
+    "accuracy next to it is the measurement."
+)
+_COSTS = (
+    "Costs are in the paper's unit and cover all questions. Search: all calls of the round and the optimizer's. Test: "
+    "one pass over the test questions, which is what tables show. Calls are those of the workflow."
+)
+
+
+def build(source: Source) -> Table:
+    """A row a round; raises UserError for a cell whose checkpoint holds no search."""
+    results = source.results()
+    rows: list[tuple[str, ...]] = []
+    groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
+    records, told = [], []
+    for cell in (cell for cells in results.trainings.values() for cell in cells):
+        run, facts = cell.run, _facts(cell)
+        place = {name: getattr(run, name) for name in ("benchmark", "method", "backbone", "seed")}
+        labels = (run.cell, run.benchmark_title, run.backbone, str(run.seed))
+        for one in facts["search"]:
+            chosen = one["round"] == facts["best"]
+            records.append({**place, "run": run.run_id, "chosen": chosen, **{name: one[name] for name in _OF_ROUND}})
+            rows.append((*labels, str(one["round"])))
+            for (group, title), text in _fields(one, cell if chosen else None).items():
+                column = groups.setdefault((group, ""), {}).setdefault(title, [])
+                column.append(Entry(text, mark=BEST if chosen and text else ""))
+        told.append(" ".join(_sentences(cell, facts)))
+    heads = ("Benchmark", "LLM", "Seed", "Round")
+    return Table(
+        label="search-history",
+        caption=f"Searches for a workflow.{settings(results)}",
+        simulated=results.simulated,
+        shown=shown(rows, heads, groups),
+        notes=(_SCORES, _COSTS, *told),
+        provenance=results.provenance,
+        frame=pd.DataFrame(records),
+    )
+
+
+def _facts(cell: Cell) -> Mapping[str, Any]:
+    """The rounds and the end of a search, which a method that searches keeps in its checkpoint."""
+    path = cell.folder / CHECKPOINT
+    facts = load_checkpoint(path).facts
+    if missing := [name for name in _FACTS if name not in facts]:
+        raise UserError(f"{path} holds no search ({missing[0]!r} is missing); run the cell again, or leave it out")
+    return facts
+
+
+def _fields(one: Mapping[str, Any], tested: Cell | None) -> dict[tuple[str, str], str]:
+    """What a round tried, or why there was nothing to score, and what it scored and cost."""
+    edit = f"{one['edit']}: {_line(one['modification'])}" if one["edit"] else "start workflow"
+    if one["status"] == "no_proposal":
+        edit = f"no edit to try: {_line(one['reason'])}"
+    return {
+        ("Search", "parent"): "" if one["parent"] is None else str(one["parent"]),
+        ("Search", "edit"): edit,
+        ("Search", "score (%)"): NOT_RUN if one["score"] is None else f"{one['score']:.2f}",
+        ("Search", "better"): {None: "", True: "yes", False: "no"}[one["success"]],
+        ("Search", "calls"): str(one["calls"]),
+        ("Search", "cost"): f"{one['cost']:.4f}",
+        ("Search", "optimizer's cost"): f"{one['proposal_cost']:.4f}",
+        ("Test", "accuracy (%)"): f"{100 * tested.items['correct'].mean():.2f}" if tested else "",
+        ("Test", "cost"): f"{tested.items['cost_total'].sum():.4f}" if tested else "",
+    }
+
+
+def _sentences(cell: Cell, facts: Mapping[str, Any]) -> Iterator[str]:
+    """The end of a search and the workflow it chose."""
+    rounds, run = facts["search"], cell.run
+    cost = sum(one["cost"] + one["proposal_cost"] for one in rounds)
+    end = "its best rounds no longer changed" if facts["converged"] else "its rounds were used up"
+    yield (
+        f"{run.benchmark_title}, {run.backbone}, seed {run.seed}. Optimizer: {facts['optimizer']}. "
+        f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
+        f"Cost of the search: {cost:.4f}. It ended because {end}."
+    )
+    chosen = next((one for one in rounds if one["round"] == facts["best"]), None)
+    if chosen is None:
+        yield "No round was scored; the start workflow answered the test questions."
+        return
+    yield f"The workflow of round {facts['best']}:"
+    yield from (f"{number}. {_in_words(node)}" for number, node in enumerate(chosen["workflow"], 1))
+    yield "The answer is the output of the last step."
+
+
+def _in_words(node: Mapping[str, Any]) -> str:
+    """One step as a sentence or three."""
+    times = "once" if node["repeat"] == 1 else f"{node['repeat']} times, the first greedily and the others sampled,"
+    seen = [name for name in node["inputs"] if name != "question"]
+    what = " and ".join(["the question", *(f"what {name} gave" for name in seen)])
+    told = _line(node["instruction"])
+    words = f"{node['id']}: {node['operator']} runs {times} on {what}" + (f", told: “{told}”." if told else ".")
+    if node["when"] is None:
+        return words
+    instead = seen[0] if seen else node["when"]["node"]
+    return f"{words} Only if {node['when']['node']} {node['when']['is']}; if not, what {instead} gave is used instead."
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

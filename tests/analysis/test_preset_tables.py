@@ -1,0 +1,127 @@
+"""The tables made of a preset without a cell: prices of backbones, and training questions found in the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from analysis.source import Source
+from analysis.table import NOT_RUN, Entry
+from analysis.tables import backbones as module
+from harness.benchmarks.items import Item, checksum
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.runner import config, layout
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import backbones, leak_report
+
+PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
+
+
+def prices(preset: str = "embedded", **overrides: object) -> Table:
+    return backbones.build(Source(preset=config.preset(preset, overrides)))
+
+
+def entries(table: Table, key: str) -> tuple[Entry, ...]:
+    [place] = [place for place, record in enumerate(table.records) if record["backbone"] == key]
+    return tuple(table.rows[place].entries)
+
+
+def test_size_and_prices_are_those_printed() -> None:
+    table = prices()
+    for key, printed in PRINTED.items():
+        texts = [f"{printed[name]:g}" for name in ("size", "input", "output") for _ in range(2)]
+        assert [entry[:4] for entry in entries(table, key)[:6]] == [(text, "", "", "") for text in texts]
+
+
+def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_gone_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared: dict[str, dict[str, Any]] = yaml.safe_load(module.BACKBONES.read_text())
+    declared["qwen-2.5-14B"]["parameters_b"] = 14.7
+    declared["own-7B"] = {**declared.pop("llama-3.1-8B"), "parameters_b": 7}
+    monkeypatch.setattr(module, "BACKBONES", tmp_path / "backbones.yaml")
+    module.BACKBONES.write_text(yaml.safe_dump(declared, sort_keys=False))
+    table = prices()
+    assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
+    flagged = entries(table, "qwen-2.5-14B")[1:6:2]
+    assert [(one.sign, one.beside) for one in flagged] == [("‡", "+0.7"), ("‡", "+0.0021"), ("‡", "+0.007")]
+    assert any(note.startswith("‡") for note in table.notes)
+    own, gone = entries(table, "own-7B")[:6], entries(table, "llama-3.1-8B")[:6]
+    assert [(one.text, one.sign) for one in own] == [(text, "") for text in ("", "7", "", "0.021", "", "0.07")]
+    assert [entry.text for entry in gone] == ["8", NOT_RUN, "0.024", NOT_RUN, "0.08", NOT_RUN]
+
+
+def test_what_is_asked_follows_the_preset() -> None:
+    simulated, real = prices(backbones=["qwen-2.5-32B"]), prices("paper")
+    asked = [entry.text for entry in entries(simulated, "qwen-2.5-32B")[6:]]
+    assert asked == ["simulated", "not pinned", "32768"]
+    assert [entry.text for entry in entries(simulated, "qwen-2.5-14B")[6:]] == [NOT_RUN] * 3
+    assert entries(real, "qwen-2.5-14B")[6].text == "by a server"
+    assert (simulated.simulated, real.simulated) == (True, False)
+
+
+LONG = "A shop sells {} pencils in boxes of {}; how many boxes must be opened for {} customers who want one each?"
+TRAIN = {"t0": LONG.format(120, 12, 37), "t1": "Which residues are squares modulo thirteen? List them all, please."}
+NEW = {"e2": "How far does light travel in a year, in kilometres?"}
+# One word for word in other case, one nearly, one again.
+TEST = {"e0": TRAIN["t0"].upper(), "e1": LONG.format(120, 12, 38), **NEW, "e3": TRAIN["t1"]}
+
+
+@pytest.fixture
+def leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Table]:
+    """The table of prepared questions in a folder of their own, by benchmark those of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def leaks(**tests: dict[str, str]) -> Table:
+        for key, test in tests.items():
+            pool = [Item(id=id_, benchmark=key, question=text, gold="1") for id_, text in {**TRAIN, **test}.items()]
+            manifest = {
+                "benchmark": key,
+                "title": f"mini-{key}",
+                "data": "embedded",
+                "source": "here",
+                "splits": "official",
+                "count": len(pool),
+                "checksum": "1" * 64,
+                "split_checksum": "2" * 64,
+                "pool_checksum": checksum(pool),
+                "train": list(TRAIN),
+                "test": list(test),
+            }
+            layout.items("smoke", key).parent.mkdir(parents=True, exist_ok=True)
+            layout.items("smoke", key).write_bytes(b"".join(item.to_json() + b"\n" for item in pool))
+            layout.manifest("smoke", key).write_bytes(orjson.dumps(manifest))
+        preset = config.preset("smoke", {"benchmarks": ["gsm_hard", "humaneval"]})
+        return leak_report.build(Source(preset=preset))
+
+    return leaks
+
+
+def test_each_benchmark_has_its_counts_and_the_csv_every_pair(leaks: Callable[..., Table]) -> None:
+    table = leaks(gsm_hard=TEST, humaneval=NEW)
+    assert [(row.labels[0], *(entry.text for entry in row.entries)) for row in table.rows] == [
+        ("mini-gsm_hard", "2", "4", "2", "1", "75.0"),
+        ("mini-humaneval", "2", "1", "0", "0", "0.0"),
+    ]
+    assert [(row["train"], row["test"], row["kind"]) for row in table.records] == [
+        ("t0", "e0", "exact"),
+        ("t0", "e1", "near"),
+        ("t1", "e3", "exact"),
+        ("", "", "none"),
+    ]
+    assert 0.9 <= float(table.records[1]["similarity"]) < 1
+    assert table.records[3]["similarity"] == ""
+    assert {row["data_checksum"] for row in table.records} == {"1" * 64}
+
+
+def test_questions_that_are_not_there_are_told_in_one_line(leaks: Callable[..., Table]) -> None:
+    with pytest.raises(UserError, match=r"humaneval\.json cannot be read .*; make it with `snakemake"):
+        leaks(gsm_hard=TEST)
+    with pytest.raises(UserError, match="name one with --preset"):
+        leak_report.build(Source())

@@ -1,0 +1,286 @@
+"""The tables about trainings: their spread over seeds, their budgets, gates and halting."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.frames import Results
+from analysis.published import load
+from analysis.results import read_all
+from analysis.source import Source
+from analysis.table import NOT_RUN, Entry, signed
+from analysis.tables.halting_training import HALTING, NONE
+from analysis.training import CHOICES
+from analysis.training import learned as learned_of
+from harness.agents.results import DECISIONS
+from harness.errors import UserError
+from harness.training.loop import TABLES
+from tests.analysis import learned, traced
+from tests.analysis.reading import Read as Table
+from tests.analysis.reading import gate_behaviour, halting_training, main_table, seed_variance, training_budget
+from tests.analysis.spending import cell_of, record_of, row_of, title
+from tests.analysis.test_traces import DEPTH, MADE
+
+# Right answers of 50, by benchmark and seed.
+RIGHT = {
+    "math": (20, 30, 40),
+    "gsm_hard": (10, 11, 15),
+    "mbpp": (25, 25, 25),
+    "humaneval": (40, 44, 49),
+    "mmlu_pro": (5, 9, 1),
+}
+
+
+def three(write_cell, verdicts, method="gmr", backbone="pool", seeds=(0, 1, 2), without=()):
+    return [
+        write_cell(method, backbone, key, seed=seed, correct=verdicts(RIGHT[key][seed], 50))
+        for key in RIGHT
+        for seed in seeds
+        if (key, seed) != without
+    ]
+
+
+def spread(folders):
+    return seed_variance.build(Source.of(folders))
+
+
+def test_mean_and_sample_deviation_of_a_benchmark_and_overall_by_seed_first(write_cell, verdicts):
+    table = spread(three(write_cell, verdicts))
+    assert [row.labels[2] for row in table.rows] == ["mean", "sd", "seed 0", "seed 1", "seed 2"]
+    overall = 2 * np.array(list(RIGHT.values())).mean(axis=0)
+    for group, percents in (("MATH", 2 * np.array(RIGHT["math"])), ("Overall", overall)):
+        texts = [cell_of(table, row, group, "Meas.").text for row in table.rows]
+        assert texts == [f"{one:.2f}" for one in (percents.mean(), percents.std(ddof=1), *percents)]
+    assert cell_of(table, table.rows[0], "MATH", "Meas.").beside == signed(60 - 78.37)
+    record = record_of(table, benchmark="overall")
+    assert [float(one) for one in record["by_seed"].split()] == pytest.approx(overall.tolist())
+    assert float(record["sd"]) == pytest.approx(overall.std(ddof=1))
+    assert (record["seeds"], len(record["run_id"].split())) == ("0 1 2", 15)
+
+
+def test_everything_published_stands_there(write_cell, verdicts):
+    rows = (("gmr", "pool"), ("puppeteer", "qwen-2.5-32B"), ("masrouter", "pool"))
+    folders = [folder for row in rows for folder in three(write_cell, verdicts, *row)]
+    table = spread(folders)
+    assert [group.title for group in table.groups] == ["GSM-Hard", "MATH", "MBPP", "HumanEval", "MMLU-Pro", "Overall"]
+    means = [row.labels[:2] for row in table.rows if row.labels[2] == "mean"]
+    assert means == [("MASRouter", "LLM Pool"), ("Puppeteer", "qwen-2.5-32B"), ("GMR", "LLM Pool")]
+    for record in table.records:
+        printed = load().further["seed_variance"][record["method"]][record["benchmark"]]
+        assert (float(record["published_mean"]), float(record["published_sd"])) == (printed["mean"], printed["sd"])
+    assert len(table.records) == 18
+    assert any("GMR lowest 76.62" in note and "MASRouter highest 74.27" in note for note in table.notes)
+    assert table == spread(folders[::-1])
+
+
+@pytest.mark.parametrize(("key", "seed"), [("mbpp", 1), ("mmlu_pro", 0)])
+def test_a_missing_seed_is_refused_by_name(write_cell, verdicts, key, seed):
+    with pytest.raises(UserError, match=rf"no cell of gmr on {key} with pool and seed {seed}.*seeds 0, 1, 2"):
+        spread(three(write_cell, verdicts, without=(key, seed)))
+
+
+def test_one_seed_has_no_deviation(write_cell, verdicts):
+    table = spread(three(write_cell, verdicts, seeds=(0,)))
+    assert [row.labels[2] for row in table.rows] == ["mean", "sd"]
+    assert {cell_of(table, table.rows[1], group.title, "Meas.").text for group in table.groups} == {NOT_RUN}
+    assert record_of(table, benchmark="math")["sd"] == ""
+    assert any("single training" in note for note in table.notes)
+
+
+# Two updates of 18 rollouts: 2 questions × 3 epochs × 6 rollouts.
+SHORT = [{"steps": 45.0, "trajectories": 18.0}, {"steps": 63.0, "trajectories": 18.0}]
+LONG = [{"steps": 108.0, "trajectories": 18.0}] * 2
+
+
+@pytest.fixture
+def make(write_cell: Callable[..., Path]) -> functools.partial[Path]:
+    return functools.partial(traced.make, write_cell)
+
+
+def gates(*folders: Path) -> Table:
+    return gate_behaviour.build(Source.of(folders))
+
+
+def halting(*folders: Path) -> Table:
+    return halting_training.build(Source.of(folders))
+
+
+def entries(table: Table, title: str, section: str = "") -> tuple[Entry, ...]:
+    """Published, measured and cases; the sections repeat their titles."""
+    [row] = [row for row in table.rows if row.labels[1].startswith(title) and section in row.section]
+    return tuple(row.entries)
+
+
+def test_measured_beside_published_by_both_definitions(make: Any) -> None:
+    table = gates(make(made=MADE, depth=DEPTH))
+    rows = {
+        ("mean depth", ""): ("2.92", "2.25", "−0.67", "4"),
+        ("steps written", ""): ("39.6", "44.4", "+4.8", "4"),
+        ("nothing stored", ""): ("", "25.0", "", "4"),
+        ("step 2", "pooled"): ("24", "33.3", "+9.3", "2"),
+        ("step 2", "mean of cases"): ("24", "25.0", "+1.0", "2"),
+        ("step 5", "pooled"): ("11", NOT_RUN, "", "0"),
+    }
+    for row, expected in rows.items():
+        published, measured, cases = entries(table, *row)
+        assert (published.text, measured.text, measured.beside, cases.text) == expected, row
+    assert "seed 0" not in entries(table, "mean depth")[1].below
+
+
+def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
+    table = gates(make(made=MADE, depth=DEPTH), make(seed=1, made=[], depth=[1, 1, 1, 1]))
+    depth, pooled = entries(table, "mean depth"), entries(table, "step 2", "pooled")
+    assert [(one[1].text, one[2].text) for one in (depth, pooled)] == [("1.62", "4"), ("33.3", "1")]
+    assert depth[1].below.endswith("; seed 0: 2.25")
+    records = {record["measure"]: record for record in table.records}
+    assert float(records["write_rate"]["measured"]) == pytest.approx(400 / 9)
+    assert (records["write_rate"]["published"], records["write_rate"]["by_seed"].split()[1]) == ("39.6", "nan")
+    assert (records["depth"]["by_seed"], records["depth"]["seeds"]) == ("2.25 1", "0 1")
+    assert float(records["depth"]["low"]) <= 1.625 <= float(records["depth"]["high"])
+    assert records["retrieved_5"]["measured"] == ""
+
+
+def test_two_routers_in_one_table_are_refused(make: Any) -> None:
+    with pytest.raises(UserError, match="cells of gmr with pool, gmr_greedy with pool; expected those of one router"):
+        gates(make(), make("gmr_greedy"))
+
+
+def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
+    table = halting(make(HALTING, updates=SHORT), make(NONE, updates=LONG))
+    assert {row.labels[0]: [entry.text for entry in row.entries] for row in table.rows} == {
+        "Halting (GMR)": ["3.4", "3.00", "26.5", "0.1"],
+        "No halting": ["6.0", "6.00", "47.9", "0.2"],
+        "No halting / halting": ["1.76", "2.00", "1.81", "2.00"],
+    }
+    assert [entry.beside for entry in table.rows[0].entries] == ["", "−0.40", "", "×0.00"]
+    assert [entry.beside for entry in table.rows[2].entries] == ["", "+0.24", "", "+0.19"]
+    assert table.groups[0].detail == "2 × 3 × 6"
+
+
+def test_several_seeds_have_a_deviation_and_seed_0(make: Any) -> None:
+    folders = [make(HALTING, updates=SHORT), make(HALTING, 1, updates=LONG), make(NONE, 1, updates=LONG)]
+    table = halting(*folders)
+    depth = table.rows[0].entries[1]
+    assert (depth.text, depth.below) == ("4.50", "sd 2.12; seed 0: 3.00")
+    assert table.rows[2].entries[1].text == "1.00", "only seed 1 has both"
+    assert table.records[0]["by_seed"] == "3 6"
+    assert table == halting(*folders[::-1])
+
+
+def test_trainings_of_different_size_say_so_and_one_without_an_update_is_refused(make: Any) -> None:
+    table = halting(make(HALTING, updates=SHORT, rollouts=(2, 1, 6)), make(NONE, updates=LONG))
+    assert table.groups[0].detail == "2 × 1 × 6 or 2 × 3 × 6"
+    with pytest.raises(UserError, match="nothing was trained"):
+        halting(make(HALTING, 1, updates=()))
+
+
+OPTIONS = {"backbone": 5, "role": 26, "mode": 6, "action": 10}
+
+
+def decision(name: str, choice: str, probability: float, step: int = 1) -> dict[str, Any]:
+    row = ("item-0000", step, name, 0, choice, OPTIONS.get(name, 2), math.log(probability))
+    return dict(zip(DECISIONS.names, row, strict=True))
+
+
+def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) -> Path:
+    """Give a cell the calls of a training: two an attempt, and some an epoch that are no attempt."""
+    blank = {field.name: "" if pa.types.is_string(field.type) else 0 for field in TABLES["training_calls"]}
+    blank |= {"is_step": True, "error": None, "prompt_tokens": 100, "completion_tokens": 10, "cost": cost}
+    rows = [
+        {**blank, "epoch": epoch, "item_id": f"train-{question}", "rollout": rollout}
+        for epoch in range(1, epochs + 1)
+        for question in range(3)
+        for rollout in range(2)
+        for _ in range(2)
+    ]
+    rows += [{**blank, "epoch": epoch, "item_id": "optimizer"} for epoch in range(1, epochs + 1) for _ in range(asked)]
+    table = pa.Table.from_pylist(rows, schema=TABLES["training_calls"])
+    pq.write_table(table, folder / "training_calls.parquet")
+    return folder
+
+
+def made(write_cell: Any, method: str, chosen: Sequence[dict[str, Any]] = (), seed: int = 0, **changes: Any) -> Path:
+    """A cell after two epochs of one update, each on two attempts at three questions."""
+    log = [{"trajectories": 6.0}] * 2
+    return trained(learned.make(write_cell, method, seed, made=chosen, updates=log, per_epoch=1, **changes))
+
+
+def measured(*folders: Path) -> pd.Series:
+    (row,) = learned_of(Results(read_all(folders))).to_dict("records")
+    return pd.Series(row)
+
+
+def test_a_budget_counts_what_the_training_used(write_cell: Any) -> None:
+    found = measured(made(write_cell, "gmr"))
+    assert (found.questions, found.passes, found.trajectories, found.updates) == (3, 2, 12, 2)
+    assert (found.calls, found.tokens, found.cost) == (24, 24 * 110, 12.0)
+    # Calls of an optimizer are charged and are no questions.
+    found = measured(trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=4))
+    assert (found.questions, found.calls, found.cost) == (3, 32, 16.0)
+    assert found[[f"top_{name}" for name in CHOICES]].isna().all()
+    # Several trainings are averaged.
+    several = [made(write_cell, "gmr", [decision("backbone", name, 0.2)], 1 + at) for at, name in enumerate("aab")]
+    found = measured(*(trained(folder, cost=1.0 + at) for at, folder in enumerate(several)))
+    assert (found.cost, found.top_backbone, found.top_backbone_share) == (48, "a", pytest.approx(200 / 3))
+
+
+@pytest.mark.parametrize(("probability", "entropy"), [(1.0, 0), (0.1, 100)])
+def test_a_random_policy_is_100_and_a_settled_one_0(write_cell: Any, probability: float, entropy: float) -> None:
+    """Guesses, gates, and the end that the step limit forces after the sixth step are left out."""
+    other = [decision("task", "Math", 1.0), decision("halt", "yes", 0.5)]
+    forced = [decision("action", "terminate", 1e-6, step=7)] * 20
+    chosen = [decision("action", "plan", probability)] * 8
+    found = measured(made(write_cell, "puppeteer", [*chosen, *other, *forced], backbone="qwen-2.5-32B"))
+    assert found[[f"top_{name}" for name in CHOICES]].notna().sum() == 1
+    assert (found.entropy_action, found.top_action) == (pytest.approx(entropy), "plan")
+
+
+@pytest.mark.parametrize(("method", "options"), [("gmr", 1), ("gmr_greedy", 5)])
+def test_a_choice_from_one_option_or_a_greedy_one_has_no_entropy(write_cell: Any, method: str, options: int) -> None:
+    found = measured(made(write_cell, method, [{**decision("backbone", "small", 0.6), "options": options}]))
+    assert (pd.isna(found.entropy_backbone), found.top_backbone_share) == (True, 100)
+
+
+def test_the_table_sets_learners_side_by_side(write_cell: Any) -> None:
+    settled = [decision("backbone", "large", 1.0), decision("role", "Math/Solver", 1 / 26)]
+    spread = [decision("backbone", name, 0.2) for name in ("small", "large", "large")]
+    learners = [
+        made(write_cell, "gmr", settled),
+        made(write_cell, "masrouter", spread),
+        made(write_cell, "puppeteer", [decision("action", "plan", 0.1)], backbone="qwen-2.5-32B"),
+        trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=1),
+    ]
+    table = training_budget.build(Source.of(learners))
+    assert len(table.rows) == 4
+    for method, calls, entropy, top in (
+        ("gmr", "24", "backbone 0, role 100", "large 100"),
+        ("masrouter", "24", "backbone 100", "large 67"),
+        ("puppeteer", "24", "action 100", "plan 100"),
+        ("aflow", "26", NOT_RUN, NOT_RUN),
+    ):
+        row = row_of(table, title(method))
+        used = ("Questions", "Trajectories", "Updates", "Calls")
+        assert [cell_of(table, row, "Training", name).text for name in used] == ["3", "12", "2", calls]
+        policy = [cell_of(table, row, "Trained policy", name).text for name in table.groups[1].columns]
+        assert policy == [entropy, top]
+    record = record_of(table, method="masrouter")
+    assert (record["cost"], record["top_backbone"]) == ("12", "large")
+    assert float(record["entropy_backbone"]) == pytest.approx(100)
+
+
+def test_a_row_left_as_initialised_is_called_so(write_cell: Any) -> None:
+    folder = learned.make(write_cell, "gmr_untrained", made=[decision("backbone", "small", 0.2)], updates=())
+    trained(folder, epochs=0)
+    assert (measured(folder)).trajectories == 0
+    notes = main_table.build(Source.of([folder])).notes
+    assert any(note.endswith("(LLM Pool): left as initialised.") for note in notes)
