@@ -74,6 +74,13 @@ async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_o
         assert off != "halting" or len(trace.steps) == changed.max_depth
 
 
+async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() -> None:
+    policy, settings = snapshot(llm_router=False, max_depth=2), config(llm_router=False, max_depth=2)
+    walks = [await walk(policy, settings, Client(), greedy=True, episode=Episode(0, rollout)) for rollout in range(20)]
+    assert len({trace.steps[0].role for _, trace in walks}) == 1
+    assert {trace.steps[0].backbone for _, trace in walks} == {SMALL, LARGE}
+
+
 # Who is asked, in which order, and what each one sees
 
 

@@ -16,10 +16,13 @@ from baselines.puppeteer.agents import (
     NO_CANDIDATES,
     TERMINATE,
 )
+from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
+from harness.agents.trajectory import sample
 from harness.llm.request import Message, Sampling
+from harness.training.learning import seeded
 from tests.baselines.puppeteer.fixtures import MATHS, Certain, Counting, planned, walk
-from tests.fixtures import FAILED, RULES, embedding
+from tests.fixtures import FAILED, RULES, embedding, runtime
 from tests.scripted import sampling
 
 ACTION = {action.key: action for action in ACTIONS}
@@ -144,6 +147,16 @@ async def test_a_failed_call_is_an_empty_contribution_and_leaves_no_conversation
     assert client.users[1] == f"{QUESTION}\n\n{RECORDS_HEADER}\n\n[1] Reasoner:"
     assert "[1] Reasoner:\nThe answer is 2" in client.users[-1]
     assert trajectory.answer == "Text 4. The answer is 4"
+
+
+async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
+    policy = seeded(Policy, "any")
+    for seed in range(5):
+        context = runtime(Counting(), seed).context(MATHS)
+        trajectory, trace = await walk(policy, Counting(), seed=seed)
+        for choice in trace[: trajectory.depth]:
+            probabilities = np.exp(policy.log_probs(choice.state, choice.barred))
+            assert choice.action == sample(probabilities, context.uniform(choice.step + 1, "action", 0))
 
 
 @pytest.mark.parametrize("key", KEYS[:-1])

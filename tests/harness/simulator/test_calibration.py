@@ -116,19 +116,6 @@ def test_the_same_questions_give_the_same_bytes_and_a_loaded_calibration_answers
             assert loaded.chat(request_for(item)) == endpoint.chat(request_for(item))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "make it with `snakemake"), ("{", "is damaged .*calibrate again"), ('{"format": 2}', "missing.*delete it")],
-)
-def test_a_damaged_file_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
-    path = tmp_path / "w.json"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(UserError, match=message) as caught:
-        Calibration.load(path, {})
-    assert str(path) in str(caught.value)
-
-
 def test_other_questions_are_refused(calibration_path: Path, pools: dict[str, Any], tmp_path: Path) -> None:
     changed = [dataclasses.replace(pools["math"].pool[0], gold="other"), *pools["math"].pool[1:]]
     with pytest.raises(UserError, match="other questions of math"):
