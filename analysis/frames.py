@@ -16,9 +16,8 @@ import pandas as pd
 
 from analysis.provenance import identity, provenance
 from analysis.published import Published, load
-from analysis.ratios import mean
 from analysis.results import TRAINING, Cell, by_place
-from analysis.statistics import Estimate, accuracy, macro_average
+from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.runner.config import POOL
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from analysis.figure import on_frontier
 from analysis.frames import Results
-from analysis.frontier import on_frontier
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import settings_of

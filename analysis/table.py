@@ -149,11 +149,10 @@ def markdown(table: Table) -> str:
     """Warning, caption, a pipe table, notes, provenance."""
     _, *names = table.shown.index.names
     heads = [*names, *(f"{group} {title}" for group, _, title in table.shown.columns)]
-    lines = [
+    rows = [
         [*map(md_escape, labels), *map(_markdown_entry, row)]
         for (_, *labels), row in zip(table.shown.index, table.shown.to_numpy(), strict=True)
     ]
-    rule = ["---"] * len(names) + ["--:"] * table.shown.shape[1]
     details = dict.fromkeys(f"{group} {detail}" for group, detail, _ in table.shown.columns if detail)
     notes = [*table.notes, *([f"{'; '.join(details)}."] if details else [])]
     return "\n".join(
@@ -161,8 +160,7 @@ def markdown(table: Table) -> str:
             *([f"> **{md_escape(table.warning)}**", ""] if table.warning else []),
             md_escape(table.caption),
             "",
-            *(f"| {' | '.join(line)} |" for line in (list(map(md_escape, heads)), rule, *lines)),
-            "",
+            *grid(heads, rows, left=len(names)),
             *(f"- {md_escape(note)}" for note in notes),
             "",
             f"Provenance: {md_escape(_of(table))}",
@@ -316,6 +314,12 @@ def _markdown_entry(entry: Entry) -> str:
 def md_escape(text: str) -> str:
     """Text that no Markdown reader takes for markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", text)
+
+
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """The lines of a pipe table and an empty one, its fields as given; the first columns are set flush left."""
+    rule = ["---"] * left + ["--:"] * (len(heads) - left)
+    return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
 
 
 def _section_starts(table: Table) -> list[int]:

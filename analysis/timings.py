@@ -1,4 +1,8 @@
-"""Reading timing jobs: how long a method took for a whole test set, each with the cell it was made from."""
+"""Compute and time of test questions: FLOPs from the tokens of calls, seconds from timing jobs.
+
+FLOPs (paper, appendix on cost calculation): two operations a parameter and token, prompt and completion alike, over all
+calls of a question, the final one included; the attention term is left out as in the paper.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
+import pandas as pd
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from analysis.frames import Key
-from analysis.results import Cell, short
+from analysis.results import Cell, read_table, short
 from harness.errors import UserError
-from harness.files import AsWritten, Declaration, Text, check
+from harness.files import ROOT, AsWritten, Declaration, Text, check
+from harness.llm.backbones import load as load_backbones
 
 SCHEMA = 1
 FILE = "timing.json"
+PETA = 1e15
+BACKBONES = ROOT / "config" / "backbones.yaml"
+_TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
 class Timing(Declaration, extra="ignore"):
@@ -85,3 +94,22 @@ def _read(path: Path) -> Timing:
         raise UserError(f"{path}: not of timing schema {SCHEMA}; run the job again with this version of the suite")
     timing: Timing = check(document, Timing, path)
     return timing
+
+
+def pflops(cell: Cell) -> pd.Series:
+    """PFLOPs of each test question, in the order of the cell's items; 0 where no model was asked.
+
+    Raises:
+        UserError: The table of calls cannot be read, or names a backbone that ``config/backbones.yaml`` lacks.
+    """
+    path = cell.folder / "calls.parquet"
+    calls, known = read_table(path, ("item_id", "backbone", *_TOKENS)), load_backbones(BACKBONES)
+    strangers = sorted(set(calls["backbone"]) - set(known))
+    if strangers:
+        raise UserError(
+            f"{path}: calls of backbone {strangers[0]!r}, whose size config/backbones.yaml does not have; restore its "
+            "entry, or run the cell again"
+        )
+    flops = [known[one.backbone].flops(one.prompt_tokens, one.completion_tokens) for one in calls.itertuples()]
+    sums = pd.Series(flops, dtype=float).groupby(calls["item_id"]).sum()
+    return sums.reindex(cell.items["item_id"], fill_value=0) / PETA

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.frames import Results
-from analysis.ratios import Ratio, mean_of
 from analysis.results import Cell, read_table
+from analysis.statistics import Ratio, mean_of
 from harness.errors import UserError
 
 STEPS = range(1, 6)

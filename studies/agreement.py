@@ -25,7 +25,7 @@ import pandas as pd
 import typer
 from tqdm import tqdm
 
-from analysis.markdown import grid
+from analysis.table import grid
 from harness import files
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.code_grading import task_of

@@ -19,8 +19,8 @@ import openai
 import typer
 from tqdm import tqdm
 
-from analysis.markdown import grid
 from analysis.statistics import wilson
+from analysis.table import grid
 from harness.agents.prompts import question_prompt
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item

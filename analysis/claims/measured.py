@@ -15,12 +15,11 @@ from scipy.stats import rankdata
 
 from analysis import traces
 from analysis.claims.numbers import AVERAGE, OVERALL, PAPER, SINGLE_CALLS, Array, Numbers, Row, Value, mean
-from analysis.flops import pflops
 from analysis.frames import Key
-from analysis.ratios import Ratio
 from analysis.registry import Selection, artefact
 from analysis.results import TRAINING, Cell
-from analysis.timings import Timing
+from analysis.statistics import Ratio
+from analysis.timings import Timing, pflops
 from analysis.training import updates
 from harness.runner import config
 
@@ -141,7 +140,7 @@ class Measured(Numbers):
         return value
 
     def _mean(self, cells: Cells, by_seed: Array) -> Value:
-        """Over the drawn seeds; one without a case among the drawn items is left out, as in :mod:`analysis.ratios`."""
+        """Over the drawn seeds; one without a case among the drawn items is left out, as in a ratio."""
         drawn = self._seeds.get(cells)
         chosen = by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
         present = ~np.isnan(chosen)

@@ -13,11 +13,10 @@ from analysis.claims.declaration import ROUNDING, Claim
 from analysis.claims.judge import COLUMNS, CONSISTENT, NOT_CHECKABLE, PARTLY, Part, judge
 from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.statements import CLAIMS
-from analysis.markdown import grid
 from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
-from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, environment
+from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, environment, grid
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure as Picture
 from analysis import notes, sweeps
 from analysis.figure import Figure, bars
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
-from analysis.ratios import mean
 from analysis.source import Source
+from analysis.statistics import mean
 from analysis.table import say, signed
 from harness.errors import UserError
 

@@ -12,13 +12,12 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import compared, ends, say
-from analysis.flops import pflops
 from analysis.frames import IDENTITY, KEY, Results
-from analysis.ratios import mean
 from analysis.results import Cell
 from analysis.source import Source
+from analysis.statistics import mean
 from analysis.table import NOT_RUN, Entry, Table
-from analysis.timings import Timing, read_timings
+from analysis.timings import Timing, pflops, read_timings
 
 _TIMED = [
     *("seconds", "seconds_are", "seconds_total", "timed_seed", "timed_calls", "timed_calls_failed", "timed_tokens"),

@@ -11,9 +11,9 @@ import pandas as pd
 from analysis import columns, notes, sweeps
 from analysis.columns import below_one_another, by_benchmark, ends, entries, say
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
-from analysis.ratios import mean
 from analysis.results import TRAINING, Cell
 from analysis.source import Source
+from analysis.statistics import mean
 from analysis.table import NO, NOT_RUN, YES, Entry, Table, marks
 from analysis.training import updates
 

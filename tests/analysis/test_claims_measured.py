@@ -20,8 +20,8 @@ from analysis.claims.measured import Run, seeds_of
 from analysis.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
 from analysis.claims.statements import CLAIMS
 from analysis.frames import Results
-from analysis.ratios import estimates
 from analysis.results import read_all
+from analysis.statistics import estimates
 from harness.agents.roles import catalogue
 from harness.runner import config
 from tests.analysis import learned

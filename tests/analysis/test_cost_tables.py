@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.flops import pflops
 from analysis.frames import UNIT
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
 from analysis.table import DAGGER, FAR
+from analysis.timings import pflops
 from harness.errors import UserError
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import benchmark_cost, costs, hw_cost, paired

@@ -16,8 +16,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from analysis.figure import Figure
-from analysis.frontier import on_frontier
+from analysis.figure import Figure, on_frontier
 from analysis.published import load
 from analysis.source import Source
 from tests.analysis import traced

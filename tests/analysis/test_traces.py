@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import statistics, traces, training
-from analysis.ratios import Ratio, estimates, mean_of
 from analysis.results import read
-from analysis.statistics import wilson
+from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
 from tests.analysis import traced
 from tests.analysis.traced import trajectory
