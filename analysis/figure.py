@@ -59,10 +59,7 @@ def pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def picture(figure: Figure) -> Picture:
-    """The picture itself: the words around the panels first, so that the panels know what room they have.
-
-    Above the panels is the warning; below them the caption, and of which run it is; all as wide as the picture.
-    """
+    """The picture itself: the words around the panels first, so that the panels know what room they have."""
     from matplotlib.figure import Figure as Picture
 
     with _style():

@@ -54,7 +54,7 @@ def percent(fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Results:
-    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, with the published numbers."""
+    """Cells that are comparable (:func:`analysis.results.read_all`), with the published numbers."""
 
     cells: tuple[Cell, ...]
     published: Published = field(default_factory=load)
@@ -87,10 +87,7 @@ class Results:
         return next(f"n = {len(cell.items)}" for cell in self.cells if cell.run.benchmark == benchmark)
 
     def printed(self, table: str) -> pd.DataFrame:
-        """One of the paper's further tables: a row a place, indexed by :data:`KEY` in its order, a column a measure.
-
-        Those tables have one row of each method: that with the pool, of Puppeteer that with its largest backbone.
-        """
+        """One of the paper's further tables, which have one row of each method: a row a place, a column a measure."""
         found = {
             (method, _BACKBONES.get(method, POOL), benchmark): numbers
             for method, by_benchmark in self.published.further[table].items()
@@ -153,10 +150,7 @@ class Results:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every row that is shown, on every benchmark of the run: what is printed and what was measured.
-
-        ``published_counts`` are the counts of correct answers that can be behind a published accuracy.
-        """
+        """Every row that is shown, on every benchmark of the run: what is printed and what was measured."""
         index = pd.MultiIndex.from_tuples(
             [(*row, key) for row in self.shown.index for key in self.benchmarks], names=KEY
         )
@@ -165,10 +159,7 @@ class Results:
         )
 
     def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame indexed by :data:`KEY` with ``published`` accuracies, joined with what was measured, if anything.
-
-        ``difference`` is measured minus published in points, missing where the one was fitted to the other.
-        """
+        """A frame with ``published`` accuracies, joined with what was measured; none ``difference`` where fitted."""
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
@@ -202,8 +193,8 @@ class Results:
     def averages(self) -> pd.DataFrame:
         """The average over the paper's benchmarks of every row: the columns of :attr:`frame` that an average has.
 
-        Nothing is measured unless all benchmarks were run, and with the same seeds (else it is ``uneven``): an average
-        that weighs a training on one benchmark more than on another is of no method.
+        Nothing is measured unless all were run with the same seeds (else it is ``uneven``): an average that weighs a
+        training on one benchmark more than on another is of no method.
         """
         columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
         found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
@@ -239,8 +230,7 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
 def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     """What all seeds of one place scored and spent; an item without a verdict counts as wrong.
 
-    ``seed0`` is of that seed alone, ``math_verify`` by the secondary grader of mathematics; calls, costs and tokens are
-    sums over the test set, as means over the seeds.
+    Calls, costs and tokens are sums over the test set, as means over the seeds.
     """
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
@@ -281,10 +271,9 @@ def _seed_0(cells: Sequence[Cell], column: str) -> float | None:
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`.
 
-    ``cost_low`` and ``cost_high`` are of a bootstrap over questions, and over several seeds: costs are skewed and
-    sometimes all but constant, so no distribution is assumed. ``cost_ratio`` is measured over published, missing where
-    the one was fitted to the other, and ``is_far`` whether it asks for an explanation; ``total_scaled`` is what as many
-    questions as the paper's would have cost.
+    Intervals are of a bootstrap: costs are skewed and sometimes all but constant. ``cost_ratio`` is measured over
+    published, missing where the one was fitted to the other, and ``is_far`` whether it asks for an explanation;
+    ``total_scaled`` is what as many questions as the paper's would have cost.
     """
     found = frame.astype({"published_total": float, "published_questions": float}).join(results.each(_cost))
     printed = found["published_total"] / found["published_questions"]

@@ -59,11 +59,7 @@ _OUTCOMES = (
 
 
 def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
-    """Write the log of one finished cell, in a folder a benchmark, as Inspect shows folders, and return the file.
-
-    Raises:
-        UserError: The cell is damaged, or the log cannot be written.
-    """
+    """Write the log of one finished cell, in a folder a benchmark, and return the file."""
     run = results.read(layout.cell(preset, cell)).run
     log = _log(run, [_Sample(run, record).made() for record in records(preset, cell, asked)])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
@@ -255,10 +251,7 @@ def _place(said: Said) -> str:
 
 
 def _outcome(said: Said, all_said: Sequence[Said]) -> str:
-    """What the tool of an agent found, where a later prompt has it behind the agent's reply; no table has it.
-
-    A reply that is nothing but a program, or whose fence is open, got a fence there.
-    """
+    """What the tool of an agent found, where a later prompt has it behind the agent's reply; no table has it."""
     reply, has_tool = (said.reply or "").strip(), said.call.role in _WITH_TOOLS and said.call.purpose != "second_call"
     for later in all_said[1 + all_said.index(said) :] if reply and has_tool else ():
         prompt = "\n\n".join(message.content for message in later.messages or ())

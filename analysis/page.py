@@ -59,10 +59,7 @@ class Shown(NamedTuple):
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page of a run, and ``cells.csv`` with what identifies each cell, from whatever is finished now.
 
-    Returns the keys of those of the named artefacts that are not made yet.
-
-    Raises:
-        UserError: No cell is finished, a file of the run is damaged, or the disk is full.
+    Returns the keys of the named artefacts that are not made yet; raises UserError where no cell is finished.
     """
     wanted = dict.fromkeys([*registry.cells_of(preset), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in wanted]
@@ -117,7 +114,7 @@ def _there(folder: Path, names: Iterable[str]) -> list[str]:
 
 
 def _body(path: Path) -> str:
-    """What an HTML file shows; its renderer escaped whatever was put in."""
+    """What an HTML file shows."""
     found = re.search(r"<body[^>]*>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
     if found is None:
         raise UserError(f"{path} is not a report as this version of the suite writes it; make it again")
@@ -155,10 +152,7 @@ def _texts(folder: Path) -> list[dict[str, Any]]:
 
 
 def _html(markdown: str, below: int = 2) -> str:
-    """Markdown as HTML that no markup of the text reaches; headings have the ids that links to them want.
-
-    A link to another document stays as its words, for that is not next to the page.
-    """
+    """Markdown as HTML without markup of its own; headings have ids, a link to another document stays as its words."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(markdown)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):

@@ -35,16 +35,12 @@ _Count = Annotated[Count, BeforeValidator(lambda text: Count(*map(int, text.spli
 
 
 class PublishedAccuracy(Declaration):
-    """One accuracy of the main table, in percent as printed.
-
-    ``fit`` says whether a plausible number of test questions explains it; ``counts`` are all plausible ``k/n`` behind
-    it, and ``near`` is the closest where none fits.
-    """
+    """One accuracy of the main table, in percent as printed."""
 
     percent: Percentage = Field(alias="accuracy")
-    fit: Annotated[Fit, Strict(False)]
-    counts: Many[_Count] = ()
-    near: _Count | None = None
+    fit: Annotated[Fit, Strict(False)]  # whether a plausible number of test questions explains it
+    counts: Many[_Count] = ()  # all plausible k/n behind it
+    near: _Count | None = None  # the closest where none fits
 
 
 class PublishedMethod(Declaration):
@@ -94,21 +90,9 @@ class Published(Declaration):
     further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, PositiveFloat]]]]
     prices: Mapping[str, Price]  # by backbone
 
-    def at(self, table: str, method: str, benchmark: str, measure: str) -> float | None:
-        """A number of one of the further tables, ``None`` where it prints none.
-
-        Raises:
-            KeyError: There is no such table.
-        """
-        return self.further[table].get(method, {}).get(benchmark, {}).get(measure)
-
 
 @cache
 def load(path: Path = PATH) -> Published:
-    """Read the published numbers.
-
-    Raises:
-        UserError: The file breaks its schema.
-    """
+    """The published numbers; raises UserError where the file breaks its schema."""
     published: Published = read(path, Published)
     return published

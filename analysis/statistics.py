@@ -27,7 +27,7 @@ Drawn = NDArray[np.int64]
 
 
 class Estimate(NamedTuple):
-    """A value, the ends of its interval, and the variance of the value itself, its squared standard error."""
+    """A value, the ends of its 95 % interval, and its squared standard error."""
 
     mean: float
     low: float
@@ -46,14 +46,10 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
 
-    One seed is a count out of ``n`` and gets a Wilson interval, which says nothing of how far another training would
-    move the value; so do verdicts that are all the same, and a single item. Several seeds answer the same items, so
-    each resample draws items and, apart from them, seeds. Three seeds show on average two thirds of the variance
-    between trainings: the interval covers its 95 % where trainings differ by less than questions let the value vary,
-    and some 80 % where they differ by much more.
-
-    Raises:
-        ValueError: There is no verdict at all, or the seeds differ in length.
+    One seed gets a Wilson interval, which says nothing of how far another training would move the value; so do verdicts
+    that are all the same, and a single item. Of several seeds each resample draws items and, apart from them, seeds.
+    Three seeds show on average two thirds of the variance between trainings: the interval covers its 95 % where
+    trainings differ by less than questions let the value vary, and some 80 % where they differ by much more.
     """
     verdicts = np.array(seeds, dtype=float)
     if not verdicts.size:
@@ -70,9 +66,8 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
 def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
     """The unweighted mean of several test sets, with its normal interval.
 
-    The test sets share no item and no training, so the variances of their means add. A test set on which every item
-    has the same verdict contributes no variance: with few items the interval is then too narrow. ``lowest`` is the
-    smallest possible value: 0 of an accuracy, -1 of a difference of two.
+    The test sets share no item and no training, so the variances of their means add; one on which every item has the
+    same verdict contributes none. ``lowest`` is the smallest possible value.
     """
     count = len(estimates)
     mean = math.fsum(one.mean for one in estimates) / count
@@ -123,8 +118,7 @@ def _sums(values: Array, items: Drawn) -> Array:
 def estimate(mean: float, drawn: Array) -> Estimate:
     """A value with the percentile interval of its resamples, of which those without a value are left out.
 
-    An interval holds its own point: sums in another order differ in the last digit, and a resampled mean of few
-    questions can lie outside it.
+    An interval holds its own point, although a resampled mean of few questions can lie outside it.
     """
     tail = 100 * (1 - CONFIDENCE) / 2
     with np.errstate(invalid="ignore"):
@@ -134,7 +128,7 @@ def estimate(mean: float, drawn: Array) -> Estimate:
 
 
 class Ratio(NamedTuple):
-    """One measure of one training seed: Σ numerator / Σ denominator over the questions."""
+    """A measure of one seed: Σ numerator / Σ denominator over the questions."""
 
     numerators: Array
     denominators: Array  # 0 for a question that has no part in the measure
@@ -166,10 +160,9 @@ def mean(seeds: Sequence[ArrayLike]) -> Estimate:
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
     """Mean over the seeds and 95 % percentile interval of every measure that any seed has, in order of appearance.
 
-    One seed: the questions are resampled. Several seeds: questions and seeds are, independently of each other, since
-    all seeds answer the same questions. Resamples in which nothing has a part in a measure are left out. A share of
-    exactly 0 or 1 would have an interval without width; it gets the Wilson interval of as many questions as have a part
-    in it. A single question has no interval. A seed without a measure has no part in its mean.
+    The questions are resampled and, independently of them, several seeds. A share of exactly 0 or 1 would have an
+    interval without width; it gets the Wilson interval of as many questions as have a part in it. A single question has
+    no interval. A seed without a measure has no part in its mean.
     """
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     if not names:

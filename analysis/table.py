@@ -47,10 +47,7 @@ def say(values: pd.Series, form: str | Callable[[float], str]) -> pd.Series:
 
 
 def entries(text: pd.Series, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
-    """A column of a table from columns of text, one for each part of an :class:`Entry`, or one text for all.
-
-    Where there is no number, ``missing`` stands alone.
-    """
+    """A column of a table from columns of text, one a part of an :class:`Entry`; ``missing`` where there is none."""
     frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
     for name, part in parts.items():
         frame[name] = part if isinstance(part, str) else part.to_numpy()
@@ -107,13 +104,7 @@ def shown(
     heads: Sequence[str],
     groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
 ) -> pd.DataFrame:
-    """The printed form of a table.
-
-    Args:
-        rows: The section of each row, which stands between two rules, and its labels.
-        heads: Titles of the label columns.
-        groups: By heading and the smaller line below it, the columns by title.
-    """
+    """The printed form of a table: ``rows`` are the section of each row and its labels, titled by ``heads``."""
     index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
     columns = {(*group, title): list(entries) for group, of in groups.items() for title, entries in of.items()}
     names = pd.MultiIndex.from_tuples(columns)
@@ -213,10 +204,7 @@ def environment() -> jinja2.Environment:
 
 
 def latex(table: Table) -> str:
-    """A LaTeX fragment: one ``table*`` that needs booktabs, multirow and graphicx and nothing else.
-
-    The table keeps its natural width where that fits the text and shrinks to the width of the text elsewhere.
-    """
+    """A LaTeX fragment: one ``table*``, shrunk where it is wider than the text."""
     body = table.shown.map(_latex_entry)
     _, *names = body.index.names
     rows = [tuple(map(latex_escape, labels)) for _, *labels in body.index]

@@ -27,10 +27,7 @@ def counts(one: PublishedAccuracy) -> str:
 
 
 def triples(mean: float, sd: float, n: int, containing: float) -> list[tuple[float, ...]]:
-    """Return the ascending triples of percentages of ``n`` with a printed mean, sample deviation and member.
-
-    Mean and deviation are taken from the percentages as rounded half up; the given one need not come from a count.
-    """
+    """Return the ascending triples of percentages of ``n``, rounded half up, of a mean, deviation and member."""
     # In units of the last printed decimal.
     centre, spread, own = (round(100 * printed) for printed in (mean, sd, containing))
     reach = _REACH * (spread + 1) + 1

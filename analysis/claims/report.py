@@ -92,12 +92,7 @@ class Report(Exhibit):
 
 
 def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
-    """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone.
-
-    Raises:
-        UserError: A cell or timing cannot be read, two of them do not go together, or the cells are of no preset that
-            would tell their seeds.
-    """
+    """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone."""
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()

@@ -67,11 +67,7 @@ def row_title(run: Run) -> str:
 
 
 def by_epoch(log: pd.DataFrame) -> pd.Series:
-    """Mean own utility over the attempts of each epoch, at the middle of its updates.
-
-    An epoch tries every training question, so from one point to the next nothing but the policy and its draws has
-    changed. A running mean between these points would compare other questions.
-    """
+    """Mean own utility over the attempts of each epoch, which tries every question, at the middle of its updates."""
     middles = log.index.to_series().groupby(log["epoch"]).mean()
     return mean_of_updates(log, _MEASURE, log["epoch"]).set_axis(middles)
 

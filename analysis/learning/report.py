@@ -43,11 +43,8 @@ _LOGGED = ("accuracy", "utility", "cost_total", "depth", "entropy")
 class Report:
     """What was measured, and how many cells of the run are missing.
 
-    Attributes:
-        values: One row a benchmark, method, backbone, seed and measure. Shares are in percent, utility in points, own
-            utility in the unit of the method, costs in the paper's unit, entropies in nats. A single backbone has no
-            seed. A measure that does not apply has no row; ``collapse`` is ``inf`` where the choice never settled.
-        trained: Cells with their training logs, without those left as initialised.
+    ``values`` has a row a benchmark, method, backbone, seed (none of a single backbone) and measure that applies, in
+    percent, points, the paper's unit of cost or nats; ``trained`` lacks cells left as initialised.
     """
 
     study: Study
@@ -64,10 +61,7 @@ class Report:
 
     @cached_property
     def singles(self) -> pd.DataFrame:
-        """The single backbones by benchmark, the most accurate first, the cheaper of equals.
-
-        ``dominated`` is the best that is at least as accurate on these very questions, and cheaper.
-        """
+        """The single backbones by benchmark, the best first; ``dominated`` is the best no worse and cheaper."""
         own = self.values[self.values["method"] == self.study.single]
         frame = own.pivot(index=["benchmark", "backbone"], columns="measure", values="value").reindex(columns=_SINGLE)
         frame = frame.sort_values(["accuracy", "cost_total", "backbone"], ascending=[False, True, True])
@@ -151,12 +145,7 @@ def at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
 
 
 def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
-    """Measure the cells of a preset for a study; those not finished are counted and left out.
-
-    Raises:
-        UserError: A cell cannot be read, the cells do not belong together, none has learned anything, or the
-            declaration is wrong.
-    """
+    """Measure the finished cells of a preset for a study; raises UserError where none has learned anything."""
     study, whole = load(declaration), list(folders)
     cells = read_all(folder for folder in whole if (folder / "run.json").is_file())
     places = {method: number for number, method in enumerate([*methods(), None, study.single])}

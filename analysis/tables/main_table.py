@@ -19,11 +19,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """The published rows, in the paper's order, and below them those the paper does not have.
-
-    In its tidy form, costs and tokens are totals over the test set, as means over the seeds; where there is an average,
-    it follows the benchmarks of a row under their key.
-    """
+    """The published rows, in the paper's order, and below them those the paper does not have."""
     results = source.results()
     groups = {(title, n): accuracies(own) for _, title, n, own in by_benchmark(results, results.frame)}
     frame = results.frame

@@ -29,11 +29,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """A row a scenario, a column a conclusion.
-
-    Raises:
-        UserError: The preset has no such scenarios.
-    """
+    """A row a scenario, a column a conclusion; raises UserError where the preset has no scenarios."""
     preset = source.run
     scenarios, watched = plan(preset), conclusions(preset)
     if not scenarios:

@@ -36,19 +36,14 @@ _COLUMNS = [
 
 
 class Design(NamedTuple):
-    """What a table of variants shows.
-
-    ``printed`` are names of the paper's further tables, of which the first that has a number counts. Costs are shown as
-    multiples of ``base``, or as what the reference saves. ``twins`` are one configuration trained twice; a note has the
-    difference between them.
-    """
+    """What a table of variants shows."""
 
     caption: str
-    printed: tuple[str, ...]
+    printed: tuple[str, ...]  # names of the paper's further tables, of which the first that has a number counts
     note: str
-    base: str = "the full system's"
-    saving: bool = False
-    twins: tuple[str, str] | None = None
+    base: str = "the full system's"  # what costs are multiples of
+    saving: bool = False  # costs are shown as what the reference saves
+    twins: tuple[str, str] | None = None  # one configuration trained twice
 
 
 DESIGNS: Mapping[str, Design] = {

@@ -150,7 +150,7 @@ def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell, change:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": 2}, "not of timing schema 1"),
+        ({"schema": 2}, "not as this version"),
         ({"seconds": 0}, "seconds: 0 should be greater than 0"),
         ({"cell": {"run_id": "f" * 64}}, "the timing of run ffffffffffff, which is none of the cells"),
         ({"seed": 1}, "none of the cells"),

@@ -69,11 +69,10 @@ def test_a_gate_that_is_off_has_no_statistics(make: Any, gone: str, left: set[st
 
 
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:
-    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1, rollouts=(2, 3, 6)))
+    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1))
     log = training.updates(cell)
     assert (log.index.tolist(), log["epoch"].tolist(), log["depth"].tolist()) == ([1, 2], [1, 2], [1.5, 2.5])
     assert log["steps"].isna().tolist() == [True, False]
-    assert training.rollouts(cell) == (2, 3, 6)
     with pytest.raises(UserError, match=r"training\.parquet"):
         training.updates(read(make(seed=1, updates=None)))
 
