@@ -132,13 +132,11 @@ def table(
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:
-    """A table of results: the caption with the settings of the run, and what identifies it."""
+    """A table of results."""
     return Table(
         label=label,
-        caption=caption + notes.settings(results),
-        simulated=results.simulated,
+        **notes.about(results, caption),
         shown=shown(rows, heads, groups),
         notes=tuple(legend),
-        provenance=results.provenance,
         frame=frame,
     )

@@ -170,7 +170,6 @@ class Results:
 
     @cached_property
     def _printed(self) -> pd.DataFrame:
-        """Published accuracies, the number of questions behind each, and the totals of the cost tables."""
         totals = {
             (row.method, row.backbone, key): row.cost for key, rows in self.published.costs.items() for row in rows
         }

@@ -306,7 +306,6 @@ def _gates(step: Step) -> Iterator[str]:
 
 
 def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
-    """The outcome, and the probability of the gate being open."""
     drawn = "nothing was drawn"
     if gate.probability is not None:
         drawn = f"probability of {opening} {_percent(gate.probability)}"

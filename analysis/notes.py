@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -43,6 +44,12 @@ def settings(results: Results) -> str:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
             found.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
     return f" Settings of this run: {'; '.join(found)}." if found else ""
+
+
+def about(results: Results, caption: str) -> dict[str, Any]:
+    """What an exhibit says of its run: the caption with its settings, whether it was simulated, what identifies it."""
+    settled = caption + settings(results)
+    return {"caption": settled, "simulated": results.simulated, "provenance": results.provenance}
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:

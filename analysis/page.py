@@ -114,7 +114,6 @@ def _there(folder: Path, names: Iterable[str]) -> list[str]:
 
 
 def _body(path: Path) -> str:
-    """What an HTML file shows."""
     found = re.search(r"<body[^>]*>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
     if found is None:
         raise UserError(f"{path} is not a report as this version of the suite writes it; make it again")
@@ -122,7 +121,6 @@ def _body(path: Path) -> str:
 
 
 def _caption(svg: Path) -> str:
-    """The caption that a picture carries."""
     try:
         found = ElementTree.parse(svg).find(".//{http://purl.org/dc/elements/1.1/}description")  # noqa: S314 (ours)
     except ElementTree.ParseError:
@@ -133,7 +131,6 @@ def _caption(svg: Path) -> str:
 
 
 def _claims(folder: Path) -> dict[str, Any] | None:
-    """How the claims came out, and below it each of them."""
     files = _there(folder, ["claims.html", "claims.md", "claims.csv"])
     if "claims.html" not in files:
         return None
@@ -236,7 +233,6 @@ def _as_html(frame: pd.DataFrame, first: str) -> str:
 
 
 def _identities(cells: Sequence[Cell]) -> pd.DataFrame:
-    """What identifies every cell."""
     names = ("cell", "method", "benchmark", "backbone", "seed", "simulated")
     rows = [
         {

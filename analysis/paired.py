@@ -104,7 +104,6 @@ def _effect(n: int) -> float:
 
 
 def _values(cells: Sequence[Cell]) -> Array:
-    """Verdicts, costs, and costs of all calls, by seed and item."""
     return np.array([[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")], dtype=float)
 
 

@@ -18,7 +18,8 @@ def warning(simulated: bool) -> str:
 
 def served(backbone: Mapping[str, Any]) -> str:
     """What answered under the name of a backbone, with its server; a revision that no server confirmed says so."""
-    return f"{answered(backbone)}{_doubt(backbone)}{by_server(backbone)}"
+    doubt = " (not confirmed)" if revision(backbone) and not backbone.get("revision_confirmed") else ""
+    return f"{answered(backbone)}{doubt}{by_server(backbone)}"
 
 
 def by_server(backbone: Mapping[str, Any]) -> str:
@@ -65,10 +66,6 @@ def identity(cells: Sequence[Cell]) -> dict[str, str]:
         "data_checksum": told(lambda run: run.data.checksum),
         "backbones": _listed(f"{key}={served(one)}" for cell in cells for key, one in cell.run.backbones.items()),
     }
-
-
-def _doubt(backbone: Mapping[str, Any]) -> str:
-    return " (not confirmed)" if revision(backbone) and not backbone.get("revision_confirmed") else ""
 
 
 def _backbones(runs: Iterable[Run]) -> str:

@@ -98,12 +98,20 @@ def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None
     """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples).
 
     ``tops`` and ``bottoms`` are by measure, seed and item, no bottoms for a mean over the items; the numbers of
-    ``items`` and ``seeds`` drawn are by resample, no seeds for all. A seed whose items have no part in a measure has
-    none in its mean; not a number where that leaves none.
+    ``items`` and ``seeds`` drawn are by resample, no seeds for all.
     """
+    return mean_of_seeds(ratios_by_seed(tops, bottoms, items), seeds)
+
+
+def ratios_by_seed(tops: Array, bottoms: Array | None, items: Drawn) -> Array:
+    """Σ top / Σ bottom over drawn items, shape (measures, seeds, resamples); not a number where nothing has a part."""
     top = _sums(tops, items)
     bottom = np.full_like(top, items.shape[1]) if bottoms is None else _sums(bottoms, items)
-    by_seed = np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+    return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+
+
+def mean_of_seeds(by_seed: Array, seeds: Drawn | None) -> Array:
+    """The mean over drawn seeds, shape (measures, resamples); a seed without a value has no part in it."""
     if seeds is not None:
         by_seed = np.take_along_axis(by_seed, seeds.T[np.newaxis], axis=1)
     known = np.count_nonzero(~np.isnan(by_seed), axis=1)

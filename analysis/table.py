@@ -119,10 +119,15 @@ def marks(values: Iterable[float | None]) -> pd.Series:
     return pd.Series([names.get(rank, "") for rank in ranks], column.index, dtype=object)
 
 
+def number(value: float, digits: int, sign: str = "") -> str:
+    """With a true minus, with ``"+"`` for every sign, and no sign on what prints as zero."""
+    text = f"{value:{sign}.{digits}f}"
+    return (text if float(text) else text.lstrip("+-")).replace("-", "−")
+
+
 def signed(points: float, digits: int = 2) -> str:
-    """Percentage points with their sign, such as ``"+1.20"``; no sign on what prints as zero."""
-    text = f"{points:+.{digits}f}"
-    return text.replace("-", "−") if float(text) else text[1:]
+    """Percentage points with their sign, such as ``"+1.20"``."""
+    return number(points, digits, "+")
 
 
 def csv(frame: pd.DataFrame, said: str) -> str:
@@ -311,7 +316,6 @@ def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
 
 
 def _section_starts(table: Table) -> list[int]:
-    """The places of the rows that begin a section, but for the first."""
     sections = list(table.shown.index.get_level_values(0))
     return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
 

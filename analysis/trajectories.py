@@ -148,7 +148,6 @@ def _steps(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bo
 
 
 def _choice(decision: Decision) -> Choice:
-    """A decision with the probability of what was chosen."""
     probability = None if decision.name in _UNDRAWN else math.exp(decision.log_prob)
     return Choice(decision.name, decision.slot, decision.choice, decision.options, probability)
 

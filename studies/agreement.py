@@ -169,7 +169,6 @@ def another_rule(record: Record, rule: str) -> str | None:
 
 
 def _brackets(answer: str) -> str | None:
-    """The brackets that enclose a list of values, if any do."""
     text = answer.replace("\\left", "").replace("\\right", "").strip()
     return text[0] + text[-1] if re.fullmatch(r"[(\[].*,.*[)\]]", text) else None
 

@@ -89,7 +89,6 @@ async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools
 
 
 def _differing(first: Sequence[Answer], second: Sequence[Answer]) -> list[str]:
-    """How many replies and verdicts differ, of how many, each with its share and interval."""
     pairs, fields = list(zip(first, second, strict=True)), [str(len(first))]
     for number in (sum(a.text != b.text for a, b in pairs), sum(a.correct != b.correct for a, b in pairs)):
         low, high = wilson(number, len(pairs))

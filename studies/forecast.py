@@ -109,7 +109,6 @@ def main(
 
 
 def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFrame:
-    """The use of a cell by backbone, estimated from the one most like it."""
     backbones = load(ROOT / "config" / "backbones.yaml")
     prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
     questions = _questions(preset if prepared else source, cell.benchmark)

@@ -78,7 +78,6 @@ def _label(arguments: tuple[Any, ...]) -> str:
 
 
 def _told(told: Any, arguments: Sequence[Any]) -> Any:
-    """What a claim states or asks: a value, one by argument, or a function over the paper's numbers."""
     if isinstance(told, Mapping):
         return told[arguments[0]]
     return told(Printed(), *arguments) if callable(told) else told

@@ -18,7 +18,7 @@ from analysis.claims.numbers import AVERAGE, OVERALL, PAPER, SINGLE_CALLS, Array
 from analysis.frames import Key
 from analysis.registry import Selection, artefact
 from analysis.results import TRAINING, Cell
-from analysis.statistics import Ratio
+from analysis.statistics import Ratio, mean_of_seeds, ratios_by_seed
 from analysis.timings import Timing, pflops
 from analysis.training import updates
 from harness.runner import config
@@ -130,31 +130,23 @@ class Measured(Numbers):
         return value
 
     def _mean(self, cells: Cells, by_seed: Array) -> Value:
-        """Over the drawn seeds; one without a case among the drawn items is left out, as in a ratio."""
-        drawn = self._seeds.get(cells)
-        chosen = by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
-        present = ~np.isnan(chosen)
-        with np.errstate(invalid="ignore"):
-            value: Value = np.where(present, chosen, 0).sum(axis=-1) / present.sum(axis=-1)
-        return value
+        (value,) = mean_of_seeds(by_seed[np.newaxis], self._seeds.get(cells))
+        return value if self._items else float(value[0])
 
     def _by_seed(self, cells: Cells, measure: str) -> Array:
-        """Σ / Σ over the drawn items of each seed: shape (R, seeds), or (seeds,) as measured."""
-        parts, drawn = _sums(cells, self._names.get(measure, measure)), self._drawn(cells)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            above, below = (np.stack([one[drawn].sum(axis=-1) for one in part], axis=-1) for part in parts)
-            ratios: Array = above / below
-        return ratios
+        """Over the drawn items: shape (seeds, R), R = 1 as measured."""
+        parts = (part[np.newaxis] for part in _sums(cells, self._names.get(measure, measure)))
+        return ratios_by_seed(*parts, self._drawn(cells))[0]
 
     def _correlation(self, cells: Cells, singles: Sequence[Cells]) -> Array:
         """Spearman's of steps and difficulty, the share of the main table's single-call rows that answer wrong."""
         wrong = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in singles], axis=0)
         drawn = self._drawn(cells)
         depths, _ = _sums(cells, "depth")
-        return np.stack([_rank_correlation(depth[drawn], wrong[drawn]) for depth in depths], axis=-1)
+        return np.stack([_rank_correlation(depth[drawn], wrong[drawn]) for depth in depths])
 
     def _drawn(self, cells: Cells) -> Draw:
-        return self._items.get(cells[0].run.benchmark, np.arange(len(cells[0].items)))
+        return self._items.get(cells[0].run.benchmark, np.arange(len(cells[0].items))[np.newaxis])
 
     def _extreme(self, choose: Callable[[Array], np.intp], *rows: Row) -> Value:
         """The average over the benchmarks of a row, or its lead over another, in the seed chosen as measured."""
@@ -169,8 +161,8 @@ class Measured(Numbers):
             lead: Array = first - sum(other)
             return lead
 
-        value: Value = by_seed(self)[..., int(choose(by_seed(Measured(self._run))))]
-        return value
+        value = by_seed(self)[int(choose(by_seed(Measured(self._run))))]
+        return value if self._items else float(value[0])
 
     def _seconds(self, row: Row, benchmark: str) -> Value:
         timing = self._run.timings.get((*row, benchmark))

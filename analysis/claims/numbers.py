@@ -173,7 +173,6 @@ class Printed(Numbers):
         return self._instead.get((measure, *row, benchmark, table), value)
 
     def _in(self, table: str, row: Row, benchmark: str, name: str) -> float | None:
-        """A number of one table, if it is there."""
         if table == "main":
             found = [one for one in PAPER.rows if (one.method, one.backbone) == row]
             values = [one.average if benchmark == AVERAGE else one.accuracies[benchmark].percent for one in found]

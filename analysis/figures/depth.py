@@ -44,11 +44,9 @@ def build(source: Source) -> Figure:
     (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
-        caption=f"{_CAPTION}{found}{notes.settings(results)}",
-        simulated=results.simulated,
+        **notes.about(results, _CAPTION + found),
         draw=functools.partial(_draw, title, frame),
         inches=(5.4, 3.9),
-        provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
 

@@ -34,11 +34,9 @@ def build(source: Source) -> Figure:
     frame = sweeps.by_weight(results)
     return Figure(
         label="lambda-frontier",
-        caption=f"{_CAPTION}{notes.settings(results)}",
-        simulated=results.simulated,
+        **notes.about(results, _CAPTION),
         draw=functools.partial(_draw, results.benchmarks, frame),
         inches=(3.3 * max(2, len(results.benchmarks)), 3.9),
-        provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
 

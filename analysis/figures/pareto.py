@@ -66,11 +66,9 @@ def build(source: Source) -> Figure:
         frame[f"{side}_on_frontier"] = on_frontier(cost, accuracy)
     return Figure(
         label=f"pareto-{benchmark}",
-        caption=f"{_CAPTION}{_beyond_the_points(frame)}{notes.settings(results)}",
-        simulated=results.simulated,
+        **notes.about(results, _CAPTION + _beyond_the_points(frame)),
         draw=functools.partial(_draw, title, frame),
         inches=(7.8, 4.1),
-        provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
 
@@ -133,7 +131,6 @@ def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: M
 
 
 def _names(panel: Axes, frame: pd.DataFrame, side: str, picture: Picture) -> None:
-    """The names of the points on the frontier, and of what is emphasised."""
     found = frame[frame[f"{side}_x"].notna()]
     named = found[found[f"{side}_on_frontier"].eq(True) | (found.index.get_level_values("method") == _EMPHASISED)]
     # In points of 1/72 inch, as sizes of markers and letters are.
@@ -176,6 +173,5 @@ def _places(
 
 
 def _overlap(centres: NDArray[np.float64], size: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The area that labels share with a box (centre, width and height)."""
     shared = (size + box[2:]) / 2 - np.abs(centres - box[:2])
     return np.clip(np.minimum(shared, np.minimum(size, box[2:])), 0, None).prod(axis=1)

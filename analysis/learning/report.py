@@ -192,7 +192,6 @@ def _curves(report: Report) -> Figure:
 
 
 def _measured(report: Report) -> Table:
-    """Every measure of every row, with mean, deviation and the value of each seed."""
     single, dominated = report.study.single, report.singles["dominated"]
     names = [*MEASURES, *sorted(name for name in report.learned if name.startswith(_SHARE))]
     index = ["benchmark", "measure", "method", "backbone"]
@@ -224,7 +223,6 @@ def _measured(report: Report) -> Table:
 
 
 def _reading(report: Report) -> Iterator[str]:
-    """How to read what was measured."""
     study = report.study
     yield (
         "The standard deviation is that of the sample of seeds. Trainings tend to end at one of few places; then no "
@@ -251,7 +249,6 @@ def _reading(report: Report) -> Iterator[str]:
 
 
 def _contrasts(report: Report) -> Table:
-    """The questions of the study, answered by differences between rows."""
     study, parts = report.study, [pd.DataFrame(columns=[*_CONTRAST, "statistic", "seed", "value"])]
     lines: list[_Line] = []
     for place, of in report.differences.groupby(_CONTRAST, sort=False):
@@ -322,12 +319,8 @@ def interval(values: pd.Series) -> float:
 
 
 def number(value: float, measure: Measure, sign: str = "") -> str:
-    """A value in the unit and with the digits of its measure; what never came says so; ``"+"`` shows every sign."""
-    if math.isinf(value):
-        return "never"
-    text = f"{value * measure.factor:{sign}.{measure.digits}f}"
-    # What prints as zero has no sign.
-    return (text if float(text) else text.lstrip("+-")).replace("-", "−")
+    """A value in the unit and with the digits of its measure; what never came says so."""
+    return "never" if math.isinf(value) else table.number(value * measure.factor, measure.digits, sign)
 
 
 def _entry(value: float, measure: Measure, sign: str = "") -> Entry:

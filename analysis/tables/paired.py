@@ -135,7 +135,6 @@ def _ratio(value: float) -> str:
 
 
 def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
-    """Legend first; what was not run or fitted is explained where it occurs."""
     places = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
     several = results.measured["several"].any()
     yield (

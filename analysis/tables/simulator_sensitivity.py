@@ -95,7 +95,6 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
 
 
 def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:
-    """The published value, then those of the scenarios."""
     if conclusion.measure == "accuracy":
         text = [say(100 * own[name], signed) for name in ("published", "measured")]
         below = interval(100 * own["low"], 100 * own["high"], lambda points: signed(points, 1), ", ")
@@ -137,7 +136,6 @@ def _legend(base: Results, frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _decided(frame: pd.DataFrame) -> Iterator[str]:
-    """The conclusions whose interval decides otherwise anywhere, with the decision as stated and the others."""
     other = frame[frame["decision"] != frame["stated_decision"]]
     for (_, title, stated), of in other.groupby(["place", "title", "stated_decision"]):
         scenarios = of.groupby("decision").apply(_listed)

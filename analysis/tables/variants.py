@@ -154,7 +154,6 @@ def _groups(
 
 
 def _factor(ratio: float) -> str:
-    """A cost as a multiple of the reference's."""
     return f"×{ratio:.2f}"
 
 
@@ -203,7 +202,6 @@ def _power(detectable: pd.Series) -> Iterator[str]:
 
 
 def _twins(twins: tuple[str, str], results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
-    """How far apart two trainings of one configuration ended, where both were run."""
     first, second = ([(one, POOL, key) for key in results.benchmarks] for one in twins)
     found = comparisons(results, {key: (key, other) for key, other in zip(first, second, strict=True)})
     printed = frame["published"].reindex(first) - frame["published"].reindex(second).to_numpy()
