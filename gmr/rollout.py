@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +14,6 @@ from gmr.policy import Draw, Snapshot, Step, Trace
 from gmr.router import State
 from harness.agents.activation import act
 from harness.agents.prompts import Record, team_prompt
-from harness.agents.sampling import most_frequent
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
@@ -54,7 +54,9 @@ class Rollout:
         while not halted and len(self._steps) < self._config.max_depth:
             state, halted = await self._step(state, item, context)
         self.trace = Trace(question, tuple(self._steps), state.log_prob.item())
-        backbone = most_frequent([self._pool.backbones[step.backbone].key for step in self._steps])
+        chosen = Counter(self._pool.backbones[step.backbone].key for step in self._steps)
+        # Of equally frequent ones the first: a Counter keeps the order of first sight.
+        backbone = chosen.most_common(1)[0][0]
         prompt = aggregator_prompt(context.rules, item, self._stored)
         step = len(self._steps) + 1
         reply = await context.ask(backbone, prompt, step=step, purpose="aggregate", kind="aggregate", is_step=False)

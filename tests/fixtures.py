@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from harness.agents.error_share import ErrorShare
 from harness.agents.results import Answered
-from harness.agents.runtime import Runtime
+from harness.agents.runtime import ErrorShare, Runtime
 from harness.agents.trajectory import Call, Episode, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
@@ -22,7 +21,6 @@ from harness.llm.encoder import Encoded
 from harness.llm.request import Message, Reply, Request
 from harness.runner.evaluation import evaluate
 from harness.runner.method import Learner
-from harness.runner.progress import Progress
 from harness.training.loop import Training
 from tests.fake_encoder import FakeEncoder
 from tests.scripted import backbones
@@ -153,7 +151,7 @@ async def trained(
 
 async def answered_by(made: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:
     place = runtime(client, **equipment)
-    return list(await evaluate(made, items, place, Progress("toy", len(items)), in_flight=3))
+    return list(await evaluate(made, items, place, "toy", in_flight=3))
 
 
 def log(folder: Path, measure: str) -> list[float]:

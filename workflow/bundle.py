@@ -45,12 +45,7 @@ _TIME = 946_684_800
 
 
 def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
-    """Write what the reports and a replay of a preset read into one file.
-
-    Args:
-        name: The preset, run with the settings in ``results/NAME/config.yaml``.
-        out: The file.
-        questions: Whether to write the questions, and the prompts in which they stand.
+    """Write what the reports and a replay of a preset read into one file, with or without questions and prompts.
 
     Returns:
         The manifest, and in ``unfinished`` why cells were left out.

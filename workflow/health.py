@@ -61,10 +61,10 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     places = endpoints.load(endpoints.declared_in(), asked)
     needed = {key: needs(preset, key) for key in benchmarks}
     async with http_client(sum(len(place.urls) for place in places.values())) as http:
-        found = await gather(_hear(backbone, places[key], http) for key, backbone in asked.items())
-    problems = [problem for _, unheard in found for problem in unheard]
-    heard = dict(zip(asked, (answers for answers, _ in found), strict=True))
-    problems += [problem for key, answers in heard.items() for problem in _too_short(key, answers, needed)]
+        answers = await gather(_hear(backbone, places[key], http) for key, backbone in asked.items())
+    heard = {key: [one for one in said if isinstance(one, Heard)] for key, said in zip(asked, answers, strict=True)}
+    problems = [one for said in answers for one in said if isinstance(one, str)]
+    problems += [problem for key, of_key in heard.items() for problem in _too_short(key, of_key, needed)]
     if problems:
         raise UserError(
             f"{len(problems)} problem{'s' if len(problems) > 1 else ''} with the servers of preset {preset.name}:"
@@ -96,30 +96,26 @@ def needs(preset: Preset, benchmark: str) -> int:
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + _REPLY
 
 
-async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> tuple[list[Heard], list[str]]:
-    """The answers of the servers of a backbone, and their faults."""
+async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> list[Heard | str]:
+    """The answers of the servers of a backbone, and what is wrong with them."""
+
+    async def ask(server: Server) -> Heard | str:
+        try:
+            served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
+            as_served(backbone, served)
+        except UserError as error:
+            return str(error)
+        return Heard(server.url, served, await _version(server.url, http))
+
     try:
         servers = [Server(url, place, http) for url in place.urls]
-    except UserError as error:
-        return [], [str(error)]
-    answers = await gather(_ask(server, backbone, place.served_name, http) for server in servers)
-    heard = [answer for answer in answers if isinstance(answer, Heard)]
-    problems = [answer for answer in answers if isinstance(answer, str)]
-    if not problems and len(heard) > 1:
-        try:
+        answers = await gather(map(ask, servers))
+        if not any(isinstance(one, str) for one in answers):
+            # Each alone is what was asked; whether they are alike is known of all together.
             await find_served(servers, backbone.key, backbone.model, place.served_name)
-        except UserError as error:
-            problems = [str(error)]
-    return heard, problems
-
-
-async def _ask(server: Server, backbone: Backbone, served_name: str | None, http: httpx2.AsyncClient) -> Heard | str:
-    try:
-        served, _ = await find_served([server], backbone.key, backbone.model, served_name)
-        as_served(backbone, served)
     except UserError as error:
-        return str(error)
-    return Heard(server.url, served, await _version(server.url, http))
+        return [str(error)]
+    return answers
 
 
 async def _version(url: str, http: httpx2.AsyncClient) -> str | None:

@@ -2,33 +2,81 @@
 
 from __future__ import annotations
 
-import difflib
+import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from analysis.trajectories import Record, call_texts, record_of
-from gmr.method import Option, Outlook, outlook
+from gmr.method import GMR, Option, Outlook, outlook
 from harness.agents.results import Answered
 from harness.agents.runtime import grade
-from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, Status, Verdict
-from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.encoder import SentenceEncoder
 from harness.runner import layout
-from harness.runner.config import Cell, MethodEntry, Preset
-from harness.runner.plan import Plan
+from harness.runner.config import Cell, Preset
+from harness.runner.method import build
+from harness.runner.plan import Plan, plan
 from harness.runner.setup import open_runtime
-from workflow.trained_router import Restored
-from workflow.trajectory_text import MADE_UP, Page, count, percent, record_lines
+from harness.training.loop import checkpoint
+from workflow.trajectory_text import MADE_UP, Page, check_item, count, percent, record_lines
 
 _ROLES_SHOWN = 5
 _BAR = 24
 _UNJUDGED = Verdict(False, None, Status.GRADED)
+_MODULE = "gmr"
+_OF_THE_CELL = {"method", "module", "config", "preset", "benchmark", "backbone", "seed", "training_seed", "simulated"}
+_FACTS = _OF_THE_CELL | {"epoch", "encoder", "roles", "backbones"}
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A router rebuilt from its checkpoint, what the checkpoint says of it, and the plan of a cell that it answers."""
+
+    path: Path
+    facts: Mapping[str, Any]
+    plan: Plan
+    router: GMR
+
+
+def restore(path: Path, preset: Callable[[str, Sequence[str]], Preset], *, greedy: bool = False) -> Restored:
+    """Rebuild a router from its checkpoint.
+
+    Args:
+        path: The file.
+        preset: Gives the preset to work under, by the name of that it was trained under and its backbones.
+        greedy: Take the most probable choice everywhere, whatever the router's configuration says.
+
+    Raises:
+        UserError: It is no checkpoint of a router, or was trained with other roles, backbones, profiles or embeddings.
+    """
+    found = checkpoint.load(path)
+    facts = found.facts
+    if facts.get("module") != _MODULE or not facts.keys() >= _FACTS:
+        holds = facts.get("method", "something else")
+        raise UserError(f"{path} holds no router of Gated-Memory Routing but {holds}; name a checkpoint of gmr")
+    trained, now = _weights(facts["encoder"]), _weights(SentenceEncoder().identity)
+    if trained != now:
+        raise UserError(
+            f"the router was trained with embeddings of {trained}, config/encoder.yaml declares {now}; restore that "
+            "file, or train again"
+        )
+    chosen = preset(facts["preset"], [key for key, _ in facts["backbones"]])
+    made = plan(chosen, Cell(facts["method"], facts["benchmark"], facts["backbone"], facts["seed"]))
+    made = dataclasses.replace(made, folder=layout.RESULTS / chosen.name / "route" / facts["benchmark"], shared=())
+    router: GMR = build(_MODULE, made.setting, {**facts["config"], **({"decode": "greedy"} if greedy else {})})
+    router.load(found)
+    return Restored(path, facts, made, router)
+
+
+def _weights(encoder: str) -> str:
+    """The weights of an encoder; between builds of torch and processors only the last digits of a vector differ."""
+    return encoder.partition("-torch")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +107,13 @@ def own_question(restored: Restored, text: str) -> Item:
     if not text.strip():
         raise UserError("the question is blank; write it in quotes behind `gmr route`, or give --item")
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return Item(id=f"own/{digest[:12]}", benchmark=restored.setting.benchmark, question=text, gold="")
+    return Item(id=f"own/{digest[:12]}", benchmark=restored.plan.cell.benchmark, question=text, gold="")
 
 
-def prepared_question(restored: Restored, preset: Preset, item: str) -> Item:
-    """A prepared question of the router's benchmark.
-
-    Raises:
-        UserError: There is no such question, or they have not been prepared.
-    """
-    key = restored.setting.benchmark
-    items = layout.items(preset.name, key)
-    by_id = {one.id: one for one in read(layout.manifest(preset.name, key), items).pool}
-    if item not in by_id:
-        near = difflib.get_close_matches(item, by_id, n=1) or list(by_id)[:1]
-        raise UserError(f"{items} has no question {item!r} among its {len(by_id)}; one that it has is {near[0]!r}")
+def prepared_question(restored: Restored, item: str) -> Item:
+    """A prepared question of the router's benchmark, with a UserError where there is no such question."""
+    by_id = {one.id: one for one in restored.plan.data.pool}
+    check_item(item, list(by_id), restored.plan.cell.benchmark)
     return by_id[item]
 
 
@@ -82,28 +122,28 @@ def next_decision(restored: Restored, item: Item) -> Outlook:
     return outlook(restored.router, SentenceEncoder().encode(item.question).vector)
 
 
-async def run(restored: Restored, preset: Preset, item: Item) -> Walk:
-    """Walk a trajectory with the backbones of a preset, and grade it where the question has a reference answer.
+async def run(restored: Restored, item: Item) -> Walk:
+    """Walk a trajectory with the backbones of the preset, and grade it where the question has a reference answer.
 
     Calls are kept in a log of their own, so that none is asked twice; failed ones are asked again.
 
     Raises:
         UserError: An endpoint is gone, what simulated backbones need is missing, or another process does the same.
     """
-    plan = _plan(restored, preset)
-    path = plan.folder / layout.CALL_LOG
+    made = restored.plan
+    path = made.folder / layout.CALL_LOG
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(path))
         log.forget_failed()
-        attempts = stack.enter_context(AttemptLog(plan.folder / "attempts.jsonl"))
-        runtime, served = await open_runtime(plan, log, attempts, stack)
+        attempts = stack.enter_context(AttemptLog(made.folder / "attempts.jsonl"))
+        runtime, served = await open_runtime(made, log, attempts, stack)
         context = runtime.context(item)
         trajectory = context.close(await restored.router.solve(item, context))
-        verdict = await grade(plan.benchmark, trajectory, runtime.tools) if item.gold else _UNJUDGED
+        verdict = await grade(made.benchmark, trajectory, runtime.tools) if item.gold else _UNJUDGED
     simulated = any(one.simulated for one in served.values())
     with call_texts(path) as said:
         record = record_of(Answered(trajectory, verdict), None, said, has_gates=True)
-    return Walk(preset.name, simulated, restored.router.config.decode, record)
+    return Walk(made.preset.name, simulated, restored.router.config.decode, record)
 
 
 def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
@@ -137,26 +177,3 @@ def _bars(options: Sequence[Option]) -> Iterator[str]:
     for one in options:
         bar = "█" * round(_BAR * one.probability / largest)
         yield f"  {one.key:<32}{percent(one.probability):>8}  {bar}".rstrip()
-
-
-def _plan(restored: Restored, preset: Preset) -> Plan:
-    setting, facts = restored.setting, restored.facts
-    key = setting.benchmark
-    cell = Cell(facts["method"], key, setting.backbone, setting.seed)
-    return Plan(
-        preset=preset.model_copy(update={"backbones": tuple(setting.pool)}),
-        cell=cell,
-        method=MethodEntry(
-            key=cell.method,
-            module=facts["module"],
-            title=cell.method,
-            rows=(cell.backbone,),
-            trained=True,
-            config=facts["config"],
-        ),
-        backbones=setting.pool,
-        benchmark=find_benchmark(key),
-        data=read(layout.manifest(preset.name, key), layout.items(preset.name, key)),
-        folder=layout.RESULTS / preset.name / "route" / key,
-        shared=(),
-    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import difflib
 import re
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ import orjson
 
 from analysis.trajectories import Choice, Gate, Record, Said, Step
 from harness.agents.trajectory import Call
+from harness.errors import UserError
 
 MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."
 GONE = "(the log of the calls is not here, so prompts and replies are unknown)"
@@ -25,12 +25,7 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 
 
 class Page:
-    """Lays text out.
-
-    Args:
-        width: Columns.
-        full: Whether long texts are shown whole, line by line as they are.
-    """
+    """Lays text out in so many columns; long texts are cut, or shown whole, line by line as they are."""
 
     def __init__(self, width: int, *, full: bool) -> None:
         self._width = width
@@ -58,16 +53,15 @@ class Page:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, also where standard output is a pager's; within what reads well."""
-    columns = shutil.get_terminal_size((0, 0)).columns
-    for stream in (sys.__stderr__, sys.__stdin__):
-        if columns or stream is None:
-            break
-        try:
-            columns = os.get_terminal_size(stream.fileno()).columns
-        except (OSError, ValueError):
-            continue
-    return min(max(columns or 100, _NARROW), _WIDE)
+    """Columns of the terminal, 100 before a pager, within what reads well."""
+    return min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
+
+
+def check_item(item: str, known: Sequence[str], where: str) -> None:
+    """Refuse the id of a question that is not there, with a UserError that names the nearest that is."""
+    if item not in known:
+        near = difflib.get_close_matches(item, known, n=1) or known[:1]
+        raise UserError(f"{where} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")
 
 
 def visible(text: str) -> str:

@@ -94,18 +94,21 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
         first, hosts = timings[0], "; ".join(sorted({one.machine for one in timings}))
         yield (
             "Seconds of a question: wall-clock time of the whole test set over n, from a job of its own with the "
-            f"method as trained with seed {first.seed}: {first.concurrency} questions at a time, one method at a time, "
+            f"method as trained with seed {first.seed}: {first.concurrency} questions at a time, "
             "nothing cached, answers not graded. One pass has no interval."
         )
         if first.engine is None:
-            yield f"Measured from {hosts}; the time of the servers is part of it, and depends on what they ran on."
+            yield (
+                f"Measured one method at a time from {hosts}; the time of the servers is part of it, and depends on "
+                "what they ran on."
+            )
         else:
             yield (
                 "Modelled: no server was timed. By assumption each backbone has a server for "
                 f"{first.engine['concurrent_sequences']:g} sequences at once, and of N billion parameters reads "
                 f"{first.engine['prefill_tokens_per_s_1b']:g} / N tokens of a prompt a second and writes "
                 f"{first.engine['decode_tokens_per_s_1b']:g} / N. Only what happens around the servers took its own "
-                f"time, on {hosts}."
+                f"time, on {hosts}, next to other jobs of the run."
             )
         if failed := sum(one.failed_calls for one in timings):
             yield f"In the timed passes {failed} of {sum(one.calls for one in timings)} calls got no reply."

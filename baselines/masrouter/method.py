@@ -17,7 +17,6 @@ from baselines.masrouter.router import Choices, Choose, Decided, Embeddings, Rou
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
 from harness.agents.results import Answered
 from harness.agents.roles import DOMAINS, Role, by_domain
-from harness.agents.sampling import most_frequent
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
 from harness.errors import UserError
@@ -78,7 +77,8 @@ class Rollout:
         team = self._team(self.trace.choices)
         shown = with_all_tests(item) if self._config.visible_tests == "all" else item
         texts = await work(team, shown, context)
-        backbone = most_frequent([agent.backbone for agent in team.agents])
+        # Of equally frequent ones the first: a Counter keeps the order of first sight.
+        backbone = Counter(agent.backbone for agent in team.agents).most_common(1)[0][0]
         prompt = final_prompt(self._pool.domain, context.rules, item, texts)
         step = team.mode.rounds + 1
         reply = await context.ask(

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, Value, programs
-from harness.agents.hints import candidates
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, programs
 from harness.agents.prompts import RECORDS_HEADER, Record, agent_prompt
 from harness.agents.roles import Output, Role
 from harness.agents.trajectory import Context
-from harness.benchmarks.extraction import fenced_blocks
+from harness.benchmarks.extraction import after_answer_is, fenced_blocks, last_box
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.request import Kind, Message, Style
@@ -24,6 +24,11 @@ from harness.llm.request import Kind, Message, Style
 _KIND_OF_FIRST_CALL: Mapping[Output, Kind] = {"text": "plan", "keywords": "search"}
 # Lines of tools hold no digit of their own and never say "answer is": either could pass for an answer.
 NO_ENTRY = "The encyclopedia has no result for these keywords."
+_LONGEST_CANDIDATE = 80
+# A brace before it makes a number the argument of a TeX command, such as half of a fraction.
+_NUMBER = re.compile(
+    r"(?<![\w.{/])[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3}\b|/\d+)?"
+)
 
 
 class Formats(NamedTuple):
@@ -106,6 +111,46 @@ async def act(
     asked = "\n\n".join(filter(None, (second_call, formats.second)))
     conversation = (*prompt, Message("assistant", text), Message("user", asked))
     return (await ask(conversation, purpose="second_call", kind="finish" if role.second_call else kind)).text
+
+
+async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[str, ...]:
+    """The distinct answers that records state or compute, in order of first appearance.
+
+    A record states what stands in its last box or, without a box, the number on its last answer line; it computes
+    what its program leaves in ``answer``. Numbers of equal value are one candidate.
+
+    Raises:
+        UserError: The sandbox is broken.
+    """
+    values = await gather(code_tools.value(record.text) for record in records)
+    found: dict[Decimal | str, str] = {}
+    for record, value in zip(records, values, strict=True):
+        computed = value.printed if value is not None and value.printed != "None" else None
+        for candidate in (*_stated(record.text), computed or ""):
+            if 0 < len(candidate) <= _LONGEST_CANDIDATE:
+                found.setdefault(_number_or_text(candidate), candidate)
+    return tuple(found.values())
+
+
+def _stated(text: str) -> Iterator[str]:
+    box = last_box(text)
+    if box is not None:
+        yield " ".join(box.split())
+        return
+    for line in reversed(after_answer_is(text.replace("−", "-"))):
+        # A calculation may precede the result: "12 + 3 = 15".
+        number = _NUMBER.search(line.rpartition("=")[2])
+        if number:
+            yield number.group()
+            return
+
+
+def _number_or_text(candidate: str) -> Decimal | str:
+    try:
+        number = Decimal(candidate.replace(",", ""))
+    except InvalidOperation:
+        return candidate
+    return number if number.is_finite() else candidate
 
 
 async def _with_feedback(record: Record, item: Item, context: Context) -> Record:

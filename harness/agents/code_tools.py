@@ -7,12 +7,13 @@ question itself and no others.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
-from harness.benchmarks.items import CodeTask, Item
+from harness.benchmarks.items import Item
 from harness.benchmarks.programs import definitions, parse
 from harness.concurrency import gather
 from harness.errors import UserError
@@ -37,11 +38,7 @@ class Value:
 
 
 class CodeTools:
-    """Runs programs of texts.
-
-    Args:
-        sandbox: Where they run; one that remembers, for roles often run what was run before.
-    """
+    """Runs programs of texts in a sandbox; any of its methods raises UserError where that is broken."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -51,42 +48,19 @@ class CodeTools:
 
         Returns:
             A heading and one line for each example; a single line where there is no program or no example.
-
-        Raises:
-            UserError: The sandbox is broken.
         """
-        sources = programs(text)
-        if not sources:
-            return NO_PROGRAM
-        if item.code is None or not item.code.visible:
-            return NO_EXAMPLE
-        runs = await self._on_examples(item.code, sources)
-        lines = [_example_line(example, run) for example, run in zip(item.code.visible, runs, strict=True)]
-        return "\n".join([EXAMPLES_RUN, *lines])
+        runs = await self._on_examples(item, text)
+        if not runs:
+            return NO_EXAMPLE if programs(text) else NO_PROGRAM
+        return "\n".join([EXAMPLES_RUN, *(_example_line(example, run) for example, run in runs)])
 
     async def passes(self, item: Item, text: str) -> bool | None:
-        """Whether the program of a text passes every example of the question.
-
-        Returns:
-            ``None`` where there is no program or no example.
-
-        Raises:
-            UserError: The sandbox is broken.
-        """
-        sources = programs(text)
-        if not sources or item.code is None or not item.code.visible:
-            return None
-        return all(run.outcome is Outcome.PASSED for run in await self._on_examples(item.code, sources))
+        """Whether the program of a text passes every example of the question; None without a program or an example."""
+        runs = await self._on_examples(item, text)
+        return all(run.outcome is Outcome.PASSED for _, run in runs) if runs else None
 
     async def value(self, text: str) -> Value | None:
-        """Run the last program of a text that speaks of ``answer`` and read this variable.
-
-        Returns:
-            The value or what went wrong; ``None`` where the text holds no program at all.
-
-        Raises:
-            UserError: The sandbox is broken.
-        """
+        """Run the last program of a text that speaks of ``answer`` and read this variable; None without a program."""
         if not programs(text):
             return None
         source = computing(text)
@@ -94,11 +68,15 @@ class CodeTools:
             return Value(failure="it has no variable named answer")
         return _read_value(await self._run(Program(source, show="answer")))
 
-    async def _on_examples(self, task: CodeTask, sources: list[str]) -> list[Execution]:
+    async def _on_examples(self, item: Item, text: str) -> list[tuple[str, Execution]]:
+        task, sources = item.code, programs(text)
+        if task is None or not sources:
+            return []
         source = _first_that_defines(task.entry_point, sources)
-        return await gather(
+        runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )
+        return list(zip(task.visible, runs, strict=True))
 
     async def _run(self, program: Program) -> Execution:
         run = await self._sandbox.run(program)
@@ -117,7 +95,7 @@ def programs(text: str) -> list[str]:
     """
     blocks = fenced_blocks(text)
     if not blocks:
-        return [text] if _reads_like_python(text) else []
+        return [text] if _defined(text) else []
     return [block.source for block in blocks if _is_program(block)]
 
 
@@ -137,21 +115,18 @@ def fenced(program: str) -> str:
 def _is_program(block: Block) -> bool:
     if block.language:
         return block.language in PYTHON_FENCES and bool(block.source.strip())
-    return _reads_like_python(block.source)
+    # A single word, a number or a formula is Python too; giving something a name tells a program from them.
+    return bool(_defined(block.source))
 
 
-def _reads_like_python(text: str) -> bool:
-    """A single word, a number or a formula is Python too; giving something a name tells a program from them."""
-    tree = parse(text)
-    return tree is not None and bool(definitions(tree))
+def _defined(source: str) -> Collection[str]:
+    """The names that a source defines; none where it is no Python."""
+    tree = parse(source)
+    return () if tree is None else definitions(tree)
 
 
 def _first_that_defines(name: str, sources: list[str]) -> str:
-    for source in sources:
-        tree = parse(source)
-        if tree is not None and name in definitions(tree):
-            return source
-    return sources[0]
+    return next((source for source in sources if name in _defined(source)), sources[0])
 
 
 def _example_line(example: str, run: Execution) -> str:

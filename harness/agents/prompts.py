@@ -26,13 +26,7 @@ class Record(NamedTuple):
 
 
 def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, ...]:
-    """A single user message for methods without roles.
-
-    Args:
-        instruction: How to go about the question; may be empty.
-        rules: The benchmark's output rules.
-        item: The question.
-    """
+    """A single user message for methods without roles: an instruction, which may be empty, the rules, the question."""
     return (Message("user", _blocks(instruction, rules, _question(item))),)
 
 
@@ -46,16 +40,9 @@ def agent_prompt(
     note: str = "",
     header: str = RECORDS_HEADER,
 ) -> tuple[Message, ...]:
-    """The prompt of one agent: its role and the rules as system text, then the question, then what it may see.
+    """The prompt of one agent: role, note and output rules as system text, then the question, then what it may see.
 
-    Args:
-        role: Who the agent is.
-        rules: The output rules, of the benchmark or of the role; may be empty.
-        item: The question.
-        records: Earlier contributions it may see, in memory order.
-        hints: Candidate answers found in the records, shown on one line behind them; no line for none.
-        note: What the agent is told beyond its role, between its instruction and the rules.
-        header: What stands above the records.
+    That is earlier contributions in memory order below a header, and a line of candidate answers found in them, if any.
     """
     candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
     system = (role.description, role.instruction, note, rules)
@@ -70,15 +57,7 @@ def team_prompt(
     *,
     header: str = RECORDS_HEADER,
 ) -> tuple[Message, ...]:
-    """The prompt of a member of a team.
-
-    Args:
-        system: Blocks of the system text: who the member is, what is asked of it, the output rules.
-        item: The question.
-        records: Contributions it may see, in memory order.
-        closing: The text after them.
-        header: What stands above them.
-    """
+    """The prompt of a member of a team: blocks of system text, question, contributions in their order, closing text."""
     user = _blocks(_question(item), render_records(records, header), closing)
     return (Message("system", _blocks(*system)), Message("user", user))
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.agents.trajectory import Call, Decision, Trajectory, fields
+from harness.agents.trajectory import Call, Decision, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.files import whole_file, write_atomically
@@ -42,34 +43,15 @@ ITEMS = pa.schema(
         ("utility", pa.float64()),
     ]
 )
-CALLS = pa.schema(
-    [
-        ("item_id", pa.string()),
-        ("step", pa.int64()),
-        ("purpose", pa.string()),
-        ("slot", pa.int64()),
-        ("backbone", pa.string()),
-        ("role", pa.string()),
-        ("key", pa.string()),
-        ("prompt_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("cost", pa.float64()),
-        ("is_step", pa.bool_()),
-        ("finish_reason", pa.string()),
-        ("error", pa.string()),
-    ]
-)
-DECISIONS = pa.schema(
-    [
-        ("item_id", pa.string()),
-        ("step", pa.int64()),
-        ("name", pa.string()),
-        ("slot", pa.int64()),
-        ("choice", pa.string()),
-        ("options", pa.int64()),
-        ("log_prob", pa.float64()),
-    ]
-)
+_TYPES = {"str": pa.string(), "str | None": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+
+
+def _schema(record: type[Call | Decision]) -> pa.Schema:
+    fields = [(field.name, _TYPES[str(field.type)]) for field in dataclasses.fields(record)]
+    return pa.schema([("item_id", pa.string()), *fields])
+
+
+CALLS, DECISIONS = _schema(Call), _schema(Decision)
 TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": DECISIONS}
 
 
@@ -107,33 +89,29 @@ def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, An
 
 
 def write(
-    folder: Path, answered: Iterable[Answered], identity: dict[str, Any], utility: Utility | None = None
+    folder: Path, answered: Sequence[Answered], identity: dict[str, Any], utility: Utility | None = None
 ) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``.
 
     Args:
         folder: The cell's folder.
-        answered: In the order of the test split; read once, and never all in memory.
+        answered: In the order of the test split.
         identity: What made the run; ``run_id``, a hash over it and over the tables, is added.
         utility: What the method maximises, of one question; ``None`` for a method that does not learn.
 
     Returns:
         The content of ``run.json``.
     """
-    with ExitStack() as stack:
-        tables = {
-            name: stack.enter_context(writing_table(folder / f"{name}.parquet", schema))
-            for name, schema in TABLES.items()
-        }
-        for one in answered:
-            tables["items"].add([item_row(one, utility)])
-            for kind in ("calls", "decisions"):
-                tables[kind].add(rows(one.trajectory, kind))
+    tables: Mapping[str, Iterable[Mapping[str, Any]]] = {
+        "items": (item_row(one, utility) for one in answered),
+        "calls": (row for one in answered for row in rows(one.trajectory, "calls")),
+        "decisions": (row for one in answered for row in rows(one.trajectory, "decisions")),
+    }
     digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
-    for name in TABLES:
-        with (folder / f"{name}.parquet").open("rb") as file:
-            while part := file.read(1 << 20):
-                digest.update(part)
+    for name, found in tables.items():
+        path = folder / f"{name}.parquet"
+        write_table(path, TABLES[name], found)
+        digest.update(path.read_bytes())
     run = {"schema": SCHEMA_VERSION, **identity, "run_id": digest.hexdigest()}
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
@@ -195,62 +173,21 @@ def _verdict(row: dict[str, Any]) -> Verdict:
 def rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
     """The rows of ``"calls"`` or ``"decisions"`` of one question."""
     for record in getattr(trajectory, kind):
-        yield {"item_id": trajectory.item.id, **fields(record)}
+        yield {"item_id": trajectory.item.id, **dataclasses.asdict(record)}
 
 
-class Table:
-    """A table being written, in row groups of a fixed size: equal rows give equal bytes, however many come at a time.
-
-    Args:
-        file: Where it is written.
-        schema: Of its rows.
-    """
-
-    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
-        self._writer = pq.ParquetWriter(file, schema, compression="zstd")
-        self._schema = schema
-        self._waiting: list[Mapping[str, Any]] = []
-        self._is_empty = True
-
-    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add rows at the end."""
-        for row in rows:
-            self._waiting.append(row)
-            if len(self._waiting) == ROW_GROUP:
-                self._write()
-
-    def close(self) -> None:
-        """Write what is left; of a table without rows, its columns."""
-        if self._waiting or self._is_empty:
-            self._write()
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Write no more."""
-        # Or it would close itself when it is collected, and complain that its file is closed.
-        self._writer.is_open = False
-
-    def _write(self) -> None:
-        self._writer.write_table(pa.Table.from_pylist(self._waiting, schema=self._schema))
-        self._waiting.clear()
-        self._is_empty = False
-
-
-@contextmanager
-def writing_table(path: Path, schema: pa.Schema) -> Iterator[Table]:
-    """A table whose file appears whole when the block ends, and not at all if it fails.
+def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table whole or not at all; equal rows give equal bytes. A row group at a time is in memory.
 
     Raises:
         UserError: The disk is full, or the folder cannot be written.
     """
-    with whole_file(path) as file:
-        table = Table(file, schema)
-        try:
-            yield table
-            table.close()
-        except BaseException:
-            table.abandon()
-            raise
+    waiting = iter(rows)
+    with whole_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        group = list(islice(waiting, ROW_GROUP))
+        writer.write_table(pa.Table.from_pylist(group, schema=schema))
+        while group := list(islice(waiting, ROW_GROUP)):
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
 
 
 def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:

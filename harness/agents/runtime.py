@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
-from harness.agents.error_share import ErrorShare
 from harness.agents.results import Answered
-from harness.agents.trajectory import TEST, Context, Episode, Trajectory
+from harness.agents.trajectory import TEST, Call, Context, Episode, Trajectory
 from harness.benchmarks import Benchmark, Tools
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
@@ -20,6 +21,50 @@ if TYPE_CHECKING:
     from harness.llm.embeddings import Embeddings
 
 Solve = Callable[[Item, Context], Awaitable[str]]
+
+MIN_ATTEMPTS = 20
+_SHOWN, _LONGEST = 3, 120
+# Numbers, identifiers and addresses differ from one failure to the next of the same kind.
+_OWN = re.compile(r"\b(?:0x)?[0-9a-fA-F-]*\d[0-9a-fA-F-]*\b")
+
+
+@dataclass
+class ErrorShare:
+    """Counts attempts that failed through no fault of the method, and stops a run with too many of them."""
+
+    limit: float  # largest share of failed attempts, counted over at least twenty
+    places: Mapping[str, str] = field(default_factory=dict)  # where each backbone is asked, for the message
+    attempts: int = 0
+    failed: int = 0
+    _errors: defaultdict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def note(self, status: Status, final: Call | None) -> None:
+        """Count one attempt: how it ended, and the call that its outcome rests on, if a model was asked.
+
+        Raises:
+            UserError: Too many have failed; the message has an example of each of the most frequent errors.
+        """
+        self.attempts += 1
+        if status is Status.CALL_FAILED and final is not None:
+            self.failed += 1
+            said = " ".join((final.error or "").split())
+            self._errors[final.backbone, _OWN.sub("*", said)].append(said)
+        if self.failed > self.limit * max(self.attempts, MIN_ATTEMPTS):
+            most = sorted(self._errors.items(), key=lambda one: -len(one[1]))[:_SHOWN]
+            parts = [f"{len(alike)} x {_cut(alike[0])!r} from {self._place(key)}" for (key, _), alike in most]
+            if others := self.failed - sum(len(alike) for _, alike in most):
+                parts.append(f"{others} others")
+            raise UserError(
+                f"{self.failed} of {self.attempts} attempts failed (limit {self.limit:.0%}): {', '.join(parts)}. Mend "
+                "the cause, then `gmr cell --retry-errors` asks them again"
+            )
+
+    def _place(self, backbone: str) -> str:
+        return f"{backbone} at {self.places[backbone]}" if backbone in self.places else backbone
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.agents import rng
-from harness.agents.sampling import sample
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
@@ -94,19 +92,18 @@ class Trajectory:
         return self.calls[-1] if self.calls else None
 
 
+def sample(probabilities: NDArray[np.float64], uniform: float) -> int:
+    """The index at which the cumulative distribution passes a uniform number."""
+    index = int(probabilities.cumsum().searchsorted(uniform, side="right"))
+    # Rounding may leave the sum a hair below 1.
+    return min(index, int(probabilities.nonzero()[0][-1]))
+
+
 class Context:
     """A method's only door to models, chance, embeddings and tools, for one attempt at one question.
 
     Everything asked or decided here is recorded; the record is put into an order of its own, so that neither latency
     nor concurrency shows in it.
-
-    Attributes:
-        item: The question.
-        rules: The output rules of its benchmark.
-        code_tools: What the tools of roles may do.
-
-    Args:
-        greedy: Let every call take the most probable tokens, also where a method asks otherwise (D-GEN-2).
     """
 
     def __init__(
@@ -124,13 +121,13 @@ class Context:
         greedy: bool = False,
     ) -> None:
         self.item = item
-        self.rules = rules
-        self.code_tools = code_tools
+        self.rules = rules  # the output rules of its benchmark
+        self.code_tools = code_tools  # what the tools of roles may do
         self._client = client
         self._backbones = backbones
         self._embeddings = embeddings
         self._extract = extract
-        self._greedy = greedy
+        self._greedy = greedy  # whether every call takes the most probable tokens, whatever a method asks (D-GEN-2)
         self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
         self._decisions: list[Decision] = []
@@ -228,28 +225,11 @@ class Context:
         *,
         greedy: bool = False,
     ) -> int:
-        """The index of one of several options, drawn by the number of the decision.
-
-        Args:
-            step: Step of the trajectory.
-            name: What is decided.
-            options: What can be chosen, as :meth:`decide` is told of it.
-            probabilities: Of the options.
-            slot: Tells decisions of the same step and name apart.
-            greedy: Take the most probable one instead.
-        """
+        """The index of one of several options, drawn by the number of the decision; if greedy, the most probable."""
         return int(probabilities.argmax()) if greedy else sample(probabilities, self.uniform(step, name, slot))
 
     def bernoulli(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
-        """Whether something of a probability happens, which :meth:`decide` is told of as ``yes`` or ``no``.
-
-        Args:
-            step: Step of the trajectory.
-            name: What is decided.
-            probability: That it happens.
-            slot: Tells decisions of the same step and name apart.
-            greedy: Let it happen where that is more probable than not.
-        """
+        """Whether something of a probability happens by the number of the decision; if greedy, whether it is likely."""
         return (0.5 if greedy else self.uniform(step, name, slot)) < probability
 
     def decide(self, decision: Decision) -> None:
@@ -261,8 +241,3 @@ class Context:
         calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
         return Trajectory(self.item, answer, tuple(calls), tuple(decisions), self._embedded, self._truncated)
-
-
-def fields(record: Call | Decision) -> dict[str, object]:
-    """The columns of a call or a decision."""
-    return dataclasses.asdict(record)

@@ -1,15 +1,26 @@
-"""Calibrate the simulated backbones of a preset."""
+"""The simulated backbones of a preset: calibrated, opened in this process, and told from those of another server."""
 
 from __future__ import annotations
 
-from harness.benchmarks.prepare import read
-from harness.files import ROOT, write_atomically
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.benchmarks.prepare import Prepared, read
+from harness.errors import UserError
+from harness.files import write_atomically
+from harness.llm import endpoints
 from harness.llm.backbones import load as load_backbones
-from harness.runner import layout
+from harness.llm.request import Served
+from harness.runner import config, layout
 from harness.runner.config import Preset
-from harness.sandbox import Limits, Sandbox
-from harness.simulator import Calibration, build
-from harness.simulator.parameters import load_settings
+
+if TYPE_CHECKING:
+    from harness.simulator import SimulatedEndpoint
+
+
+def _pools(preset: Preset) -> dict[str, Prepared]:
+    return {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
 
 
 async def calibrate(preset: Preset) -> None:
@@ -21,10 +32,13 @@ async def calibrate(preset: Preset) -> None:
     Raises:
         UserError: The questions or the calibration as stated are missing, or the parameters do not cover the questions.
     """
-    pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
-    settings = load_settings(overrides=preset.simulator)
+    from harness.sandbox import Limits, Sandbox
+    from harness.simulator import Calibration, build
+    from harness.simulator.parameters import load_settings
+
+    pools, settings = _pools(preset), load_settings(overrides=preset.simulator)
     # All backbones, not the preset's alone: a backbone more or less in a preset then changes no calibration.
-    backbones = load_backbones(ROOT / "config" / "backbones.yaml")
+    backbones = load_backbones(config.FOLDER / "backbones.yaml")
     if preset.simulator:
         stated = Calibration.load(layout.calibration(layout.base(preset.name)), pools)
         calibration = build.calibration_of(pools, settings, backbones, stated.benchmarks)
@@ -32,3 +46,35 @@ async def calibrate(preset: Preset) -> None:
         async with Sandbox(Limits(cpu_s=build.TRIAL_S)) as sandbox:
             calibration = await build.build_calibration(pools, settings, backbones, sandbox)
     write_atomically(layout.calibration(preset.name), calibration.content)
+
+
+def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
+    """The simulated backbones of a preset, with every benchmark it has."""
+    from harness.simulator import Calibration, SimulatedEndpoint
+
+    calibration = Calibration.load(layout.calibration(preset.name), _pools(preset))
+    return SimulatedEndpoint(calibration, length_scale=preset.length_scale)
+
+
+def check_calibration(preset: Preset, served: Mapping[str, Served]) -> None:
+    """Refuse simulated backbones of another server that are not those this process would simulate itself.
+
+    Raises:
+        UserError: The server has another calibration, other code or other lengths, or does not simulate.
+    """
+    url = endpoints.simulated_url()
+    if not preset.simulated or preset.recorded or url is None:
+        return
+    from harness.simulator.endpoint import revision_of
+
+    calibration = layout.calibration(preset.name)
+    if not calibration.exists():
+        raise UserError(f"{calibration} is missing; make it with `snakemake --cores all {calibration}`")
+    expected = revision_of(hashlib.sha256(calibration.read_bytes()).hexdigest(), preset.length_scale)
+    for key, one in served.items():
+        if one.revision != expected:
+            raise UserError(
+                f"{url}, named by {endpoints.SIMULATED_URL}, does not serve {key} as preset {preset.name} has it "
+                f"(revision {one.revision}, expected {expected}); start it with `gmr simulate --preset {preset.name}` "
+                "and the same --set, in this checkout"
+            )

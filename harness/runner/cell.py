@@ -7,10 +7,9 @@ import hashlib
 import logging
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict
-from types import TracebackType
 from typing import Any
 
 import orjson
@@ -24,9 +23,8 @@ from harness.llm.client import note_served
 from harness.llm.request import Served
 from harness.runner import config_hash, layout
 from harness.runner.evaluation import evaluate, questions_in_flight
-from harness.runner.method import Learner, build
+from harness.runner.method import build
 from harness.runner.plan import Plan
-from harness.runner.progress import Progress
 from harness.runner.setup import as_served, endpoints_of, open_runtime
 from harness.training.loop import CHECKPOINT, Training
 
@@ -43,65 +41,52 @@ async def run(plan: Plan) -> dict[str, Any]:
         UserError: The log is being written by another process, an endpoint is gone, the disk is full.
         StoppedError: The task was cancelled; the message says how much is kept.
     """
-    started, clock = time.time(), time.perf_counter()
-    async with AsyncExitStack() as stack:
-        log = stack.enter_context(CallLog(layout.call_log(plan.preset.name, plan.cell)))
+    with CallLog(layout.call_log(plan.preset.name, plan.cell)) as log:
         if len(log):
             logger.info("%s: %d finished calls in its log", plan.cell, len(log))
-        stack.push(_what_is_kept(plan, log))
+        try:
+            return await _run(plan, log)
+        except asyncio.CancelledError as error:
+            # All is put away by now but the log.
+            raise StoppedError(
+                f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
+            ) from error
+
+
+async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
+    started, clock = time.time(), time.perf_counter()
+    async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / "attempts.jsonl"))
         runtime, served = await open_runtime(plan, log, attempts, stack)
         if not plan.preset.recorded:
             note_served(plan.folder, served.values(), runtime.embeddings.encoder.identity)
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
-        in_flight = plan.preset.in_flight or questions_in_flight(endpoints_of(plan).values())
-        trained, seconds = await _train(plan, method, runtime, served, log, in_flight)
-        progress = Progress(str(plan.cell), len(plan.test))
-        answered = await evaluate(method, plan.test, runtime, progress, in_flight=in_flight)
-        identity = {**_identity(plan, served, runtime.tools.sandbox.level), **trained}
+        servers = endpoints_of(plan)
+        in_flight = plan.preset.in_flight or questions_in_flight(servers.values())
+        identity = _identity(plan, served, runtime.tools.sandbox.level)
+        seconds: dict[str, float] = {}
+        if plan.method.trained:
+            facts = _training_facts(plan, runtime, served)
+            training = Training(plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
+            await method.fit(training)
+            training.finish()
+            checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
+            identity |= {"encoder": facts["encoder"], "checkpoint": checkpoint}
+            seconds = training.seconds
+        answered = await evaluate(method, plan.test, runtime, str(plan.cell), in_flight=in_flight)
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
             "host": platform.node(),
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "endpoints": {key: endpoint.urls for key, endpoint in endpoints_of(plan).items()},
+            "endpoints": {key: endpoint.urls for key, endpoint in servers.items()},
             "training_s": seconds,
             "calls": {**asdict(runtime.client.counts), "failed_attempts": attempts.failed},
         }
     result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     return result
-
-
-def _what_is_kept(plan: Plan, log: CallLog) -> Callable[..., None]:
-    """Ends a cancelled cell with a word on what is kept, when all is put away but the log."""
-
-    def say(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if isinstance(error, asyncio.CancelledError):
-            raise StoppedError(
-                f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
-            ) from error
-
-    return say
-
-
-async def _train(
-    plan: Plan, method: Learner, runtime: Runtime, served: Mapping[str, Served], log: CallLog, in_flight: int
-) -> tuple[dict[str, Any], dict[str, float]]:
-    """Train a method that learns, or resume its training.
-
-    Returns:
-        What ``run.json`` says of the training, and its seconds by phase.
-    """
-    if not plan.method.trained:
-        return {}, {}
-    facts = _training_facts(plan, runtime, served)
-    training = Training(plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
-    await method.fit(training)
-    training.finish()
-    checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
-    return {"encoder": facts["encoder"], "checkpoint": checkpoint}, training.seconds
 
 
 def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:
@@ -171,20 +156,16 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
 
 
 def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
+    """What of the preset makes the result another than the paper's setting would."""
+    notes = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
+    if plan.preset.greedy:
+        notes.append("greedy decoding everywhere")
     scales = sorted({str(one.details["length_scale"]) for one in served if "length_scale" in one.details} - {"1"})
+    notes += [f"length_scale {scale}" for scale in scales]
     limit = plan.preset.limit
     bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
-    share = {} if limit.share is None else {"of the questions": f"{100 * limit.share:g}%"}
-    kept = [
-        f"{bound} {what if bound != 1 else what.removesuffix('s')}"
-        for what, bound in {**share, **bounds, "test questions": limit.test}.items()
-        if bound is not None
-    ]
-    weights = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
-    decoding = ["greedy decoding everywhere"] if plan.preset.greedy else []
-    return [
-        *weights,
-        *decoding,
-        *(f"length_scale {scale}" for scale in scales),
-        *([f"limit: {', '.join(kept)}"] if kept else []),
-    ]
+    kept = [] if limit.share is None else [f"{100 * limit.share:g}% of the questions"]
+    for what, bound in {**bounds, "test questions": limit.test}.items():
+        if bound is not None:
+            kept.append(f"{bound} {what if bound != 1 else what.removesuffix('s')}")
+    return [*notes, f"limit: {', '.join(kept)}"] if kept else notes

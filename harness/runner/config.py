@@ -43,12 +43,7 @@ class Limit(Declaration):
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def count(self, questions: int, most: int | None) -> int:
-        """The number of questions used of a split.
-
-        Args:
-            questions: How many there are.
-            most: The limit of this split.
-        """
+        """The number of questions used of a split that has so many, with this limit of its own."""
         # Of the decimal that was written, not of the float nearest to it: a tenth of 30 is 3.
         part = questions if self.share is None else math.ceil(questions * Fraction(str(self.share)))
         return part if most is None else min(part, most)
@@ -177,21 +172,15 @@ def preset_names() -> list[str]:
 
 
 def check_presets(names: Iterable[str]) -> None:
-    """Refuse the name of a preset that does not exist.
-
-    Raises:
-        UserError: Names the first unknown one and the nearest that is known.
-    """
+    """Refuse the name of a preset that does not exist, with a UserError that names the nearest that does."""
     _check_names("preset", [name.partition("@")[0] for name in names], preset_names(), "config/presets/")
 
 
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     """Read a preset, apply overrides, and check every name it uses.
 
-    Args:
-        name: A file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same with one parameter of the simulator
-            changed, such as ``embedded@slope=4.0``.
-        overrides: Keys that hold instead of the preset's own values.
+    A name is a file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same with one parameter of the simulator
+    changed, such as ``embedded@slope=4.0``.
 
     Raises:
         UserError: Unknown preset, key, benchmark, method or backbone.
@@ -211,10 +200,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
 
 
 def settings(chosen: Preset) -> dict[str, Any]:
-    """Every key of a preset with its value, as :func:`preset` takes overrides.
-
-    The name, and a changed parameter of the simulator in it, are no keys.
-    """
+    """Every key of a preset with its value, as :func:`preset` takes overrides."""
     return chosen.model_dump(mode="json", include=set(Keys.model_fields))
 
 
@@ -266,11 +252,7 @@ def _seeds(chosen: Preset, entry: MethodEntry) -> tuple[int, ...]:
 
 
 def check_benchmark(chosen: Preset, benchmark: str) -> None:
-    """Refuse a benchmark that the preset does not have.
-
-    Raises:
-        UserError: Names the nearest that it has.
-    """
+    """Refuse a benchmark that the preset does not have, with a UserError that names the nearest."""
     _check_names("benchmark", [benchmark], chosen.benchmarks, f"preset {chosen.name}")
 
 

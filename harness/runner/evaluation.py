@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from tqdm import tqdm
 
 from harness.agents.results import Answered
 from harness.agents.runtime import Runtime
@@ -10,56 +15,75 @@ from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.endpoints import Endpoint
 from harness.runner.method import Method
-from harness.runner.progress import Progress
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+INTERVAL_S = 5.0
+# Lines of many jobs follow one another, so there is no bar that moves.
+_LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}{postfix}]"
 
 
 async def evaluate(
-    method: Method, items: Sequence[Item], runtime: Runtime, progress: Progress, *, in_flight: int
+    method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Answer and grade every question; return the answers in the order of the questions.
+    """Answer and grade every question, so many at a time; return the answers in the order of the questions.
+
+    A line of progress begins with the label; there is one at most every five seconds, and one at the end.
+
+    Raises:
+        UserError: Too many questions failed, or an endpoint is gone.
+    """
+    answered: list[Answered] = []
+    started = last = time.monotonic()
+
+    async def attempt(item: Item) -> Answered:
+        nonlocal last
+        answered.append(one := await runtime.attempt(method.solve, item))
+        now = time.monotonic()
+        if now - last >= INTERVAL_S or len(answered) == len(items):
+            last = now
+            logger.info(_progress(label, answered, len(items), now - started))
+        return one
+
+    return await of_each(items, attempt, in_flight)
+
+
+def _progress(label: str, answered: Sequence[Answered], total: int, elapsed: float) -> str:
+    calls = [call for one in answered for call in one.trajectory.calls]
+    right = 100 * sum(one.verdict.correct for one in answered) / len(answered)
+    rate = len(calls) / max(elapsed, 1e-9)
+    tokens = sum(call.prompt_tokens + call.completion_tokens for call in calls)
+    cost = sum(call.cost for call in calls)
+    found = f"{right:.1f} % right, {len(calls)} calls ({rate:.0f}/s), {tokens:,} tokens, cost {cost:.4f}"
+    return tqdm.format_meter(len(answered), total, elapsed, prefix=label, bar_format=_LINE, postfix=found)
+
+
+async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], in_flight: int) -> list[T]:
+    """What work gives for each question, so many worked on at a time, in the order of the questions.
 
     Questions begin in descending order of their length, which stands for how long they will take: a long one begun last
     would be worked on alone while the servers idle. The order cannot show in a result: what happens to a question
     follows from the question, the trained method and the replies, its chance from seed and question, and nothing of it
     from what other questions are doing.
-
-    Args:
-        method: The method, trained if it learns.
-        items: The questions.
-        runtime: Gives each question a context and grades its answer.
-        progress: Told of every finished question.
-        in_flight: Questions worked on at the same time.
-
-    Raises:
-        UserError: Too many questions failed, or an endpoint is gone.
     """
-    answers: dict[int, Answered] = {}
-    waiting = iter(longest_first(items))
+    found: dict[int, T] = {}
+    waiting = iter(sorted(range(len(items)), key=lambda position: -len(items[position].question)))
 
-    async def work() -> None:
+    async def worker() -> None:
         for position in waiting:
-            answered = await runtime.attempt(method.solve, items[position])
-            answers[position] = answered
-            progress.item(*answered)
+            found[position] = await work(items[position])
 
-    await gather(work() for _ in range(min(in_flight, len(items))))
-    return [answers[position] for position in range(len(items))]
+    await gather(worker() for _ in range(min(in_flight, len(items))))
+    return [found[position] for position in range(len(items))]
 
 
 def questions_in_flight(endpoints: Iterable[Endpoint]) -> int:
     """How many questions a cell works on at the same time, where its preset does not say.
 
-    Most methods ask one call a question at a time, so there are twice as many questions as its servers take calls
-    together: while a reply is graded, or looked at as an embedding, the call of another question has its place. A
-    question in flight is some twenty kilobytes.
-
-    Args:
-        endpoints: Of the backbones the cell may ask; one that serves several counts once.
+    Most methods ask one call a question at a time, so there are twice as many questions as the servers of its backbones
+    take calls together: while a reply is graded, or looked at as an embedding, the call of another question has its
+    place. A server of several backbones counts once. A question in flight is some twenty kilobytes.
     """
     capacities = {url: endpoint.max_in_flight for endpoint in endpoints for url in endpoint.urls}
     return 2 * sum(capacities.values())
-
-
-def longest_first(items: Sequence[Item]) -> list[int]:
-    """Positions of questions in descending order of their length; equally long ones stay in their order."""
-    return sorted(range(len(items)), key=lambda position: -len(items[position].question))

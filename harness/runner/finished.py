@@ -22,43 +22,29 @@ def identity(plan: Plan) -> dict[str, Any]:
     Raises:
         UserError: The cell is not finished, or was made by other code, of other settings or of other questions.
     """
-    found = answers(plan)
-    if found["code"] != code_of(plan.method.module):
-        raise _other(plan, "code")
-    return found
-
-
-def answers(plan: Plan) -> dict[str, Any]:
-    """The same, independent of the code that asked for its answers.
-
-    Raises:
-        UserError: The cell is not finished, or was made of other settings or of other questions.
-    """
     path = plan.folder / "run.json"
     try:
         found: dict[str, Any] = orjson.loads(path.read_bytes())
-        said = {name: found[name] for name in ("config_hash", "code")} | {"questions": _questions(**found["data"])}
+        data = found["data"]
+        questions = data["checksum"], data["split_checksum"], data["n_test"]
+        said = {"config_hash": found["config_hash"], "questions": questions, "code": found["code"]}
     except FileNotFoundError as error:
         raise UserError(f"{plan.cell} of {plan.preset.name} is not finished; {_again(plan)}") from error
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path} does not tell of a finished cell ({error!r}); {_again(plan)}") from error
-    expected = {
+    now = {
         "config_hash": plan.config_hash,
         "questions": (plan.data.checksum, plan.data.split_checksum, len(plan.test)),
+        "code": code_of(plan.method.module),
     }
-    for name, value in expected.items():
-        if said[name] != value:
-            raise _other(plan, name)
+    for name in now:
+        if said[name] != now[name]:
+            raise UserError(f"{path}: its {name} is not that of this suite as it stands; {_again(plan)}")
     return found
 
 
 def check_backbones(plan: Plan, cell: Mapping[str, Any], backbones: Mapping[str, Backbone]) -> None:
-    """Refuse backbones that are not those the cell asked.
-
-    Args:
-        plan: Of the cell.
-        cell: Its :func:`identity`.
-        backbones: As their servers report them now.
+    """Refuse backbones, as their servers report them now, that are not those the cell of this :func:`identity` asked.
 
     Raises:
         UserError: One of them has another name or revision.
@@ -87,15 +73,6 @@ def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
         method.load(found)
     answering: Method = method
     return answering
-
-
-def _questions(checksum: str, split_checksum: str, n_test: int, **_: str) -> tuple[str, str, int]:
-    return checksum, split_checksum, n_test
-
-
-def _other(plan: Plan, name: str) -> UserError:
-    path = plan.folder / "run.json"
-    return UserError(f"{path}: its {name} is not that of this suite as it stands; {_again(plan)}")
 
 
 def _again(plan: Plan) -> str:

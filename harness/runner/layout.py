@@ -45,7 +45,7 @@ def calibration(preset: str) -> Path:
 
 def cell(preset: str, of: Cell) -> Path:
     """The folder of one cell."""
-    return RESULTS / preset / "cells" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
+    return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
 def call_log(preset: str, of: Cell) -> Path:
@@ -55,7 +55,7 @@ def call_log(preset: str, of: Cell) -> Path:
 
 def timing(preset: str, of: Cell) -> Path:
     """The folder of the timing job of one cell."""
-    return RESULTS / preset / "timings" / of.method / of.benchmark / of.backbone / f"seed{of.seed}"
+    return RESULTS / f"{preset}/timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
 def cache() -> Path:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
-
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,22 +14,12 @@ if TYPE_CHECKING:
 _COLUMNS = ["item_id", "key", "prompt_tokens", "completion_tokens", "cost", "error"]
 
 
-def simulated(cells: Sequence[Path]) -> bool:
-    """Whether any finished cell was answered by simulated backbones, as its own ``run.json`` says."""
-    runs = [cell / "run.json" for cell in cells]
-    return any(orjson.loads(run.read_bytes())["simulated"] for run in runs if run.exists())
-
-
 def ledger(cells: Sequence[Path]) -> pd.DataFrame:
-    """One row a method, one for its training where it learns, and one for all, over the finished cells.
+    """One row a method, one for its training where it learns, and one for all, over those cells that are finished.
 
-    Args:
-        cells: Folders of finished cells, laid out by :mod:`harness.runner.layout`.
-
-    Returns:
-        By method, ``NAME training`` for what it used to learn: ``uses`` (calls as charged), ``calls`` (distinct within
-        a cell; one that training and test share counts for the test), ``alike`` (asked by another cell of the run too),
-        ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost`` summed over uses.
+    Columns by method, ``NAME training`` for what it used to learn: ``uses`` (calls as charged), ``calls`` (distinct
+    within a cell; one that training and test share counts for the test), ``alike`` (asked by another cell of the run
+    too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost`` summed over uses.
 
     Raises:
         UserError: No cell is finished.

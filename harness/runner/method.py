@@ -103,13 +103,10 @@ def settings_of(module: str, config: Mapping[str, Any]) -> Any:
 
 
 def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
-    """Make the method a configuration entry describes.
+    """Make the method a configuration entry describes: a :class:`Method`; where it is ``trained``, a :class:`Learner`.
 
     The module provides ``Config``, a :class:`~harness.files.Declaration` of the entry's ``config``, and
     ``build(setting, config)``.
-
-    Returns:
-        A :class:`Method`; where the entry says ``trained``, a :class:`Learner`.
 
     Raises:
         UserError: The module does not exist, the entry has a field its ``Config`` does not know, or it says ``trained``

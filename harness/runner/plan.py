@@ -34,14 +34,12 @@ class Plan:
     @property
     def test(self) -> list[Item]:
         """The test questions this preset asks."""
-        limit = self.preset.limit
-        return self.data.test[: limit.count(len(self.data.test), limit.test)]
+        return self.data.test[: self.preset.limit.count(len(self.data.test), self.preset.limit.test)]
 
     @property
     def train(self) -> list[Item]:
         """The training questions this preset uses."""
-        limit = self.preset.limit
-        return self.data.train[: limit.count(len(self.data.train), limit.train)]
+        return self.data.train[: self.preset.limit.count(len(self.data.train), self.preset.limit.train)]
 
     @property
     def rows(self) -> tuple[str, ...]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
-from harness.agents.error_share import ErrorShare, places_of
-from harness.agents.runtime import Runtime
+from harness.agents.runtime import ErrorShare, Runtime
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
@@ -25,19 +21,32 @@ from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
 from harness.llm.request import Served
 from harness.runner import layout
-from harness.runner.config import Preset
+from harness.runner.calibration import check_calibration, simulated_endpoint
 from harness.runner.plan import Plan
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
-
-if TYPE_CHECKING:
-    from harness.simulator import SimulatedEndpoint
 
 logger = logging.getLogger(__name__)
 
 
 async def open_runtime(
     plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
+) -> tuple[Runtime, Mapping[str, Served]]:
+    """Open :func:`runtime_of` a cell: with the logs that may answer it, and the cache of this machine."""
+    shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
+    servers = endpoints_of(plan)
+    client = ChatClient(servers, log, attempts, shared, in_process(plan), spending_of(plan))
+    cache = stack.enter_context(Cache(layout.cache()))
+    return await runtime_of(plan, client, servers, Sandbox(cache=cache), cache, stack)
+
+
+async def runtime_of(
+    plan: Plan,
+    client: ChatClient,
+    servers: Mapping[str, endpoints.Endpoint],
+    sandbox: Sandbox,
+    cache: Cache,
+    stack: AsyncExitStack,
 ) -> tuple[Runtime, Mapping[str, Served]]:
     """Reach the backbones of a plan and set up all else that its trajectories need, until the stack is closed.
 
@@ -48,28 +57,15 @@ async def open_runtime(
         UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
             cannot confine the programs of real models.
     """
-    client = await stack.enter_async_context(_client(plan, log, attempts, stack))
+    await stack.enter_async_context(client)
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
-    check_calibration(plan, served)
-    cache = stack.enter_context(Cache(layout.cache()))
-    sandbox = await stack.enter_async_context(Sandbox(cache=cache))
+    check_calibration(plan.preset, served)
+    await stack.enter_async_context(sandbox)
     check_confinement(sandbox.level, served)
-    return await runtime_of(plan, client, served, sandbox, cache, endpoints_of(plan), stack), served
-
-
-async def runtime_of(
-    plan: Plan,
-    client: ChatClient,
-    served: Mapping[str, Served],
-    sandbox: Sandbox,
-    cache: Cache,
-    servers: Mapping[str, endpoints.Endpoint],
-    stack: AsyncExitStack,
-) -> Runtime:
-    """The runtime over backbones that were reached; its verifier and encoder are closed with the stack."""
     verifier = await stack.enter_async_context(MathVerifier(cache=cache))
     embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
-    return Runtime(
+    places = {backbone: " and ".join(endpoint.urls) for backbone, endpoint in servers.items()}
+    runtime = Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
         benchmark=plan.benchmark,
@@ -77,9 +73,10 @@ async def runtime_of(
         code_tools=CodeTools(sandbox),
         embeddings=embeddings,
         seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share, places_of(servers)),
+        errors=ErrorShare(plan.preset.max_error_share, places),
         greedy=plan.preset.greedy,
     )
+    return runtime, served
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:
@@ -87,12 +84,8 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
 
     Every method and benchmark counts, for roles may run programs on any question.
 
-    Args:
-        level: Of the sandbox.
-        served: What each endpoint says of its model.
-
     Raises:
-        UserError: A model is real, and the level is the weakest.
+        UserError: A model is real, and the sandbox has its weakest level.
     """
     if level == FULL:
         return
@@ -125,11 +118,6 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
     return backbone.model_copy(update={"revision": served.revision or backbone.revision})
 
 
-def _client(plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack) -> ChatClient:
-    shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
-    return ChatClient(endpoints_of(plan), log, attempts, shared, in_process(plan), spending_of(plan))
-
-
 def spending_of(plan: Plan) -> Spending | None:
     """What keeps a cell within the budget of its preset; ``None`` where it has none.
 
@@ -156,35 +144,3 @@ def in_process(plan: Plan) -> InProcess | None:
     if plan.preset.recorded:
         return Recorded(plan.folder, SentenceEncoder().identity)
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None
-
-
-def check_calibration(plan: Plan, served: Mapping[str, Served]) -> None:
-    """Refuse simulated backbones of another server that are not those this process would simulate itself.
-
-    Raises:
-        UserError: The server has another calibration, other code or other lengths, or does not simulate.
-    """
-    url = endpoints.simulated_url()
-    if not plan.preset.simulated or plan.preset.recorded or url is None:
-        return
-    from harness.simulator.endpoint import revision_of
-
-    calibration = layout.calibration(plan.preset.name)
-    if not calibration.exists():
-        raise UserError(f"{calibration} is missing; make it with `snakemake --cores all {calibration}`")
-    expected = revision_of(hashlib.sha256(calibration.read_bytes()).hexdigest(), plan.preset.length_scale)
-    for key, one in served.items():
-        if one.revision != expected:
-            raise UserError(
-                f"{url}, named by {endpoints.SIMULATED_URL}, does not serve {key} as preset {plan.preset.name} has it "
-                f"(revision {one.revision}, expected {expected}); start it with `gmr simulate --preset "
-                f"{plan.preset.name}` and the same --set, in this checkout"
-            )
-
-
-def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
-    """The simulated backbones of a preset, with every benchmark it has."""
-    from harness.simulator import Calibration, SimulatedEndpoint
-
-    pools = {key: read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks}
-    return SimulatedEndpoint(Calibration.load(layout.calibration(preset.name), pools), length_scale=preset.length_scale)

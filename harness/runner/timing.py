@@ -11,7 +11,6 @@ modelled time and the true time of everything around them.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import logging
 import os
@@ -21,25 +20,26 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item, Status
-from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.database import Cache
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Reply, Request, Served
+from harness.llm.request import Reply, Request
 from harness.runner import finished, layout
+from harness.runner.calibration import simulated_endpoint
+from harness.runner.evaluation import of_each
 from harness.runner.method import Method
 from harness.runner.plan import Plan
-from harness.runner.setup import check_confinement, endpoints_of, runtime_of, simulated_endpoint, spending_of
+from harness.runner.setup import endpoints_of, runtime_of, spending_of
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
 
@@ -73,8 +73,12 @@ async def run(plan: Plan) -> dict[str, Any]:
     in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
-        servers = await stack.enter_async_context(servers_of(plan))
-        runtime, served = await open_anew(plan, servers, folder, stack)
+        servers, engine = await stack.enter_async_context(servers_of(plan))
+        log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
+        attempts = stack.enter_context(AttemptLog(folder / "attempts.jsonl"))
+        cache = stack.enter_context(Cache(folder / "cache.sqlite"))
+        client = AskingAlways(servers, log, attempts, spending=spending_of(plan))
+        runtime, served = await runtime_of(plan, client, servers, Sandbox(), cache, stack)
         finished.check_backbones(plan, cell, runtime.backbones)
         method = finished.trained_method(plan, cell)
         if plan.method.trained:
@@ -83,12 +87,23 @@ async def run(plan: Plan) -> dict[str, Any]:
         started = time.perf_counter()
         trajectories = await answer_all(method, plan.test, runtime, in_flight)
         seconds = time.perf_counter() - started
+    calls = [call for trajectory in trajectories for call in trajectory.calls]
     found = {
-        **_identity(plan, cell, runtime, served),
-        **_measures(trajectories, seconds),
+        "schema": SCHEMA_VERSION,
+        "preset": plan.preset.name,
+        **dataclasses.asdict(plan.cell),
+        "simulated": any(one.simulated for one in served.values()),
+        "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
+        "n": len(trajectories),
+        "seconds": seconds,
+        "seconds_per_query": seconds / len(trajectories),
         "concurrency": in_flight,
-        "engine": None if servers.engine is None else servers.engine.model_dump(),
-        "host": _host(),
+        "calls": len(calls),
+        "failed_calls": sum(call.error is not None for call in calls),
+        "prompt_tokens": sum(call.prompt_tokens for call in calls),
+        "completion_tokens": sum(call.completion_tokens for call in calls),
+        "engine": None if engine is None else engine.model_dump(),
+        "host": {"node": platform.node(), "platform": platform.platform(), "processors": os.cpu_count()},
     }
     path = layout.timing(plan.preset.name, plan.cell) / FILE
     write_atomically(path, orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
@@ -102,66 +117,22 @@ async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in
     Raises:
         UserError: Too many questions failed, the sandbox is broken, or an endpoint is gone.
     """
-    slots = asyncio.Semaphore(in_flight)
     done = 0
 
-    async def one(item: Item) -> Trajectory:
+    async def answer(item: Item) -> Trajectory:
         nonlocal done
-        async with slots:
-            context = runtime.context(item)
-            trajectory = context.close(await method.solve(item, context))
-        runtime.errors.note(_status(trajectory), trajectory.final_call)
+        context = runtime.context(item)
+        trajectory = context.close(await method.solve(item, context))
+        # An answer that outlived a failed last call counts as one, as in grading.
+        final = trajectory.final_call
+        failed = final is not None and final.error is not None and not trajectory.answer.strip()
+        runtime.errors.note(Status.CALL_FAILED if failed else Status.GRADED, final)
         done += 1
         if done % -(-len(items) // _LINES) == 0:
             logger.info("%d of %d questions answered", done, len(items))
         return trajectory
 
-    return await gather(one(item) for item in items)
-
-
-def _status(trajectory: Trajectory) -> Status:
-    """An answer that outlived a failed last call counts as one, as in grading."""
-    final = trajectory.final_call
-    failed = final is not None and final.error is not None and not trajectory.answer.strip()
-    return Status.CALL_FAILED if failed else Status.GRADED
-
-
-def _identity(plan: Plan, cell: Mapping[str, Any], runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA_VERSION,
-        "preset": plan.preset.name,
-        **dataclasses.asdict(plan.cell),
-        "simulated": any(one.simulated for one in served.values()),
-        "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
-        "data": cell["data"],
-        "backbones": {
-            key: {"model": one.model, "served_by": one.owned_by, "revision": runtime.backbones[key].revision}
-            for key, one in served.items()
-        },
-        "sandbox": runtime.tools.sandbox.level,
-    }
-
-
-def _measures(trajectories: Sequence[Trajectory], seconds: float) -> dict[str, Any]:
-    calls = [call for trajectory in trajectories for call in trajectory.calls]
-    return {
-        "n": len(trajectories),
-        "seconds": seconds,
-        "seconds_per_query": seconds / len(trajectories),
-        "calls": len(calls),
-        "failed_calls": sum(call.error is not None for call in calls),
-        "prompt_tokens": sum(call.prompt_tokens for call in calls),
-        "completion_tokens": sum(call.completion_tokens for call in calls),
-    }
-
-
-def _host() -> dict[str, Any]:
-    return {
-        "node": platform.node(),
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "processors": os.cpu_count(),
-    }
+    return await of_each(items, answer, in_flight)
 
 
 class AskingAlways(ChatClient):
@@ -176,16 +147,9 @@ class AskingAlways(ChatClient):
         return await self._ask(backbone, request)
 
 
-class Servers(NamedTuple):
-    """Where backbones answer, and the speed of the servers where it is modelled."""
-
-    endpoints: Mapping[str, Endpoint]
-    engine: EngineParameters | None
-
-
 @asynccontextmanager
-async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
-    """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port of this machine.
+async def servers_of(plan: Plan) -> AsyncIterator[tuple[Mapping[str, Endpoint], EngineParameters | None]]:
+    """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port, and their speed.
 
     Raises:
         UserError: There is no calibration, or no endpoint for a backbone.
@@ -193,7 +157,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     if plan.preset.recorded:
         raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
     if not plan.preset.simulated:
-        yield Servers(endpoints_of(plan), None)
+        yield endpoints_of(plan), None
         return
     from aiohttp import web
 
@@ -205,39 +169,8 @@ async def servers_of(plan: Plan) -> AsyncIterator[Servers]:
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield Servers(_at(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", plan), engine)
+        # One address for all backbones, each of which still gets as many requests at once as at a server of its own.
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        yield dict.fromkeys(plan.rows, Endpoint(url=url, max_in_flight=_EACH * len(plan.rows))), engine
     finally:
         await runner.cleanup()
-
-
-async def open_anew(
-    plan: Plan, servers: Servers, folder: Path, stack: AsyncExitStack
-) -> tuple[Runtime, Mapping[str, Served]]:
-    """Set up all that trajectories need, until the stack is closed.
-
-    Args:
-        plan: Of the cell.
-        servers: Where its backbones answer.
-        folder: An empty one, for what is kept meanwhile.
-        stack: What is opened is closed with it.
-
-    Returns:
-        The runtime, and what each endpoint says of the model it serves.
-
-    Raises:
-        UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
-            cannot confine the programs of real models.
-    """
-    log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
-    attempts = stack.enter_context(AttemptLog(folder / "attempts.jsonl"))
-    client = await stack.enter_async_context(AskingAlways(servers.endpoints, log, attempts, spending=spending_of(plan)))
-    served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
-    sandbox = await stack.enter_async_context(Sandbox())
-    check_confinement(sandbox.level, served)
-    cache = stack.enter_context(Cache(folder / "cache.sqlite"))
-    return await runtime_of(plan, client, served, sandbox, cache, servers.endpoints, stack), served
-
-
-def _at(url: str, plan: Plan) -> dict[str, Endpoint]:
-    """One address for all backbones, each of which still gets as many requests at once as at a server of its own."""
-    return dict.fromkeys(plan.rows, Endpoint(url=url, max_in_flight=_EACH * len(plan.rows)))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from harness.agents.results import CALLS, DECISIONS, Answered, rows, rows_of, writing_table
+from harness.agents.results import CALLS, DECISIONS, Answered, rows, rows_of, write_table
 from harness.agents.runtime import Runtime, Solve
 from harness.agents.trajectory import Context, Episode, Trajectory
 from harness.benchmarks.items import Item, Status
@@ -188,9 +188,8 @@ class Training:
         resume learning for the last one only.
         """
         for name, schema in TABLES.items():
-            rows_ = self._updates_of_epoch if name == "training" else self._rows(name.removeprefix("training_"))
-            with writing_table(self._piece(epoch, name), schema) as table:
-                table.add(rows_)
+            found = self._updates_of_epoch if name == "training" else self._rows(name.removeprefix("training_"))
+            write_table(self._piece(epoch, name), schema, found)
         self._updates_of_epoch, self._trajectories = [], []
         whole = {**facts, **self._facts, "epoch": epoch}
         checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, whole))
@@ -203,9 +202,8 @@ class Training:
         """Write the tables of the whole training and its last checkpoint into the cell's folder."""
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
         for name, schema in TABLES.items():
-            with writing_table(self._folder / f"{name}.parquet", schema) as table:
-                for epoch in range(self._finished + 1):
-                    table.add(rows_of(self._piece(epoch, name)))
+            pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))
+            write_table(self._folder / f"{name}.parquet", schema, (row for piece in pieces for row in rows_of(piece)))
 
     def _rows(self, kind: str) -> Iterator[Mapping[str, Any]]:
         return ({**episode._asdict(), **row} for episode, one in self._trajectories for row in rows(one, kind))

@@ -31,7 +31,6 @@ PLACEHOLDERS = {
 
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHELLS = ("", "sh", "console")
-_INLINE = re.compile(r"(?<!`)`((?:gmr|snakemake|make|pytest|python -m) [^`]+)`(?!`)")
 _ASSIGNMENT = re.compile(r"([A-Z_a-z]\w*)=(.*)", re.DOTALL)
 OURS = ("gmr", "make", "pytest", "python", "snakemake")
 
@@ -51,25 +50,11 @@ def shown(page: Path) -> list[Command]:
     """What stands in blocks of shell, in the order of the page."""
     text = page.read_text(encoding="utf-8")
     return [
-        Command(page.name, _line(text, block.start()) + 1 + number, words)
+        Command(page.name, text.count("\n", 0, block.start()) + 2 + number, words)
         for block in _FENCE.finditer(text)
         if block[1] in _SHELLS
         for number, words in _commands(block[2])
     ]
-
-
-def mentioned(page: Path) -> list[Command]:
-    """What stands in a sentence: often the name of a command alone, without what it needs."""
-    text = _FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text(encoding="utf-8"))
-    return [
-        Command(page.name, _line(text, code.start()), words)
-        for code in _INLINE.finditer(text)
-        for _, words in _split(0, code[1].replace("\n", " "), {})
-    ]
-
-
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 def _commands(block: str) -> list[tuple[int, tuple[str, ...]]]:

@@ -19,10 +19,9 @@ BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.
 _COMMANDS = """
 import json, sys
-from workflow import cli, scripts
+from workflow import cli
 for words in json.loads(sys.argv[1]):
-    app = scripts.scripts if words[0] in ("data", "calibration") else cli.app
-    app(words, standalone_mode=False)
+    cli.app(words, standalone_mode=False)
 """
 
 

@@ -17,19 +17,17 @@ from harness import files
 from harness.files import ROOT
 from harness.runner import config
 from tests.docs import additions
-from tests.docs.commands import PAGES, Command, mentioned, shown
+from tests.docs.commands import PAGES, Command, shown
 from tests.planning import plans
 
-SHOWN = {page.name: shown(page) for page in PAGES}
-MENTIONED = {page.name: mentioned(page) for page in PAGES}
+SHOWN = [command for page in PAGES for command in shown(page)]
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 # No bundle was unpacked here; tests/workflow/test_bundle.py plans in one.
 NOT_PLANNED = ("--unlock", "--directory")
 
 
 def everything(*programs: str) -> list[Command]:
-    found = [*SHOWN.values(), *MENTIONED.values()]
-    return [command for commands in found for command in commands if command.words[0] in programs]
+    return [command for command in SHOWN if command.words[0] in programs]
 
 
 @pytest.fixture(scope="module")
@@ -48,26 +46,20 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def parse(words: Sequence[str], whole: bool = True) -> dict[str, Any]:
-    """The parameters of a ``gmr`` command, read by its own parser; of half a command, those that are there."""
+def parse(words: Sequence[str]) -> dict[str, Any]:
+    """The parameters of a ``gmr`` command, read by its own parser; AssertionError where it does not exist."""
     import workflow.cli
     from workflow.app import app
 
     assert workflow.cli.COMMANDS
-    command: Any = typer.main.get_command(app)
-    name, rest, context = "gmr", list(words), None
-    while True:
-        try:
-            context = command.make_context(name, rest, parent=context, resilient_parsing=not whole)
-        except typer.Exit:
-            return {}  # --help was asked for
-        rest = [*context._protected_args, *context.args]
-        if not hasattr(command, "resolve_command") or not rest:
-            assert not rest, f"No such thing: {rest[0]}"
-            return dict(context.params)
-        found = command.resolve_command(context, rest)
-        assert found[1], f"No such command: {rest[0]}"
-        name, command, rest = found
+    group: Any = typer.main.get_command(app)
+    try:
+        context = group.make_context("gmr", list(words))
+        name, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+        assert command, name
+        return dict(command.make_context(name, rest, parent=context).params)
+    except typer.Exit:
+        return {}  # --help was asked for
 
 
 def check_names(given: dict[str, Any], root: Path) -> None:
@@ -87,10 +79,10 @@ def check_names(given: dict[str, Any], root: Path) -> None:
 
 
 def test_commands_of_the_suite_are_parsed(known: Path) -> None:
-    for command in (one for commands in SHOWN.values() for one in commands if one.words[0] == "gmr"):
+    commands = everything("gmr")
+    assert len(commands) > 20
+    for command in commands:
         check_names(parse(command.words[1:]), known)
-    for command in (one for commands in MENTIONED.values() for one in commands if one.words[0] == "gmr"):
-        parse(command.words[1:], whole=False)
 
 
 def test_targets_of_make_exist() -> None:

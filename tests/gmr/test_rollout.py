@@ -11,8 +11,7 @@ from gmr.policy import Snapshot, Trace
 from gmr.rollout import NOTHING_STORED, Rollout
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
-from harness.agents.sampling import sample
-from harness.agents.trajectory import Episode, Trajectory
+from harness.agents.trajectory import Episode, Trajectory, sample
 from harness.llm.request import GREEDY, Reply, Request
 from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding, runtime
 from tests.gmr.fixtures import (

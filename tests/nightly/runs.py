@@ -18,7 +18,8 @@ from pathlib import Path
 import orjson
 
 from harness.files import ROOT
-from harness.llm.call_log import CallLog, copy
+from harness.llm.call_log import CallLog
+from tests.harness.llm.logged import content
 from tests.planning import checkout
 
 __all__ = ["ROOT", "checkout"]
@@ -56,20 +57,11 @@ def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None)
 def files(folder: Path, preset: str = "smoke") -> dict[str, str]:
     """SHA-256 of every file of results and reports that the run's identity covers."""
     return {
-        str(path.relative_to(folder)): hashlib.sha256(_content(path)).hexdigest()
+        str(path.relative_to(folder)): hashlib.sha256(content(path)).hexdigest()
         for part in (f"results/{preset}", "reports")
         for path in sorted((folder / part).rglob("*"))
         if path.is_file() and not path.name.endswith(_OUTSIDE)
     }
-
-
-def _content(path: Path) -> bytes:
-    """A file; of a call log its rows, in an order that does not depend on which call finished first."""
-    if path.name != "calls.sqlite":
-        return path.read_bytes()
-    with tempfile.TemporaryDirectory(prefix="log-") as name:
-        copy(path, Path(name, "log"), prompts=True)
-        return Path(name, "log").read_bytes()
 
 
 def differences(one: Path, other: Path, preset: str = "smoke") -> list[str]:

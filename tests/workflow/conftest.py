@@ -17,7 +17,7 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
     """A folder to work in, and stand-ins for the encoder and the backbones."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
-    for module in ("workflow.trained_router", "workflow.route", "harness.runner.setup"):
+    for module in ("workflow.route", "harness.runner.setup"):
         monkeypatch.setattr(f"{module}.SentenceEncoder", FakeEncoder)
     answering = Backbones()
     monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: answering)
@@ -28,4 +28,6 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
 def trained(endpoint: Backbones) -> Path:
     """The checkpoint of a finished cell, and the questions."""
     prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
-    return write(TRAINED)
+    write(TRAINED)
+    (TRAINED.parent / "run.json").write_text("{}")
+    return TRAINED

@@ -197,19 +197,15 @@ def test_what_was_not_recorded_is_one_line(whole: Path, place: Path, monkeypatch
         pack("smoke", place / "b.tar.zst", questions=True)
 
 
-def written(path: Path, found: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object]) -> Path:
+    """The bundle with other members, as somebody would write them who knows the form."""
+    found = [(tarfile.TarInfo(name), content) for name, content in members(whole)]
+    change(found)
     with zstandard.open(path, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
         for info, content in found:
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
     return path
-
-
-def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object]) -> Path:
-    """The bundle with other members, as somebody would write them who knows the form."""
-    found = [(tarfile.TarInfo(name), content) for name, content in members(whole)]
-    change(found)
-    return written(path, found)
 
 
 def listed(found: list[tuple[tarfile.TarInfo, bytes]], info: tarfile.TarInfo) -> None:

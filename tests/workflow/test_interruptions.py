@@ -27,7 +27,6 @@ from harness.runner.config import Cell
 from tests.harness.llm.logged import calls_of, content
 from tests.planning import checkout
 from workflow.cli import app
-from workflow.scripts import scripts
 
 COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
@@ -47,8 +46,7 @@ def settings(*given: str) -> list[str]:
 def run(folder: Path, *given: str) -> None:
     """A command in this process."""
     with contextlib.chdir(folder):
-        program = scripts if given[0] in ("data", "calibration") else app
-        ended = CliRunner().invoke(program, given, catch_exceptions=False)
+        ended = CliRunner().invoke(app, given, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
 
 
@@ -131,20 +129,6 @@ def test_a_killed_cell_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(
         run(place, *words(COT))
         assert results(place) == undisturbed(COT)
         assert calls(place)["asked"] == asked
-
-
-@pytest.mark.nightly
-def test_a_training_killed_half_way_ends_in_the_same_bytes(
-    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]]
-) -> None:
-    process = start(place, *words(GMR), env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"})
-    first = place / layout.cell("smoke", GMR) / "checkpoints" / "epoch-01.safetensors"
-    wait_until(process, first.exists)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert logged(place, GMR)
-    run(place, *words(GMR))
-    assert results(place, GMR) == undisturbed(GMR)
 
 
 def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path) -> None:

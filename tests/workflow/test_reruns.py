@@ -73,9 +73,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(ROOT / part, folder)
     (folder / "bin").mkdir()
     (folder / "bin" / "gmr").write_text(COMMAND)
-    (folder / "bin" / "python").write_text('#!/bin/sh\nshift 2\nexec gmr "$@"\n')
-    for name in ("gmr", "python"):
-        (folder / "bin" / name).chmod(0o755)
+    (folder / "bin" / "gmr").chmod(0o755)
     return folder
 
 

@@ -1,6 +1,7 @@
-"""A trained router found, rebuilt from its checkpoint, refused where it does not fit; and what ``gmr route`` says."""
+"""A trained router rebuilt from its checkpoint, refused where it does not fit; and what ``gmr route`` says of it."""
 
 import asyncio
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -20,53 +21,53 @@ from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
 from harness.llm.request import Reply
 from harness.runner import config, layout
-from harness.runner.config import Cell
 from harness.runner.method import build
 from harness.training.checkpoint import Checkpoint
-from harness.training.loop import CHECKPOINT, checkpoint
+from harness.training.loop import checkpoint
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.logged import calls_of
 from tests.scripted import ScriptedClient
 from tests.workflow.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, setting, write
 from workflow.cli import app
-from workflow.trained_router import find, restore
+from workflow.route import Restored, restore
 
 
-def gmr(*words: str) -> str:
-    """What a command prints; its error is raised."""
-    return CliRunner().invoke(app, ["route", "--preset", "smoke", *words], catch_exceptions=False).stdout
+def route(*words: str, at: tuple[str, ...] = ("--benchmark", "gsm_hard")) -> str:
+    """What the command prints; its error is raised."""
+    given = ["route", "--preset", "smoke", *at, *words]
+    return CliRunner().invoke(app, given, catch_exceptions=False).stdout
 
 
 def document(*words: str) -> dict[str, Any]:
-    return json.loads(gmr(*words, "--json"))  # type: ignore[no-any-return]
+    return json.loads(route(*words, "--json"))  # type: ignore[no-any-return]
+
+
+def restored(path: Path, **how: bool) -> Restored:
+    return restore(path, lambda name, backbones: config.preset(name, {"backbones": list(backbones)}), **how)
 
 
 def questions() -> list[Item]:
     return read(layout.manifest("smoke", "gsm_hard"), layout.items("smoke", "gsm_hard")).test
 
 
-def test_the_outlook_is_what_the_policy_says(trained: Path, endpoint: Backbones) -> None:
+def test_the_outlook_is_what_the_policy_says_and_writes_nothing(trained: Path, endpoint: Backbones) -> None:
+    before = sorted(Path().rglob("*"))
     found = document("How many?")["outlook"]
-    router = restore(trained).router
+    router = restored(trained).router
     of_roles, given_it = router.policy.first(FakeEncoder().encode("How many?").vector)
     roles = {role.key: p for role, p in zip(router.pool.roles, of_roles, strict=True)}
-    assert {one["key"]: one["probability"] for one in found["roles"]} == pytest.approx(roles)
-    shares = [one["probability"] for one in found["roles"]]
-    assert shares == sorted(shares, reverse=True)
-    assert sum(shares) == pytest.approx(1)
-    assert [(one["key"], one["probability"]) for one in found["backbones"]] == [
-        (key, pytest.approx(p)) for key, p in zip(BACKBONES, given_it, strict=True)
-    ]
-    assert endpoint.asked == 0
-
-
-def test_the_outlook_is_printed_and_writes_nothing(trained: Path) -> None:
-    before = sorted(Path().rglob("*"))
-    said = gmr("--item", questions()[0].id)
-    assert sorted(Path().rglob("*")) == before
+    shares = {one["key"]: one["probability"] for one in found["roles"]}
+    assert shares == pytest.approx(roles)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert {one["key"]: one["probability"] for one in found["backbones"]} == pytest.approx(
+        dict(zip(BACKBONES, given_it, strict=True))
+    )
+    said = route("--item", questions()[0].id)
     assert said.startswith("gmr for gsm_hard, trained on SIMULATED backbones: preset smoke, seed 0, 2 epochs\n")
-    assert said.index("Step 1, role") < said.index("Step 1, backbone of ")
-    assert said.endswith("No model was asked. Later steps depend on what the models reply: --run asks them.\n")
+    assert 0 < said.index("Step 1, role") < said.index("Step 1, backbone of ")
+    assert endpoint.asked == 0
+    assert sorted(Path().rglob("*")) == before
 
 
 def test_a_trajectory_is_the_one_that_the_router_walks_at_test_time(trained: Path, endpoint: Backbones) -> None:
@@ -83,16 +84,14 @@ def test_a_trajectory_is_the_one_that_the_router_walks_at_test_time(trained: Pat
             for one in trajectory.decisions
         }
         assert found["record"]["totals"]["cost_total"] == pytest.approx(trajectory.cost_total)
-        assert found["record"]["answer"] == REPLY
-        assert found["record"]["item"]["gold"] == item.gold
-        assert found["record"]["verdict"]["answer"] == "12"
+        assert (found["record"]["answer"], found["record"]["item"]["gold"]) == (REPLY, item.gold)
         assert found["record"]["verdict"]["correct"] == (float(item.gold) == 12)
     assert len(depths) > 1
 
 
-def _walked_by_hand(item: Item, **changes: Any) -> Trajectory:
+def _walked_by_hand(item: Item) -> Trajectory:
     """The trajectory of the same router with a scripted client and without the command."""
-    router = build("gmr", setting(), {**VARIANT, **changes})
+    router = build("gmr", setting(), VARIANT)
     router.load(checkpoint.load(TRAINED))
     client, rules = ScriptedClient(Reply(REPLY, 100, 10, "stop", "m")), benchmark("gsm_hard").output_rules
 
@@ -139,27 +138,25 @@ def test_greedy_is_the_most_probable_everywhere(trained: Path) -> None:
         assert step["backbone"]["probability"] >= 0.5
 
 
-def test_nothing_is_asked_twice_and_no_log_of_a_cell_is_touched(trained: Path, endpoint: Backbones) -> None:
-    first = gmr("How many are four and eight?", "--run")
+def test_nothing_is_asked_twice_but_failed_calls_and_no_log_of_a_cell_is_touched(
+    trained: Path, endpoint: Backbones
+) -> None:
+    before = sorted(trained.parent.iterdir())
+    endpoint.status = 400
+    failed = route("How many are four and eight?", "--run")
+    assert "(the call failed: " in failed
+    assert "no room left" in failed
+    endpoint.status, endpoint.asked = 200, 0
+    first = route("How many are four and eight?", "--run")
     asked = endpoint.asked
     assert asked > 1
-    assert gmr("How many are four and eight?", "--run") == first
+    assert route("How many are four and eight?", "--run") == first
     assert endpoint.asked == asked
     assert len(calls_of(Path("results/smoke/route/gsm_hard/calls.sqlite"))) == asked
-    assert sorted(path.name for path in trained.parent.iterdir()) == [trained.name]
+    assert sorted(trained.parent.iterdir()) == before
     assert first.startswith("SIMULATED BACKBONES")
     assert "They know the prepared questions alone" in first
     assert "verdict" not in first
-
-
-def test_a_failed_call_is_shown_and_asked_again(trained: Path, endpoint: Backbones) -> None:
-    endpoint.status = 400
-    failed = gmr("--item", questions()[0].id, "--run")
-    assert "(the call failed: " in failed
-    assert "no room left" in failed
-    assert "wrong (call_failed, " in failed
-    endpoint.status = 200
-    assert "failed" not in gmr("--item", questions()[0].id, "--run")
 
 
 @pytest.mark.parametrize(
@@ -168,57 +165,41 @@ def test_a_failed_call_is_shown_and_asked_again(trained: Path, endpoint: Backbon
         ([], "give either a question in quotes or --item"),
         (["?", "--item", "0"], "give either a question in quotes or --item"),
         (["?", "--greedy"], "--greedy says how --run decides"),
-        (["?", "--checkpoint", "x", "--seed", "0"], "leave --benchmark, --method and --seed out"),
+        (["?", "--checkpoint", "x"], "leave --benchmark, --method and --seed out"),
         ([" \n"], "the question is blank"),
-        (["--item", "no"], "has no question 'no' among its 160; one that it has is '"),
+        (["--item", "no"], "gsm_hard has no question 'no' among its 160; one that it has is '"),
+        (["?", "--method", "gmr_no_haltin"], "did you mean 'gmr_no_halting'"),
+        (["?", "--seed", "7"], r"gmr gsm_hard pool seed 7 of preset smoke is not finished; run it with `snakemake"),
     ],
 )
 def test_a_mistake_is_refused(trained: Path, words: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message) as refusal:
-        gmr(*words)
+        route(*words)
     assert "\n" not in str(refusal.value)
 
 
-def test_questions_that_are_not_prepared_are_named(trained: Path) -> None:
+def test_a_router_may_be_named_by_its_file_and_brings_its_own_pool_in_its_own_order(trained: Path) -> None:
+    assert "Step 1, role" in route("?", at=("--checkpoint", str(trained)))
+    with pytest.raises(UserError, match=r"name the --benchmark that the router was trained on, or its file by --check"):
+        route("?", at=())
+    found = restored(trained)
+    assert [one.key for one in found.router.pool.backbones] == list(BACKBONES) == list(found.plan.rows)
+    assert found.router.config == Config(**VARIANT)
+    roles = pool_of(Config(**VARIANT), dataclasses.replace(setting(), seed=100)).to_facts()["roles"]
+    other = restored(write(trained, method="full_history", training_seed=100, roles=roles))
+    assert (other.plan.seed, other.plan.cell.seed) == (100, 0)
     layout.manifest("smoke", "gsm_hard").unlink()
     with pytest.raises(UserError, match=r"gsm_hard\.json cannot be read .*make it with"):
-        gmr("--item", "0")
-    assert "Step 1, role" in gmr("How many?")
+        route("?")
 
 
-def test_a_router_is_found_or_the_line_says_how_to_have_one(trained: Path) -> None:
-    smoke = config.preset("smoke")
-    assert find(smoke, "gmr", None, 0) == find(smoke, "gmr", "gsm_hard", 0) == trained
-    path = "results/smoke/cells/full_history/gsm_hard/pool/seed7/trained.safetensors"
-    beyond = rf"`snakemake --cores all {path} --config methods='\[full_history\]' seeds='\[7\]'`"
-    with pytest.raises(UserError, match=f"no trained full_history of seed 7 on gsm_hard; .*{beyond}"):
-        find(smoke, "full_history", "gsm_hard", 7)
-    for method, key, message in (
-        ("cot", None, "cot is neither gmr nor a variant"),
-        ("gmr_no_haltin", None, "did you mean 'gmr_no_halting'"),
-        ("gmr", "gsm_hart", "did you mean 'gsm_hard'"),
-    ):
-        with pytest.raises(UserError, match=message):
-            find(smoke, method, key, 0)
-    write(layout.cell("smoke", Cell("gmr", "humaneval", "pool", 0)) / CHECKPOINT)
-    with pytest.raises(UserError, match=r"trained on gsm_hard, humaneval; choose one with --benchmark"):
-        find(smoke, "gmr", None, 0)
-
-
-def test_a_router_is_restored_with_its_own_pool_in_its_own_order(trained: Path, tmp_path: Path) -> None:
-    found = restore(write(tmp_path / "one.safetensors"))
-    assert [one.key for one in found.router.pool.backbones] == list(BACKBONES)
-    assert found.router.config == Config(**VARIANT)
-    assert restore(tmp_path / "one.safetensors", greedy=True).router.config.decode == "greedy"
-
-
-def test_another_processor_is_no_other_encoder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "one.safetensors", encoder="name-0123-fp32-torch2.9.0-avx512")
+def test_another_processor_is_no_other_encoder(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(trained, encoder="name-0123-fp32-torch2.9.0-avx512")
     monkeypatch.setattr(FakeEncoder, "identity", "name-0123-fp32-torch2.13.0+cpu-avx2")
-    assert restore(path).setting == setting()
+    assert restored(path).plan.setting.pool == setting().pool
     monkeypatch.setattr(FakeEncoder, "identity", "name-4567-fp32-torch2.9.0-avx512")
     with pytest.raises(UserError, match=r"embeddings of name-0123-fp32, config/encoder\.yaml declares name-4567-fp32;"):
-        restore(path)
+        restored(path)
 
 
 ROLES = pool_of(Config(**VARIANT), setting()).to_facts()["roles"]
@@ -228,21 +209,19 @@ ROLES = pool_of(Config(**VARIANT), setting()).to_facts()["roles"]
     ("changes", "message"),
     [
         ({"roles": ROLES[::-1]}, "where its roles now have"),
-        ({"backbones": [["gpt-2", "Old."]]}, "the backbone 'gpt-2', which config/backbones.yaml no longer has"),
+        ({"backbones": [["gpt-2", "Old."]]}, "unknown backbone 'gpt-2'"),
         ({"backbones": [[key, "Cheap."] for key in BACKBONES]}, "the profile of 'qwen-2.5-14B' is not the one"),
         ({"module": "baselines.other", "method": "other"}, "holds no router of Gated-Memory Routing but other"),
         ({"config": {**VARIANT, "write_gate": False}}, "trained with other modules"),
     ],
 )
-def test_a_router_for_other_surroundings_is_refused(
-    trained: Path, tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_a_router_for_other_surroundings_is_refused(trained: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message) as refusal:
-        restore(write(tmp_path / "one.safetensors", **changes))
+        restored(write(trained, **changes))
     assert "\n" not in str(refusal.value)
 
 
-def test_a_file_that_is_no_checkpoint_is_refused(trained: Path, tmp_path: Path) -> None:
-    checkpoint.save(tmp_path / "bare", Checkpoint({}, {"module": "gmr"}))
+def test_a_file_that_is_no_checkpoint_is_refused(trained: Path) -> None:
+    checkpoint.save(trained, Checkpoint({}, {"module": "gmr"}))
     with pytest.raises(UserError, match="holds no router of Gated-Memory Routing but something else"):
-        restore(tmp_path / "bare")
+        restored(trained)

@@ -1,4 +1,4 @@
-"""The jobs of the DAG that are given by hand too, and what is asked before a run: graders and servers."""
+"""The jobs of the DAG, of which help shows those that are given by hand too; graders and servers before a run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cell(
 
 
 def _spare_pandas() -> None:
-    """Keep pyarrow from importing pandas, a third of the start of a cell, to ask whether a list of rows is its object.
+    """Keep pyarrow from importing pandas, 0.2 s of each cell, to ask whether a list of rows is its object.
 
     It tries once a process; a later import of pandas works as ever.
     """
@@ -143,7 +143,7 @@ def simulate(
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
     from harness.files import read
-    from harness.runner.setup import simulated_endpoint
+    from harness.runner.calibration import simulated_endpoint
     from harness.simulator.server import Faults, Manners, serve
 
     chosen = preset_of(preset, overrides)
@@ -159,3 +159,42 @@ def simulate(
         serve(endpoint, host, port, manners)
     except OSError as error:
         raise UserError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
+
+
+@app.command(hidden=True)
+def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
+    """Load, normalise, check and split one benchmark."""
+    from harness.benchmarks.prepare import prepare
+    from harness.runner import config, layout
+
+    chosen = preset_of(preset, overrides)
+    config.check_benchmark(chosen, benchmark)
+    items, manifest = layout.items(preset, benchmark), layout.manifest(preset, benchmark)
+    prepare(benchmark, chosen.data, chosen.splits, items, manifest)
+
+
+@app.command(hidden=True)
+def calibration(preset: PresetName, overrides: Overrides = None) -> None:
+    """Calibrate the simulated backbones to a preset's questions."""
+    from harness.runner.calibration import calibrate
+
+    chosen = preset_of(preset, overrides)
+    signals.run(calibrate(chosen))
+
+
+@app.command(hidden=True)
+def timing(
+    preset: PresetName,
+    method: MethodKey,
+    benchmark: BenchmarkKey,
+    backbone: BackboneRow,
+    seed: Seed = 0,
+    overrides: Overrides = None,
+) -> None:
+    """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run meanwhile."""
+    from harness.runner import timing as timings
+    from harness.runner.config import Cell
+    from harness.runner.plan import plan
+
+    one = Cell(method, benchmark, backbone, seed)
+    signals.run(timings.run(plan(preset_of(preset, overrides), one)))

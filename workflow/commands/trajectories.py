@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,11 +51,9 @@ def show(
 def route(
     question: Annotated[str | None, typer.Argument(help="The question, in quotes.", show_default=False)] = None,
     item: Annotated[str | None, typer.Option(help="A prepared question by its id, instead of a text.")] = None,
-    benchmark: Annotated[
-        str | None, typer.Option(help="The benchmark it was trained on; may be left out where there is only one.")
-    ] = None,
+    benchmark: Annotated[str | None, typer.Option(help="The benchmark it was trained on.")] = None,
     method: Annotated[str | None, typer.Option(help="GMR or a variant of it; gmr unless given.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Training seed; 0 unless given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed; the first of the preset unless given.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="The router's file, instead of benchmark, method and seed.")
     ] = None,
@@ -77,20 +74,24 @@ def route(
         raise UserError("--greedy says how --run decides; give both, or neither")
     if checkpoint is not None and (benchmark, method, seed) != (None, None, None):
         raise UserError("--checkpoint names the router already; leave --benchmark, --method and --seed out")
+    from harness.training.loop import CHECKPOINT
     from workflow import route as routing
-    from workflow import trained_router as routers
     from workflow.trajectory_text import Page, terminal_width, to_json
 
-    path = checkpoint or routers.find(
-        preset_of(preset or default_preset(), overrides), method or "gmr", benchmark, seed or 0
-    )
-    restored = routers.restore(path, greedy=greedy)
-    chosen = preset_of(preset or restored.facts["preset"], overrides)
+    def chosen(trained: str, backbones: Sequence[str]) -> Preset:
+        return preset_of(preset or trained, [*(overrides or ()), f"backbones=[{', '.join(backbones)}]"])
+
+    if checkpoint is None:
+        if benchmark is None:
+            raise UserError("name the --benchmark that the router was trained on, or its file by --checkpoint")
+        own = preset_of(preset or default_preset(), overrides)
+        checkpoint = _finished(own, _cell_of(own, method or "gmr", benchmark, None, seed)) / CHECKPOINT
+    restored = routing.restore(checkpoint, chosen, greedy=greedy)
     if item is not None:
-        asked = routing.prepared_question(restored, chosen, item)
+        asked = routing.prepared_question(restored, item)
     else:
         asked = routing.own_question(restored, question or "")
-    found = signals.run(routing.run(restored, chosen, asked)) if walk else routing.next_decision(restored, asked)
+    found = signals.run(routing.run(restored, asked)) if walk else routing.next_decision(restored, asked)
     about = routing.about(restored, asked)
     if as_json:
         typer.echo(to_json({"about": about, "walk" if walk else "outlook": found}))
@@ -101,11 +102,11 @@ def route(
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     from analysis.results import read
     from analysis.trajectories import questions, records
-    from workflow.trajectory_text import MADE_UP, Page, record_lines, terminal_width, to_json
+    from workflow.trajectory_text import MADE_UP, Page, check_item, record_lines, terminal_width, to_json
 
     found = read(_finished(preset, cell))
     run = found.run
-    _check_item(item, list(found.items["item_id"]), cell)
+    check_item(item, list(found.items["item_id"]), str(cell))
     asked = questions(preset.name, cell.benchmark)
     record = next(one for one in records(preset.name, cell, asked) if one.item.id == item)
     if as_json:
@@ -182,9 +183,3 @@ def _finished(preset: Preset, cell: Cell) -> Path:
             f"{cell} of preset {preset.name} is not finished; run it with `snakemake --cores all {folder / 'run.json'}`"
         )
     return folder
-
-
-def _check_item(item: str, known: Sequence[str], cell: Cell) -> None:
-    if item not in known:
-        near = difflib.get_close_matches(item, known, n=1) or known[:1]
-        raise UserError(f"{cell} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")

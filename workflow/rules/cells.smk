@@ -62,8 +62,8 @@ rule timing:
         "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
     conda:
         "../../environment.yml"
-    # All cores there are, so that nothing else runs while a method is timed.
-    threads: 1024
+    # All cores there are, so that nothing else runs while a method is timed; modelled servers are mostly waited for.
+    threads: lambda wildcards: 1 if PRESETS[wildcards.preset].simulated else 1024
     params:
         choice=lambda wildcards: as_text(
             {
@@ -73,7 +73,7 @@ rule timing:
         ),
         code=lambda wildcards: code_of_method(wildcards.method),
     shell:
-        "python -m workflow.scripts --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
+        "gmr --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
         " --seed {wildcards.seed}"
         " --set @results/{wildcards.preset}/config.yaml"

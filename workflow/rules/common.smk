@@ -1,4 +1,5 @@
 import functools
+import gc
 import json
 import os
 import re
@@ -84,6 +85,8 @@ SETTLED = []
 
 
 onstart:
+    gc.freeze()
+    gc.enable()
     # Not before: a dry run writes nothing, and the settings of a run that is under way stay as they are.
     for name in sorted(
         {job.wildcards.get("preset") for job in workflow.dag.needrun_jobs()}
@@ -140,9 +143,8 @@ def cell_inputs(wildcards):
         suite.check_cell(chosen, cell)
     except UserError as error:
         raise WorkflowError(str(error)) from None
-    folder = layout.cell(chosen.name, cell)
     files = [*ANSWERED, *(LEARNED if METHODS[cell.method].trained else [])]
-    make_again(folder / name for name in files)
+    make_again(layout.cell(chosen.name, cell), files)
     sharing = [
         layout.cell(chosen.name, other) / "run.json"
         for other in suite.sharing(chosen, cell)
@@ -160,17 +162,20 @@ def cell_inputs(wildcards):
 def timing_inputs(wildcards):
     """The finished cell that is timed."""
     chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
-    make_again([layout.timing(chosen.name, cell) / "timing.json"])
+    make_again(layout.timing(chosen.name, cell), ["timing.json"])
     return layout.cell(chosen.name, cell) / "run.json"
 
 
-def make_again(files):
-    """Let Snakemake make files that it has made before and that are gone.
+def make_again(folder, names):
+    """Let Snakemake make the files of a job that it has made before and that are gone.
 
     Of itself it leaves them alone while all that was made from them is there and newer than their inputs.
     """
-    gone = [IOFile(file) for file in map(str, files) if not os.path.exists(file)]
-    workflow.dag.forcefiles.update(filter(workflow.persistence.metadata, gone))
+    there = os.listdir(folder) if os.path.isdir(folder) else ()
+    gone = [name for name in names if name not in there]
+    # What is known of one output of a job is known of all.
+    if gone and workflow.persistence.metadata(IOFile(f"{folder}/{names[0]}")):
+        workflow.dag.forcefiles.update(IOFile(f"{folder}/{name}") for name in gone)
 
 
 def health_of(chosen, benchmark):
@@ -229,8 +234,9 @@ def for_claims(wildcards):
 def claims_inputs(wildcards):
     """Every cell and timing of a preset that a claim may be about."""
     chosen = PRESETS[wildcards.preset]
-    files = [path for one in for_claims(wildcards) for path in one.inputs(chosen)]
-    return sorted(set(files))
+    return sorted(
+        {str(path) for one in for_claims(wildcards) for path in one.inputs(chosen)}
+    )
 
 
 def claims_choice(wildcards):
@@ -295,7 +301,10 @@ def calibration_targets():
     from harness.simulator.parameters import load_settings
 
     settings = load_settings()
-    return [settings.accuracy, {key: one.model_dump() for key, one in settings.cost.items()}]
+    return [
+        settings.accuracy,
+        {key: one.model_dump() for key, one in settings.cost.items()},
+    ]
 
 
 @functools.cache

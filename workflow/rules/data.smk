@@ -10,7 +10,7 @@ rule data:
         choice=lambda wildcards: as_text(config_hash.of_data(PRESETS[wildcards.preset])),
         code=code("harness/benchmarks", "config/benchmarks.yaml"),
     shell:
-        "python -m workflow.scripts --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
+        "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
         " --set @results/{wildcards.preset}/config.yaml"
 
 
@@ -47,7 +47,7 @@ rule calibration:
             "config/simulator.yaml",
         ),
     shell:
-        "python -m workflow.scripts --log {log} calibration --preset {wildcards.preset}"
+        "gmr --log {log} calibration --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
 
 

@@ -3,7 +3,9 @@ rule table:
         artefact_inputs,
     output:
         in_report("reports/{preset}/{name}.html", "table", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=other_endings("table", "html")),
+        expand(
+            "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("table", "html")
+        ),
     log:
         "results/{preset}/logs/{name}.log",
     wildcard_constraints:
@@ -22,7 +24,9 @@ rule table:
 use rule table as figure with:
     output:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=other_endings("figure", "png")),
+        expand(
+            "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("figure", "png")
+        ),
     wildcard_constraints:
         name=artefacts_of("figure"),
 

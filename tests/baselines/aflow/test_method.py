@@ -12,8 +12,7 @@ import pytest
 from baselines.aflow.method import AFlow, Config
 from baselines.aflow.search import Round, candidates, probabilities, scored
 from harness.agents import rng
-from harness.agents.sampling import sample
-from harness.agents.trajectory import Trajectory
+from harness.agents.trajectory import Trajectory, sample
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request

@@ -27,8 +27,7 @@ from baselines.masrouter.router import (
 )
 from baselines.masrouter.team import MODES
 from harness.agents import rng
-from harness.agents.sampling import sample
-from harness.agents.trajectory import Episode
+from harness.agents.trajectory import Episode, sample
 from tests.baselines.masrouter.fixtures import BACKBONES, pool, router, walk
 from tests.baselines.masrouter.reference import Reference
 from tests.fixtures import ITEMS, Client

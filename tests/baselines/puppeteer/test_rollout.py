@@ -18,7 +18,7 @@ from baselines.puppeteer.agents import (
 )
 from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
-from harness.agents.sampling import sample
+from harness.agents.trajectory import sample
 from harness.llm.request import Message, Sampling
 from harness.training.learning import seeded
 from tests.baselines.puppeteer.fixtures import MATHS, Certain, Counting, planned, walk

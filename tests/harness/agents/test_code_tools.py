@@ -18,7 +18,6 @@ VISIBLE = ("assert double(1) == 2", "assert double('a') == 'aa'", "assert double
 TASK = CodeTask("double", "import math", "assert double(21) == 42  # hidden", VISIBLE)
 ITEM = Item(id="1", benchmark="humaneval", question="def double(x): ...", gold="", code=TASK)
 MATHS = Item(id="2", benchmark="math", question="What is 6 times 7?", gold="42")
-HEADING = "The program was run on every visible example of the question:"
 DOUBLE = "def double(x):\n    return 2 * x"
 
 
@@ -66,15 +65,6 @@ def test_which_blocks_are_programs(text: str, found: list[str]) -> None:
     assert programs(text) == found
 
 
-async def test_each_example_has_a_line_of_its_own(code_tools: CodeTools) -> None:
-    assert await code_tools.examples(ITEM, fenced(DOUBLE)) == (
-        f"{HEADING}\n"
-        "- example passed: assert double(1) == 2\n"
-        "- example passed: assert double('a') == 'aa'\n"
-        "- example failed: assert double(0) == 1 (the result differs)"
-    )
-
-
 async def test_a_failing_program_is_told_why(code_tools: CodeTools) -> None:
     lines = (await code_tools.examples(ITEM, fenced("def double(x):\n    return x + x.real"))).splitlines()
     assert lines[1] == "- example passed: assert double(1) == 2"
@@ -84,12 +74,6 @@ async def test_a_failing_program_is_told_why(code_tools: CodeTools) -> None:
         _, *lines = (await code_tools.examples(ITEM, fenced(source))).splitlines()
         assert len(lines) == 3
         assert all(line.startswith("- example failed: assert") and reason in line for line in lines)
-
-
-async def test_a_program_without_end_fails_its_examples(code_tools: CodeTools) -> None:
-    one = Item("3", "mbpp", "?", "", code=CodeTask("double", "", "", VISIBLE[:1]))
-    lines = (await code_tools.examples(one, fenced("def double(x):\n    while True: pass"))).splitlines()
-    assert lines[1:] == ["- example failed: assert double(1) == 2 (more than 1 s of processor time)"]
 
 
 async def test_the_program_that_defines_the_function_is_run_anew_for_each_example(code_tools: CodeTools) -> None:
@@ -107,28 +91,16 @@ async def test_a_program_passes_when_every_example_does(code_tools: CodeTools) -
     assert await code_tools.passes(replace(ITEM, code=replace(TASK, visible=())), fenced(DOUBLE)) is None
 
 
-async def test_only_visible_examples_are_run_behind_the_setup() -> None:
+async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_are_none_a_line_says_so() -> None:
     sandbox = FakeSandbox()
     await CodeTools(sandbox).examples(ITEM, fenced(DOUBLE))
-    assert [program.checks for program in sandbox.given] == list(VISIBLE)
-    assert {program.source for program in sandbox.given} == {f"{DOUBLE}\n"}
-    assert {program.setup.strip() for program in sandbox.given} == {"import math"}
-
-
-@pytest.mark.parametrize(
-    ("item", "text", "line"),
-    [
-        (ITEM, "No program.", NO_PROGRAM),
-        (MATHS, "No program.", NO_PROGRAM),
-        (MATHS, fenced(DOUBLE), NO_EXAMPLE),
-        (Item("4", "humaneval", "?", "", code=CodeTask("double", "", "assert 0", ())), fenced(DOUBLE), NO_EXAMPLE),
-    ],
-)
-async def test_where_nothing_can_be_run_one_line_says_so(item: Item, text: str, line: str) -> None:
-    sandbox = FakeSandbox()
-    assert await CodeTools(sandbox).examples(item, text) == line
-    assert "\n" not in line
-    assert sandbox.given == []
+    asked = [(program.checks, program.source, program.setup.strip()) for program in sandbox.given]
+    assert asked == [(example, f"{DOUBLE}\n", "import math") for example in VISIBLE]
+    bare = replace(ITEM, code=replace(TASK, visible=()))
+    nothing = [(ITEM, "No program.", NO_PROGRAM), (MATHS, "No program.", NO_PROGRAM)]
+    for item, text, line in [*nothing, (MATHS, fenced(DOUBLE), NO_EXAMPLE), (bare, fenced(DOUBLE), NO_EXAMPLE)]:
+        assert await CodeTools(sandbox).examples(item, text) == line
+    assert len(sandbox.given) == len(VISIBLE)
 
 
 @pytest.mark.parametrize(
@@ -146,15 +118,12 @@ async def test_where_nothing_can_be_run_one_line_says_so(item: Item, text: str, 
         ("answer = None", "None"),
     ],
 )
-async def test_the_value_is_what_print_would_show(source: str, printed: str | None) -> None:
-    values = []
-    for _ in range(2):
-        async with Sandbox(SMALL) as sandbox:
-            values.append(await CodeTools(sandbox).value(f"So:\n{fenced(source)}"))
-    assert values[0] == values[1]
-    assert values[0] is not None
-    assert values[0].failure is None
-    assert printed in (None, values[0].printed)
+async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source: str, printed: str | None) -> None:
+    value = await code_tools.value(f"So:\n{fenced(source)}")
+    assert value is not None
+    assert value == Value(printed=printed if printed is not None else value.printed)
+    async with Sandbox(SMALL) as another:
+        assert printed is not None or await CodeTools(another).value(fenced(source)) == value
 
 
 @pytest.mark.parametrize(

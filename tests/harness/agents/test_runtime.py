@@ -1,23 +1,18 @@
+"""An attempt is solved and graded; its chance has a key; too many failed ones stop the run with one line."""
+
 from typing import Any
 
 import pytest
 
-from harness.agents.error_share import ErrorShare
-from harness.agents.runtime import Runtime
-from harness.agents.trajectory import TEST, Context, Episode
+from harness.agents.runtime import ErrorShare
+from harness.agents.trajectory import TEST, Call, Context, Episode
 from harness.benchmarks.items import Item, Status
 from harness.errors import UserError
 from harness.llm.request import Message, Reply
-from tests.exact import Exact
-from tests.scripted import ScriptedClient, backbones
+from tests.fixtures import runtime
+from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
-
-
-def runtime(*replies: str | Reply, seed: int = 0, limit: float = 0.05) -> Runtime:
-    parts: dict[str, Any] = {"benchmark": Exact(), "tools": None, "code_tools": None, "embeddings": None}
-    client: Any = ScriptedClient(*replies)
-    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), **parts)
 
 
 async def ask(item: Item, context: Context) -> str:
@@ -25,7 +20,7 @@ async def ask(item: Item, context: Context) -> str:
 
 
 async def test_an_attempt_is_solved_and_graded() -> None:
-    place = runtime("right", "wrong")
+    place = runtime(ScriptedClient("right", "wrong"))
     first, second = [await place.attempt(ask, ITEM) for _ in range(2)]
     assert (first.verdict.correct, second.verdict.correct) == (True, False)
     assert first.trajectory.answer == "right"
@@ -33,19 +28,18 @@ async def test_an_attempt_is_solved_and_graded() -> None:
 
 
 async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:
-    other = Item(id="2", benchmark="toy", question="?", gold="right")
-    elsewhere = Item(id="1", benchmark="other", question="?", gold="right")
+    items = [ITEM, Item(id="2", benchmark="toy", question="?", gold=""), Item("1", "other", "?", "")]
     contexts = [
-        runtime("x", seed=seed).context(ITEM, episode)
+        runtime(None, seed).context(item, episode)
         for seed in (0, 1)
         for episode in (TEST, Episode(1, 0), Episode(1, 1))
+        for item in items
     ]
-    contexts += [runtime("x").context(item) for item in (other, elsewhere)]
     numbers = [
         context.uniform(step, name, slot) for context in contexts for step in (1, 2) for name in "ab" for slot in (0, 1)
     ]
     assert len(set(numbers)) == len(numbers) == 8 * len(contexts)
-    assert runtime("y").context(ITEM).uniform(1, "a") == contexts[0].uniform(1, "a")
+    assert runtime(None).context(ITEM).uniform(1, "a") == contexts[0].uniform(1, "a")
     assert all(0 < number < 1 for number in numbers)
 
 
@@ -53,9 +47,8 @@ async def test_what_is_no_text_is_told_in_one_line() -> None:
     async def forgetful(item: Item, context: Context) -> Any:
         return await context.ask("small", (Message("user", "one"),))
 
-    with pytest.raises(UserError, match=r"forgetful of \S+ returned a Reply; expected the answer's text") as caught:
-        await runtime("right").attempt(forgetful, ITEM)
-    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=r"forgetful of \S+ returned a Reply; expected the answer's text$|such as"):
+        await runtime(ScriptedClient("right")).attempt(forgetful, ITEM)
 
 
 async def test_an_answer_that_outlived_a_failed_last_call_is_graded() -> None:
@@ -64,6 +57,47 @@ async def test_an_answer_that_outlived_a_failed_last_call_is_graded() -> None:
         await context.ask("small", (Message("user", "two"),), step=2)
         return first.text
 
-    answered = await runtime("right", Reply.failed("m", "no")).attempt(keep_the_first, ITEM)
-    assert answered.verdict.status is Status.GRADED
-    assert answered.verdict.correct == (ITEM.gold == "right")
+    answered = await runtime(ScriptedClient("right", Reply.failed("m", "no"))).attempt(keep_the_first, ITEM)
+    assert (answered.verdict.status, answered.verdict.correct) == (Status.GRADED, True)
+
+
+def failed(error: str, backbone: str = "small") -> Call:
+    return Call(1, "solve", 0, backbone, "", "key", 0, 0, 0.0, True, "error", error)
+
+
+def stopped_by(share: ErrorShare, *calls: Call) -> str:
+    *before, last = calls
+    for call in before:
+        share.note(Status.CALL_FAILED, call)
+    with pytest.raises(UserError) as caught:
+        share.note(Status.CALL_FAILED, last)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("limit", "attempts", "allowed"), [(0.05, 1, 1), (0.1, 20, 2), (0.1, 100, 10), (0.0, 500, 0)])
+def test_the_share_of_failed_attempts_is_taken_over_at_least_twenty(limit: float, attempts: int, allowed: int) -> None:
+    share = ErrorShare(limit)
+    for status in [Status.GRADED, Status.UNPARSABLE, Status.EMPTY, Status.TRUNCATED][: attempts - allowed]:
+        # An earlier call may have failed; only the outcome counts.
+        share.note(status, failed("down"))
+    while share.attempts < attempts - allowed:
+        share.note(Status.GRADED, None)
+    message = stopped_by(share, *[failed("down")] * (allowed + 1))
+    assert message.startswith(f"{allowed + 1} of {attempts + 1} attempts failed")
+
+
+def test_the_most_frequent_errors_are_named_with_their_number_and_their_place() -> None:
+    places = {"small": "http://one:8001/v1", "large": "http://two:8002/v1"}
+    errors = ["Error code: 400 - 5321 tokens > 4096"] * 2 + ["Error code: 400 - 7000 tokens > 4096", "odd", "rare"]
+    calls = [*map(failed, errors), *[failed("Error code: 500", "large")] * 5, *[failed("reset")] * 2]
+    assert stopped_by(ErrorShare(0.55, places), *calls) == (
+        "12 of 12 attempts failed (limit 55%): "
+        "5 x 'Error code: 500' from large at http://two:8002/v1, "
+        "3 x 'Error code: 400 - 5321 tokens > 4096' from small at http://one:8001/v1, "
+        "2 x 'reset' from small at http://one:8001/v1, 2 others. "
+        "Mend the cause, then `gmr cell --retry-errors` asks them again"
+    )
+    message = stopped_by(ErrorShare(0.0), failed("<html>\n  <body>" + "x" * 10_000))
+    assert "1 x '<html> <body>xxx" in message
+    assert "xxx...' from small." in message
+    assert len(message) < 400

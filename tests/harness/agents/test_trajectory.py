@@ -107,11 +107,6 @@ async def test_greedy_decoding_leaves_nothing_to_chance_whatever_a_method_asks_f
     assert (client.asked[0][1].temperature, client.asked[0][1].draw) == (0.0, 0)
 
 
-def test_a_method_may_answer_without_a_call() -> None:
-    trajectory = scripted.context(ITEM, ScriptedClient("x"), "rules").close("guess")
-    assert (trajectory.calls, trajectory.depth, trajectory.final_call) == ((), 0, None)
-
-
 async def test_texts_that_the_encoder_cuts_are_counted(tmp_path: Path) -> None:
     async with Embeddings(FakeEncoder(max_tokens=3), Cache(tmp_path / "cache.sqlite")) as embeddings:
         context = scripted.context(ITEM, ScriptedClient("x"), embeddings=embeddings)

@@ -100,27 +100,15 @@ def test_a_slip_in_methods_yaml_is_one_line(folder: Path, changes: dict[str, Any
 def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
     base = {"module": "gmr", "title": "Base", "rows": ["pool"], "trained": True, "config": {"epochs": {"default": 3}}}
     child = {"extends": "base", "title": "Child", "config": {"halting": False}}
-    grandchild = {
-        "extends": "child",
-        "title": "Grandchild",
-        "rows": ["qwen-2.5-14B"],
-        "config": {"epochs": {"math": 1}},
-    }
-    early = {"extends": "base", "title": "Stands above its base"}
-    edit(folder, "methods.yaml", early=early, base=base, child=child, grandchild=grandchild)
+    last = {"extends": "child", "title": "Last", "rows": ["qwen-2.5-14B"], "config": {"epochs": {"math": 1}}}
+    # An entry may stand above its base.
+    edit(folder, "methods.yaml", early={"extends": "base", "title": "Early"}, base=base, child=child, last=last)
     known = config.methods()
-    assert known["child"] == config.MethodEntry(
-        key="child",
-        module="gmr",
-        title="Child",
-        rows=("pool",),
-        trained=True,
-        config={"epochs": {"default": 3}, "halting": False},
-    )
-    assert known["early"] == known["base"].model_copy(update={"key": "early", "title": "Stands above its base"})
-    assert known["grandchild"].config == {"epochs": {"math": 1}, "halting": False}
-    assert (known["grandchild"].rows, known["grandchild"].trained) == (("qwen-2.5-14B",), True)
-    assert known["base"].config == {"epochs": {"default": 3}}
+    assert known["early"] == known["base"].model_copy(update={"key": "early", "title": "Early"})
+    both = {"epochs": {"default": 3}, "halting": False}
+    assert known["child"] == known["base"].model_copy(update={"key": "child", "title": "Child", "config": both})
+    assert known["last"].config == {"epochs": {"math": 1}, "halting": False}
+    assert (known["last"].module, known["last"].rows, known["last"].trained) == ("gmr", ("qwen-2.5-14B",), True)
 
 
 def test_a_preset_that_is_unknown_or_empty_is_one_line(folder: Path) -> None:
@@ -141,10 +129,7 @@ def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     ("cell", "message"),
     [
         (Cell("single", "math", "llama-3.2-3B", 0), "unknown benchmark 'math'"),
-        (
-            Cell("cot", "gsm_hard", "llama-3.2-3B", 0),
-            r"cot has no row for llama-3\.2-3B, only for .* add it to the rows",
-        ),
+        (Cell("cot", "gsm_hard", "llama-3.2-3B", 0), r"cot has no row for llama-3\.2-3B, only for .* add it to the"),
         (Cell("gmr_no_gate", "gsm_hard", "pool", 0), "unknown method 'gmr_no_gate'"),
         (Cell("single", "gsm_hard", "lama-3.2-3B", 0), r"unknown backbone 'lama-3\.2-3B'; did you mean 'llama"),
         (Cell("single", "gsm_hard", "qwen-2.5-32B", 0), r"preset smoke has no backbone qwen-2\.5-32B; add it"),
@@ -209,21 +194,14 @@ def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(f
     assert config_hash.of_cell(preset, single) == config_hash.of_cell(config.preset("embedded"), single)
 
 
-def test_a_seed_offset_is_part_of_what_a_cell_is(folder: Path) -> None:
-    chosen = config.preset("embedded", {"methods": ["full_history"]})
-    cell = Cell("full_history", "math", "pool", 0)
-    before = config_hash.of_cell(chosen, cell)
+def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_row(folder: Path) -> None:
     entries = yaml.safe_load((folder / "methods.yaml").read_text())
-    edit(folder, "methods.yaml", full_history={**entries["full_history"], "seed_offset": 7})
-    after = config_hash.of_cell(chosen, cell)
-    assert (before.pop("seed_offset"), after.pop("seed_offset")) == (100, 7)
-    assert before == after
-
-
-def test_an_entry_may_ask_more_backbones_than_that_of_its_row(folder: Path) -> None:
-    entries = yaml.safe_load((folder / "methods.yaml").read_text())
-    edit(folder, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-32B"]})
-    chosen = config.preset("embedded", None)
+    chosen, history = config.preset("embedded"), Cell("full_history", "math", "pool", 0)
+    before = config_hash.of_cell(chosen, history)
+    changed = {**entries["full_history"], "seed_offset": 7}
+    edit(folder, "methods.yaml", cot={**entries["cot"], "also_asks": ["qwen-2.5-32B"]}, full_history=changed)
+    after = config_hash.of_cell(chosen, history)
+    assert {name for name in after if after[name] != before[name]} == {"seed_offset"}
     asked = {row: config.backbones_of(chosen, Cell("cot", "math", row, 0)) for row in chosen.backbones[3:]}
     assert asked == {"qwen-2.5-14B": ("qwen-2.5-14B", "qwen-2.5-32B"), "qwen-2.5-32B": ("qwen-2.5-32B",)}
     cell = Cell("cot", "math", "qwen-2.5-14B", 0)

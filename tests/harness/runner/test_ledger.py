@@ -7,7 +7,7 @@ from harness.agents.results import Answered
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Message, Reply
-from harness.runner.ledger import ledger, simulated
+from harness.runner.ledger import ledger
 from tests import scripted
 from tests.scripted import ScriptedClient
 
@@ -21,7 +21,7 @@ async def write_cell(folder: Path, *questions: str | Reply) -> Path:
         context = scripted.context(item, client, "")
         await context.ask("small", (Message("user", str(question)),))
         answered.append(Answered(context.close("x"), Verdict(False, None, Status.GRADED)))
-    results.write(folder, answered, {"cell": str(folder), "simulated": "cot" in folder.parts})
+    results.write(folder, answered, {"cell": str(folder)})
     return folder
 
 
@@ -35,8 +35,6 @@ async def test_uses_distinct_calls_and_calls_of_several_cells_are_told_apart(tmp
     assert table.loc["cot", ["uses", "calls", "alike", "failed"]].tolist() == [3, 3, 1, 1]
     assert table.loc["all", ["uses", "calls", "alike", "failed"]].tolist() == [6, 5, 2, 1]
     assert table.loc["single", "prompt_tokens"] == 300
-    assert simulated(cells)
-    assert not simulated(cells[:1])
     assert table.loc["all", "cost"] == pytest.approx(5 * (100 * 0.003 + 10 * 0.010) / 1e6)
 
 

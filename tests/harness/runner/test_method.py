@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 
@@ -25,13 +24,6 @@ def test_what_is_to_be_trained_has_to_be_able_to_learn() -> None:
     with pytest.raises(UserError, match=r"`trained` of baselines\.single, whose method has no fit, load, utility"):
         build("baselines.single", setting(), {}, trained=True)
     build("baselines.single", setting(), {})
-
-
-@pytest.mark.parametrize("key", [key for key, entry in methods().items() if entry.trained and key in ("aflow", "gmr")])
-def test_what_the_suite_trains_is_able_to(key: str) -> None:
-    entry = methods()[key]
-    its: Any = build(entry.module, setting("small" if key == "aflow" else "pool"), entry.config, trained=True)
-    assert callable(its.utility)
 
 
 def test_a_setting_reads_what_differs_between_benchmarks() -> None:

@@ -45,39 +45,27 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return plan(preset, Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
 
 
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.message for record in caplog.records if "sandbox level" in record.message]
-
-
-def serve(owner: str, monkeypatch: pytest.MonkeyPatch) -> Owned:
+@pytest.mark.parametrize("owner", ["vllm", "simulated"])
+def test_the_weakest_level_is_for_simulated_backbones_alone(
+    owner: str, chosen: Plan, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     endpoint = Owned(owner)
     monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
-    return endpoint
-
-
-def test_a_real_model_is_refused_before_it_is_asked(chosen: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    endpoint = serve("vllm", monkeypatch)
-    with pytest.raises(UserError, match=REFUSED) as caught:
-        asyncio.run(cell.run(chosen))
-    assert "\n" not in str(caught.value)
-    assert endpoint.asked == 0
-    assert not (chosen.folder / "run.json").exists()
-
-
-def test_simulated_ones_go_on_with_one_warning(
-    chosen: Plan, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    endpoint = serve("simulated", monkeypatch)
+    if owner == "vllm":
+        with pytest.raises(UserError, match=REFUSED):
+            asyncio.run(cell.run(chosen))
+        assert endpoint.asked == 0
+        assert not (chosen.folder / "run.json").exists()
+        return
     with caplog.at_level(logging.WARNING):
         result = asyncio.run(cell.run(chosen))
     assert (endpoint.asked, result["sandbox"]) == (QUESTIONS, "rlimit")
-    assert len(warnings(caplog)) == 1
+    assert sum("sandbox level" in record.message for record in caplog.records) == 1
 
 
-def test_the_weakest_level_refuses_one_real_model_and_every_other_takes_all(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_real_model_is_enough_to_be_refused_and_a_better_level_takes_all() -> None:
     pool = {"small": Served("org/small", "simulated"), "large": Served("org/large", "vllm")}
     with pytest.raises(UserError, match=r"\(large\)"):
         check_confinement("rlimit", pool)
     for level in LEVELS[:-1]:
         check_confinement(level, pool)
-    assert warnings(caplog) == []

@@ -21,7 +21,7 @@ from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
-from harness.runner import calibration, layout
+from harness.runner import layout
 from harness.runner.calibration import calibrate
 from harness.sandbox import Limits, Outcome, Program, Sandbox
 from harness.simulator import Calibration, SimulatedEndpoint, tokens
@@ -149,7 +149,7 @@ def test_a_preset_that_changes_a_parameter_is_built_from_the_one_it_changes(
     with pytest.raises(UserError, match=r"results/smoke/calibration\.json cannot be read .*make it with `snakemake"):
         asyncio.run(calibrate(moved))
     asyncio.run(calibrate(smoke()))
-    monkeypatch.setattr(calibration, "Sandbox", None)
+    monkeypatch.setattr("harness.sandbox.Sandbox", None)
     asyncio.run(calibrate(moved))
     stated, changed = (json.loads(layout.calibration(one.name).read_bytes()) for one in (smoke(), moved))
     assert (stated["parameters"]["slope"], changed["parameters"]["slope"]) == (5.0, 4.0)

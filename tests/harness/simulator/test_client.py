@@ -15,8 +15,9 @@ from harness.files import ROOT, read
 from harness.llm import asking
 from harness.llm.endpoints import SIMULATED_URL
 from harness.runner import cell, layout
+from harness.runner.calibration import simulated_endpoint
 from harness.runner.plan import plan
-from harness.runner.setup import endpoints_of, simulated_endpoint
+from harness.runner.setup import endpoints_of
 from harness.simulator import SimulatedEndpoint
 from harness.simulator.server import Faults, Manners, application
 from tests.fake_encoder import FakeEncoder
