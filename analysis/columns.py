@@ -133,10 +133,5 @@ def table(
     frame: pd.DataFrame,
 ) -> Table:
     """A table of results."""
-    return Table(
-        label=label,
-        **notes.about(results, caption),
-        shown=shown(rows, heads, groups),
-        notes=tuple(legend),
-        frame=frame,
-    )
+    about = notes.about(results, caption)
+    return Table(label=label, shown=shown(rows, heads, groups), notes=tuple(legend), frame=frame, **about)

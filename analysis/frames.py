@@ -1,8 +1,7 @@
 """A run as one tidy data frame: a row a method, backbone and benchmark, what the paper prints and what was measured.
 
-Numbers stay numbers until a table prints them. Accuracies, shares and ends of intervals are in percent, rounded as
-printed, because what is compared must be what is read; costs are in the paper's unit, a price by the size of the model
-(D-GEN-1), of the calls that the published cost of the method counts (D-REPORT-2).
+Accuracies, shares and ends of intervals are in percent, rounded as printed; costs are in the paper's unit (D-GEN-1), of
+the calls that the published cost of the method counts (D-REPORT-2).
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ class Results:
                 count = one.counts[0] if one.counts else one.near
                 records[row.method, row.backbone, key] = {
                     "published": one.percent,
-                    "published_fit": str(one.fit),
+                    "published_fit": one.fit,
                     "published_counts": " ".join(f"{count.k}/{count.n}" for count in one.counts),
                     "published_questions": count.n if count else None,
                     "published_total": totals.get((row.method, row.backbone, key)),

@@ -1,8 +1,4 @@
-"""Finished cells as logs of Inspect, which ``inspect view`` shows: a log a cell, a sample a question.
-
-A step is a span: an entry with what was decided, the calls with prompt and reply, an entry with what the gates did and
-what it took. Times, hosts and random ids are left out or follow from the run id, so equal results make equal bytes.
-"""
+"""Cells as logs of Inspect: a log a cell, a sample a question, a span a step; equal results give equal bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The report of a run as one page that opens from the disk: ``reports/<preset>/index.html``.
-
-What an artefact shows is taken from its own HTML file, and what a figure shows is its SVG next to the page, so that the
-page cannot say anything else than the files do.
-"""
+"""The report of a run as one page, ``reports/<preset>/index.html``, of the HTML and SVG files of its artefacts."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -46,16 +42,6 @@ _USE = {
 }
 
 
-class Shown(NamedTuple):
-    """One artefact as the page shows it."""
-
-    key: str
-    title: str
-    files: Sequence[str]  # its downloads, from the folder of the preset
-    shown: str = ""  # of a table: warning, caption, rows, notes and provenance, as HTML
-    caption: str = ""  # of a figure
-
-
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page of a run, and ``cells.csv`` with what identifies each cell, from whatever is finished now.
 
@@ -73,7 +59,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     artefacts = [registry.artefact(name) for name in names]
     made = {one.key: _shown(one, folder) for one in artefacts if len(_there(folder, one.files)) == len(one.files)}
     lacking = {one.key: one.title for one in artefacts if one.key not in made}
-    sections: defaultdict[str, list[Shown]] = defaultdict(list)
+    sections: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for one in artefacts:
         if one.key in made and one.key not in _FIRST:
             sections[one.section].append(made[one.key])
@@ -101,12 +87,12 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     return list(lacking)
 
 
-def _shown(artefact: Artefact, folder: Path) -> Shown:
-    key, title = artefact.key, artefact.title
+def _shown(artefact: Artefact, folder: Path) -> dict[str, Any]:
+    """An artefact with its downloads and, of a figure, its caption, of a table all that stands in its HTML."""
+    key, is_figure = artefact.key, artefact.kind == "figure"
+    shown = {"shown": "", "caption": _caption(folder / f"{key}.svg")} if is_figure else {}
     files = _there(folder, [*artefact.files, f"{key}.pdf"])
-    if artefact.kind == "figure":
-        return Shown(key, title, files, caption=_caption(folder / f"{key}.svg"))
-    return Shown(key, title, files, _body(folder / f"{key}.html"))
+    return {"key": key, "title": artefact.title, "files": files} | (shown or {"shown": _body(folder / f"{key}.html")})
 
 
 def _there(folder: Path, names: Iterable[str]) -> list[str]:

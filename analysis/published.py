@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import MinLen
-from pydantic import BeforeValidator, Field, PositiveFloat, Strict
+from pydantic import BeforeValidator, Field, PositiveFloat
 
 from harness.files import ROOT, Declaration, Many, Percentage, Text, read
 
@@ -23,14 +22,6 @@ class Count(NamedTuple):
     n: int
 
 
-class Fit(enum.StrEnum):
-    """How a printed percentage relates to a whole number of correct answers."""
-
-    ROUNDED = "rounded"
-    TRUNCATED = "truncated"
-    NONE = "none"
-
-
 _Count = Annotated[Count, BeforeValidator(lambda text: Count(*map(int, text.split("/"))))]
 
 
@@ -38,7 +29,7 @@ class PublishedAccuracy(Declaration):
     """One accuracy of the main table, in percent as printed."""
 
     percent: Percentage = Field(alias="accuracy")
-    fit: Annotated[Fit, Strict(False)]  # whether a plausible number of test questions explains it
+    fit: Literal["rounded", "truncated", "none"]  # how a plausible number of right answers explains it
     counts: Many[_Count] = ()  # all plausible k/n behind it
     near: _Count | None = None  # the closest where none fits
 

@@ -135,8 +135,9 @@ class Measured(Numbers):
 
     def _by_seed(self, cells: Cells, measure: str) -> Array:
         """Over the drawn items: shape (seeds, R), R = 1 as measured."""
-        parts = (part[np.newaxis] for part in _sums(cells, self._names.get(measure, measure)))
-        return ratios_by_seed(*parts, self._drawn(cells))[0]
+        tops, bottoms = _sums(cells, self._names.get(measure, measure))
+        (found,) = ratios_by_seed(tops[np.newaxis], bottoms[np.newaxis], self._drawn(cells))
+        return found
 
     def _correlation(self, cells: Cells, singles: Sequence[Cells]) -> Array:
         """Spearman's of steps and difficulty, the share of the main table's single-call rows that answer wrong."""

@@ -1,8 +1,6 @@
-"""The numbers that statements are about, by functions that are the same for the paper and for a run.
+"""The numbers that statements are about, by functions that are the same for the paper and for a run, in percent.
 
-Accuracies, rates and shares are in percent on both sides. A cost of the paper is the total over a test set, one of a
-run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims therefore compare costs
-as ratios only.
+A cost of the paper is the total over a test set, one of a run the mean of a test question: compare ratios only.
 """
 
 from __future__ import annotations

@@ -154,11 +154,7 @@ def _names(panel: Axes, frame: pd.DataFrame, side: str, picture: Picture) -> Non
 def _places(
     points: ArrayLike, sizes: Sequence[tuple[float, float]], obstacles: ArrayLike, room: Sequence[float]
 ) -> NDArray[np.float64]:
-    """The centres of labels for points, shape (n, 2), each in turn where least is in the way.
-
-    Sizes are width and height of each label; obstacles, such as markers, and the room for labels are boxes: centre,
-    width and height, shape (m, 4) and (4,).
-    """
+    """The centres of labels, each in turn where least is in the way; boxes are centre, width and height."""
     taken = list(np.asarray(obstacles, dtype=float))
     found = []
     for centre, size in zip(np.asarray(points, dtype=float), np.asarray(sizes, dtype=float), strict=True):

@@ -48,7 +48,7 @@ class Report:
     """
 
     study: Study
-    cells: tuple[Cell, ...]
+    results: Results
     unfinished: int
     values: pd.DataFrame
     trained: Sequence[tuple[Cell, pd.DataFrame]]
@@ -71,14 +71,9 @@ class Report:
         return frame.assign(dominated=best.reindex(frame.index).fillna(""))
 
     @cached_property
-    def benchmarks(self) -> dict[str, str]:
-        """Keys and titles."""
-        return {cell.run.benchmark: cell.run.benchmark_title for cell in self.cells}
-
-    @cached_property
     def titles(self) -> dict[tuple[str, str], str]:
         """Methods and backbones as a reader knows them."""
-        return {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in self.cells}
+        return {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in self.results.cells}
 
     @property
     def seeds(self) -> list[int]:
@@ -124,7 +119,7 @@ class Report:
         for name, asked in self.study.contrasts.items():
             # Where its first side was not run at all, the pool stands for what is missing.
             backbones = list(self._of(asked.a).index.unique("backbone")) or [POOL]
-            places = [(key, one) for key in asked.benchmarks if key in self.benchmarks for one in backbones]
+            places = [(key, one) for key in asked.benchmarks if key in self.results.benchmarks for one in backbones]
             lacking = [
                 key if one == POOL else f"{key} {one}" for key, one in places if (name, key, one) not in answered
             ]
@@ -169,7 +164,7 @@ def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
             "no cell of a method that learns among the finished ones; run `snakemake --cores all "
             f"reports/{cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
         )
-    return Report(study, cells, len(whole) - len(cells), values, trained)
+    return Report(study, Results(cells), len(whole) - len(cells), values, trained)
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -188,7 +183,7 @@ def _curves(report: Report) -> Figure:
         names = [name for name in log.columns if name in _LOGGED or name.startswith("entropy_")]
         rows = log[names].melt(var_name="measure", ignore_index=False).dropna().reset_index()
         parts.append(rows.assign(**{name: getattr(cell.run, name) for name in _PLACE}))
-    return training_curves.curves(Results(report.cells), report.trained, pd.concat(parts))
+    return training_curves.curves(report.results, report.trained, pd.concat(parts))
 
 
 def _measured(report: Report) -> Table:
@@ -204,7 +199,7 @@ def _measured(report: Report) -> Table:
         better = dominated.get((benchmark, backbone)) if method == single else ""
         title = report.titles[method, backbone] + (f", dominated by {better}" if better else "")
         seeds = [Entry() if method == single else _entry(of[seed], measure) for seed in report.seeds]
-        labels = (benchmark, report.benchmarks[benchmark], measure.title, title)
+        labels = (benchmark, report.results.benchmarks[benchmark], measure.title, title)
         lines.append((labels, [_mean(of.dropna(), measure)], seeds))
     # Of equals the first by name.
     used = report.learned.filter(regex=f"^{_SHARE}").dropna(how="all").idxmax(axis=1).str.removeprefix(_SHARE)
@@ -212,7 +207,7 @@ def _measured(report: Report) -> Table:
         taken = of.droplevel(_PLACE[:3]).reindex(report.seeds, fill_value=NOT_RUN)
         seeds = [Entry(one, sign=DAGGER if dominated.get((benchmark, one)) else "") for one in taken]
         share = f"{sum(bool(one.sign) for one in seeds)} of {len(of)} dominated" if len(dominated) else ""
-        where, title = report.benchmarks[benchmark], report.titles[method, backbone]
+        where, title = report.results.benchmarks[benchmark], report.titles[method, backbone]
         lines.append(((f"{benchmark}, used", where, "most used backbone", title), [share], seeds))
     caption = (
         "Methods that learn, on test questions that no training saw, training seeds "
@@ -259,7 +254,7 @@ def _contrasts(report: Report) -> Table:
         tidy = statistics.dropna().rename_axis("statistic").reset_index(name="value")
         parts += [of.assign(statistic="difference"), tidy.assign(seed="", **dict(zip(_CONTRAST, place, strict=True)))]
         sides = f"{report.titles[a, backbone]} minus {_OTHERS.get(b) or report.titles[b, backbone]}"
-        labels = (name, asks, sides, report.benchmarks[benchmark], measure.title)
+        labels = (name, asks, sides, report.results.benchmarks[benchmark], measure.title)
         seeds = [_entry(values.get(seed, math.nan), measure, "+") for seed in report.seeds]
         lines.append((labels, [_difference(values, measure), str(len(values))], seeds))
     paired = (
@@ -295,7 +290,7 @@ def _table(
     lines: Sequence[_Line],
     frame: pd.DataFrame,
 ) -> Table:
-    results, missing = Results(report.cells), report.unfinished
+    results, missing = report.results, report.unfinished
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
     labels, means, seeds = zip(*lines, strict=True)
     of_all = {title: list(map(Entry, column)) for title, column in zip(over, zip(*means, strict=True), strict=True)}
@@ -307,7 +302,7 @@ def _table(
         shown=shown(labels, heads, {("Over seeds", ""): of_all, ("Seed", ""): by_seed}),
         notes=tuple(notes),
         provenance=results.provenance,
-        frame=frame.assign(run=table_run_id(report.cells)),
+        frame=frame.assign(run=table_run_id(results.cells)),
     )
 
 

@@ -61,11 +61,7 @@ def build(source: Source) -> Table:
 
 
 def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequence[Conclusion]) -> pd.DataFrame:
-    """One row a scenario and conclusion: differences are fractions, costs ratios, as in the table's columns.
-
-    ``decision`` says whether the whole interval lies on the side of the conclusion; ``flipped`` whether the point
-    estimate is on the other side than with the simulator as stated, a tie being on neither.
-    """
+    """One row a scenario and conclusion, of fractions or ratios; a tie is on neither side, so it is not flipped."""
     sides = {side: [one.keys[at] for one in watched] for at, side in enumerate(_SIDES)}
     printed = with_costs(runs[0].frame, runs[0])
     first, second = (printed.loc[keys].reset_index() for keys in sides.values())

@@ -287,7 +287,7 @@ def test_a_panel_has_a_thin_line_a_seed_and_a_thick_mean(curves: Report) -> None
 
 
 def test_the_files_hold_what_was_measured(curves: Report, single: Callable[..., Path], tmp_path: Path) -> None:
-    report = build([*(cell.folder for cell in curves.cells), single("good", 3, 0.004), tmp_path / "not yet"])
+    report = build([*(cell.folder for cell in curves.results.cells), single("good", 3, 0.004), tmp_path / "not yet"])
     written = write(report, tmp_path)
     assert all(b"SIMULATED" in path.read_bytes() for path in written)
     assert "INCOMPLETE: 1 cells" in (tmp_path / "learning.md").read_text()
