@@ -232,7 +232,7 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     """
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
-    first = _seed_0(cells, "correct")
+    first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)
     n, seeds = len(cells[0].items), len(cells)
     shares = items["status"].value_counts(normalize=True)
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
@@ -262,10 +262,6 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _seed_0(cells: Sequence[Cell], column: str) -> float | None:
-    return next((float(cell.items[column].mean()) for cell in cells if cell.run.seed == 0), None)
-
-
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`.
 
@@ -273,7 +269,8 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     published, missing where the one was fitted to the other, and ``is_far`` whether it asks for an explanation;
     ``total_scaled`` is what as many questions as the paper's would have cost.
     """
-    found = frame.astype({"published_total": float, "published_questions": float}).join(results.each(_cost))
+    ends = results.each(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
+    found = frame.astype({"published_total": float, "published_questions": float}).join(ends)
     printed = found["published_total"] / found["published_questions"]
     found["published_cost_per_query"] = printed
     found["cost_ratio"] = (found["cost_per_query"] / printed).where(~found["calibrated"].eq(True))
@@ -281,7 +278,9 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     return found.assign(total_scaled=found["cost_per_query"] * found["published_questions"])
 
 
-def _cost(cells: Sequence[Cell]) -> dict[str, float]:
-    ends, first = mean([cell.items["cost"] for cell in cells]), _seed_0(cells, "cost")
-    alone = float("nan") if first is None or len(cells) == 1 else first
-    return {"cost_low": ends.low, "cost_high": ends.high, "cost_seed0": alone}
+def spread(cells: Sequence[Cell], name: str, of: Callable[[Cell], pd.Series]) -> dict[str, float]:
+    """The mean of one value a question as ``NAME``, the ends of its interval, and of several seeds seed 0 alone."""
+    seeds = {cell.run.seed: of(cell) for cell in cells}
+    found = mean(list(seeds.values()))
+    alone = float(seeds[0].mean()) if len(seeds) > 1 and 0 in seeds else float("nan")
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_seed0": alone}

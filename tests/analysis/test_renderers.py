@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.source import Source
-from analysis.table import html, latex, latex_escape, md_escape
+from analysis.table import html, latex, latex_escape, md_escape, number
 from tests.analysis.reading import Html, main_table, write
 from tests.analysis.reading import Read as Table
 
@@ -68,6 +68,11 @@ def test_latex_groups_rows_by_method_and_section(table):
     for line in text.splitlines():
         if line.endswith(r"\\") and "multicolumn" not in line and "toprule" not in line:
             assert len(re.findall(r"(?<!\\)&", line)) == 4 + 2 - 1
+
+
+def test_a_number_has_a_true_minus_and_zero_no_sign() -> None:
+    assert [number(one, 1) for one in (-1.25, -0.04, 2)] == ["−1.2", "0.0", "2.0"]
+    assert [number(one, 1, "+") for one in (-1.25, 0.04, -0.04, 2)] == ["−1.2", "0.0", "0.0", "+2.0"]
 
 
 def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
