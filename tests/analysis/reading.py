@@ -7,11 +7,13 @@ import io
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import groupby
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import table
+from matplotlib.figure import Figure as Picture
+from matplotlib.text import Text
+
 from analysis.source import Source
+from analysis.table import Entry
 from analysis.table import csv as tidy
 from analysis.tables.variants import DESIGNS
 
@@ -94,24 +96,9 @@ class Read:
         return [Group(*head, tuple(title for *_, title in of)) for head, of in columns]
 
     @property
-    def heads(self) -> tuple:
-        return tuple(self.made.shown.index.names[1:])
-
-    @property
     def records(self) -> list[dict[str, str]]:
         lines = csv.DictReader(io.StringIO(tidy(self.made.frame, "")))
         return [{key: Field(value) for key, value in line.items()} for line in lines]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Read) and self._content == other._content
-
-    def __hash__(self) -> int:
-        return hash(self.made.label)
-
-    @property
-    def _content(self) -> tuple:
-        shown = (self.rows, self.groups, self.notes) if hasattr(self.made, "shown") else ()
-        return self.label, self.caption, self.provenance, self.records, shown
 
 
 class Artefact:
@@ -120,9 +107,6 @@ class Artefact:
     def __init__(self, module: str, **options: Any) -> None:
         self._module = importlib.import_module(module)
         self._options = options
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
 
     def build(self, source: Source) -> Read:
         return Read(self._module.build(replace(source, options={**self._options, **source.options})))
@@ -139,6 +123,25 @@ def __getattr__(name: str) -> Any:
 ablation, paradigm, roles = (Artefact("analysis.tables.variants", design=design) for design in DESIGNS)
 
 
-def write(read: Read, folder: Path, name: str) -> list[Path]:
-    """Every file of a table."""
-    return table.write(read.made, folder, name)
+def row_of(made: Read, *labels: str) -> Row:
+    """The one row that has all of these labels."""
+    [row] = [row for row in made.rows if set(labels) <= set(row.labels)]
+    return row
+
+
+def cell_of(made: Read, row: Row, group: str, column: str) -> Entry:
+    """The entry of a row below a heading and a column title."""
+    places = [(one.title, title) for one in made.groups for title in one.columns]
+    return row.entries[places.index((group, column))]
+
+
+def record_of(made: Read, **wanted: str) -> dict[str, str]:
+    """The one record with these fields."""
+    [record] = [one for one in made.records if all(one[key] == value for key, value in wanted.items())]
+    return dict(record)
+
+
+def words(picture: Picture) -> str:
+    """All text of a picture, line breaks and other white space as one blank."""
+    texts = picture.findobj(Text)
+    return " ".join(" ".join(text.get_text() for text in texts if isinstance(text, Text)).split())

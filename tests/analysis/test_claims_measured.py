@@ -8,12 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy.stats import spearmanr
 
-from analysis import traces
 from analysis.claims.declaration import Region, claim
 from analysis.claims.judge import FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
 from analysis.claims.measured import Run, seeds_of
@@ -21,12 +18,10 @@ from analysis.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_C
 from analysis.claims.statements import CLAIMS
 from analysis.frames import Results
 from analysis.results import read_all
-from analysis.statistics import estimates
 from harness.agents.roles import catalogue
 from harness.runner import config
-from tests.analysis import learned
-from tests.analysis.spending import spend
-from tests.analysis.traced import trajectory
+from tests.analysis.cells import trajectory
+from tests.analysis.cells import verdicts as first
 
 BENCHMARKS = tuple(PAPER.benchmarks)
 ONE, TWO, THREE = (seeds_of(config.preset("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1], [0, 1, 2]))
@@ -53,10 +48,6 @@ def asked(measure: str) -> Quantity:
     return lambda n: n.of(measure, "gmr", "mbpp")
 
 
-def first(right: int, n: int) -> list[bool]:
-    return [place < right for place in range(n)]
-
-
 def test_a_difference_and_its_interval(write_cell: Any, rng: np.random.Generator) -> None:
     ours, theirs = rng.random((2, 200)) < [[0.8], [0.6]]
     cells = [write_cell(key, "pool", "mbpp", correct=of.tolist()) for key, of in (("gmr", ours), ("masrouter", theirs))]
@@ -72,8 +63,8 @@ def test_a_difference_and_its_interval(write_cell: Any, rng: np.random.Generator
 def test_methods_share_the_items_that_are_drawn(write_cell: Any, rng: np.random.Generator) -> None:
     """Paired: a constant ratio has no spread, however much the costs themselves vary."""
     costs = rng.random(100) + 0.1
-    ours = spend(write_cell("gmr", "pool", "mbpp", correct=[True] * 100), costs)
-    theirs = spend(write_cell("masrouter", "pool", "mbpp", correct=[True] * 100), 2 * costs)
+    ours = write_cell("gmr", "pool", "mbpp", correct=[True] * 100, cost=costs)
+    theirs = write_cell("masrouter", "pool", "mbpp", correct=[True] * 100, cost=2 * costs)
     alone = part(asked("cost"), [ours, theirs])
     assert alone["high"] - alone["low"] > 0.05
     ratio = part(lambda n: n.ratio("gmr", "masrouter", "mbpp", "cost"), [ours, theirs])
@@ -169,27 +160,13 @@ def test_a_seed_is_ranked_against_the_same_seed(write_cell: Any) -> None:
     assert found["missing"] == ("the same seeds of gmr and masrouter",)
 
 
-def test_a_seed_without_a_case_has_no_part_in_the_mean(write_cell: Any) -> None:
-    """The same rule as that of the table of gates, for a whole seed and for a draw of its questions."""
-    folders = []
-    for seed, shown in enumerate((range(8), (8, 9), ())):
-        drawn = [one for item in shown for one in trajectory(item, ([], True), ([item % 2 == 0], False))]
-        of = {"correct": [True] * 12, "depth": [2] * 12, "own": [None] * 12, "made": drawn or trajectory(0, ([], True))}
-        folders.append(learned.make(write_cell, "gmr", seed, benchmark="mbpp", **of))
-    by_seed = [traces.ratios(traces.read(cell)) for cell in read_all(folders)]
-    assert ["retrieved_1" in one for one in by_seed] == [True, True, False]
-    found, expected = part(asked("retrieved_1"), folders, THREE), estimates(by_seed)["retrieved_1"]
-    assert found["measured"] == pytest.approx(100 * expected.mean)
-    assert (found["low"], found["high"]) == pytest.approx((100 * expected.low, 100 * expected.high), abs=1)
-
-
 def test_rows_by_place_against_brute_force(write_cell: Any) -> None:
     folders = []
     for place, (method, backbone) in enumerate(ROWS):
         # Every row has an accuracy of its own.
         right = first(10 + place * 8 % 23, 40)
-        folders.append(write_cell(method, backbone, "humaneval", correct=right, calibrated=method == "single"))
-        spend(folders[-1], [1e-4 * (place + 1)] * 40)
+        its = {"correct": right, "cost": 1e-4 * (place + 1), "calibrated": method == "single"}
+        folders.append(write_cell(method, backbone, "humaneval", **its))
     cells = read_all(folders)
     right = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
     spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items["cost_total"]) for cell in cells}
@@ -207,13 +184,12 @@ def test_rows_by_place_against_brute_force(write_cell: Any) -> None:
     assert judge(BY_KEY["on_the_frontier"], run_of(folders))[0]["measured"] == pytest.approx(min(margins))
 
 
-def test_gates_and_calls(write_cell: Any) -> None:
+def test_gates_and_calls(make: Any) -> None:
     drawn = [*trajectory(0, ([], True)), *trajectory(1, ([], True), ([True], False))]
     drawn += trajectory(2, ([], True), ([False], False), ([True], True))
-    folder = learned.make(write_cell, "gmr", benchmark="mbpp", depth=(1, 2, 6, 1), made=drawn)
-    tokens = {"prompt_tokens": [100, 101, 102, 103], "completion_tokens": [10] * 4}
-    calls = {"item_id": [f"item-{item:04d}" for item in range(4)], "backbone": ["qwen-2.5-14B"] * 4, **tokens}
-    pq.write_table(pa.table(calls), folder / "calls.parquet")
+    tokens = {"backbone": "qwen-2.5-14B", "completion_tokens": 10}
+    calls = [{"item_id": f"item-{item:04d}", "prompt_tokens": 100 + item, **tokens} for item in range(4)]
+    folder = make(benchmark="mbpp", depth=(1, 2, 6, 1), decisions=drawn, calls=calls)
     expected = {"six_steps": 25, "write_rate": 100 * 4 / 6, "retrieved_1": 50, "retrieved_2": 100}
     for measure, value in {**expected, "flops": 2 * 14e9 * 111.5 / 1e15}.items():
         assert part(asked(measure), [folder])["measured"] == pytest.approx(value)
@@ -226,8 +202,10 @@ def test_depth_by_difficulty_against_scipy(write_cell: Any, rng: np.random.Gener
     depths = [np.clip(wrong // 2 + rng.integers(0, 3, 80), 1, 6) for _ in range(3)]
     # Of the nine single-call rows as many are wrong about a question as its difficulty says.
     cells = [write_cell(*row, "mbpp", correct=(place >= wrong).tolist()) for place, row in enumerate(SINGLE_CALLS)]
-    own = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=[True] * 80) for seed in range(3)]
-    cells += [spend(folder, [0.1] * 80, depth.tolist()) for folder, depth in zip(own, depths, strict=True)]
+    right = [True] * 80
+    cells += [
+        write_cell("gmr", "pool", "mbpp", seed=seed, correct=right, depth=depth) for seed, depth in enumerate(depths)
+    ]
     found = part(asked("depth_by_difficulty"), cells, THREE)
     assert found["measured"] == pytest.approx(np.mean([spearmanr(wrong, depth).statistic for depth in depths]))
     chosen = rng.integers(80, size=(300, 80))
@@ -236,17 +214,17 @@ def test_depth_by_difficulty_against_scipy(write_cell: Any, rng: np.random.Gener
     # Nothing that is missing hides another.
     alone = part(asked("depth_by_difficulty"), cells[1:9])
     assert alone["missing"] == ("gmr pool on mbpp, seed 0", "single llama-3.2-3B on mbpp, seed 0")
-    for depth, value in ((wrong.tolist(), 1), ((9 - wrong).tolist(), -1), ([4] * 80, 0)):
-        spend(own[0], [0.1] * 80, depth)
+    for depth, value in ((wrong, 1), (9 - wrong, -1), (4, 0)):
+        write_cell("gmr", "pool", "mbpp", correct=right, depth=depth)
         assert part(asked("depth_by_difficulty"), cells)["measured"] == pytest.approx(value)
 
 
-def test_training_logs(write_cell: Any) -> None:
+def test_training_logs(write_cell: Any, make: Any) -> None:
     """The second update never asked the retrieval gate."""
     one = {"steps": 30.0, "trajectories": 10.0, "entropy_write": 0.6, "entropy_retrieval": 0.4}
     two = {"steps": 50.0, "trajectories": 10.0, "entropy_write": 0.2}
     cells = [
-        learned.make(write_cell, "gmr", seed, benchmark="mbpp", updates=updates)
+        make(seed=seed, benchmark="mbpp", updates=updates)
         for seed, updates in enumerate(([one, two], [{**two, "entropy_retrieval": 0.3}, two]))
     ]
     expected = {"training_steps": 90, "training_depth": 4.5, "entropy_write": 0.2, "entropy_retrieval": 0.3}
@@ -255,7 +233,7 @@ def test_training_logs(write_cell: Any) -> None:
         assert (found["measured"], found["outcome"], "low" in found) == (pytest.approx(value), UNDECIDED, False)
     for holds, outcome in ((Region(4.5, 4.5), HOLDS), (Region(5, 5), FAILS)):
         assert part(asked("training_depth"), cells, TWO, holds=holds)["outcome"] == outcome
-    never_asked = learned.make(write_cell, "gmr", benchmark="math", updates=[two])
+    never_asked = make(benchmark="math", updates=[two])
     cases: list[tuple[Quantity, Path]] = [
         (lambda n: n.of("entropy_retrieval", "gmr", "math"), never_asked),
         (lambda n: n.of("training_steps", "masrouter", "mbpp"), write_cell("masrouter", "pool", "mbpp")),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from analysis.claims.declaration import claim
@@ -83,17 +81,3 @@ def test_parts_are_all_combinations() -> None:
         ("MBPP, GMR, LLM Pool", 4.60, "consistent"),
         ("MBPP, Puppeteer, qwen-2.5-32B", -0.20, "inconsistent"),
     ]
-
-
-def test_one_order_by_cost_flops_and_time() -> None:
-    """Positive whichever way round the order is, as long as all three have it."""
-    (order,) = [one.quantity for one in CLAIMS if one.key == "same_order_as_the_proxy"]
-    for cost, flops, seconds, margin in (
-        (2, 3, 1.5, 0.5),
-        (0.5, 0.8, 0.9, 0.1),
-        (2, 0.5, 3, -0.5),
-        (0.5, 3, 0.9, -0.5),
-    ):
-        ratios = {"cost": cost, "flops": flops, "seconds": seconds}
-        sides = SimpleNamespace(ratio=lambda *asked, ratios=ratios: ratios[asked[-1]])
-        assert order(sides, (GMR, PUPPETEER)) == pytest.approx(margin)

@@ -14,12 +14,12 @@ from analysis.frames import UNIT
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
-from analysis.table import DAGGER, FAR
+from analysis.table import FAR
 from analysis.timings import pflops
 from harness.errors import UserError
+from tests.analysis.cells import timing, title
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import benchmark_cost, costs, hw_cost, paired
-from tests.analysis.spending import cell_of, record_of, row_of, spend, time, title, with_calls
+from tests.analysis.reading import benchmark_cost, cell_of, costs, hw_cost, paired, record_of, row_of
 
 WriteCell = Callable[..., Path]
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
@@ -79,12 +79,12 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
 
 
 def test_accuracy_cost_and_total_beside_the_published_ones(write_cell: WriteCell) -> None:
-    table = build([spend(write_cell("macnet_chain"), [2e-4, 4e-4, 6e-4, 8e-4]), write_cell("cot", benchmark="mbpp")])
+    table = build([write_cell("macnet_chain", cost=[2e-4, 4e-4, 6e-4, 8e-4]), write_cell("cot", benchmark="mbpp")])
     assert macnet(table, COST, "Publ.").text == f"{1e4 * PRINTED:.2f}"
     assert (macnet(table, COST).text, macnet(table, COST).beside) == ("5.00", f"×{5e-4 / PRINTED:.2f}")
     assert macnet(table, ACCURACY).beside == "+15.25"
     assert dict(table.provenance)["cells"] == "1"
-    table = build([spend(write_cell("macnet_chain", benchmark="humaneval"), [1e-4] * 4)], "humaneval")
+    table = build([write_cell("macnet_chain", benchmark="humaneval", cost=1e-4)], "humaneval")
     assert macnet(table, TOTAL, "Publ.").text == "0.019"
     assert macnet(table, TOTAL).text == "0.013", "1e-4 x 129, as 86.82 % is 112 of 129"
     assert [group.detail for group in table.groups] == ["n = 4", "n = 4", "scaled to n = 128 or 129"]
@@ -92,23 +92,15 @@ def test_accuracy_cost_and_total_beside_the_published_ones(write_cell: WriteCell
         build([write_cell("aflow")], "mbpp")
 
 
-def test_a_fitted_cost_has_neither_ratio_nor_difference_and_a_ratio_far_from_one_its_sign(
-    write_cell: WriteCell,
-) -> None:
-    table = build([write_cell("single", calibrated=True), write_cell("macnet_chain")])
-    fitted = [cell_of(table, row_of(table, "Single LLM", "qwen-2.5-14B"), one, "Meas.") for one in (ACCURACY, COST)]
-    assert [(entry.sign, entry.beside) for entry in fitted] == [(DAGGER, "")] * 2
-    record = record_of(table, method="single", backbone="qwen-2.5-14B")
-    assert (record["cost_ratio"], record["difference"], record["calibrated"]) == ("", "", "true")
-    assert [note[0] for note in table.notes if note[0] in (DAGGER, FAR)] == [DAGGER, FAR]
-    for seed, (factor, sign) in enumerate(((1, ""), (3, ""), (4, FAR), (0.25, FAR)), 1):
-        table = build([spend(write_cell("macnet_chain", seed=seed), [factor * PRINTED] * 4)])
-        assert macnet(table, COST).sign == sign
-        assert [note[0] for note in table.notes if note[0] in (DAGGER, FAR)] == [sign][: len(sign)]
-
-
 # Two operations a token and parameter, by hand.
-CALLS = [[("qwen-2.5-14B", 1000, 500)], [("qwen-2.5-14B", 3000, 1500)], [], [("qwen-2.5-32B", 0, 1000)]]
+CALLS = [
+    {"item_id": f"item-{item:04d}", "backbone": backbone, "prompt_tokens": prompt, "completion_tokens": completion}
+    for item, backbone, prompt, completion in (
+        (3, "qwen-2.5-32B", 0, 1000),
+        (1, "qwen-2.5-14B", 3000, 1500),
+        (0, "qwen-2.5-14B", 1000, 500),
+    )
+]
 PFLOPS = [28e9 * 1500 / 1e15, 28e9 * 4500 / 1e15, 0, 64e9 * 1000 / 1e15]
 
 
@@ -116,9 +108,9 @@ PFLOPS = [28e9 * 1500 / 1e15, 28e9 * 4500 / 1e15, 0, 64e9 * 1000 / 1e15]
 def test_compute_and_time_beside_the_published_ones(
     write_cell: WriteCell, tmp_path: Path, simulated: bool, kind: str
 ) -> None:
-    folder = with_calls(write_cell("gmr", "pool", "humaneval", simulated=simulated), CALLS)
+    folder = write_cell("gmr", "pool", "humaneval", simulated=simulated, calls=CALLS)
     assert pflops(read(folder)).tolist() == pytest.approx(PFLOPS)
-    table = hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t"),)))
+    table = hw_cost.build(Source((folder,), timings=(timing(folder, tmp_path / "t"),)))
     printed, own, seconds, passed = row_of(table, "GMR").entries
     mean = sum(PFLOPS) / 4
     assert (printed.text, seconds.text) == ("0.107", "1.5")
@@ -132,33 +124,24 @@ def test_compute_and_time_beside_the_published_ones(
     assert {record["seconds_are"] for record in table.records if record["seconds"]} == {kind}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda rows: [{**row, "backbone": "gone-7B"} for row in rows], "'gone-7B', whose size config/backbones.yaml"),
-        (lambda rows: [{"item_id": row["item_id"]} for row in rows], "not a readable table with the columns item_id"),
-    ],
-)
-def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell, change: Any, message: str) -> None:
-    folder = with_calls(write_cell("gmr", "pool", correct=[True] * 2), [[("qwen-2.5-14B", 5, 5)]] * 2)
-    path = folder / "calls.parquet"
-    pq.write_table(pa.Table.from_pylist(change(pq.read_table(path).to_pylist())), path)
-    with pytest.raises(UserError, match=message):
-        pflops(read(folder))
+def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None:
+    known = {"item_id": "item-0000", "backbone": "gone-7B", "prompt_tokens": 5, "completion_tokens": 5}
+    with pytest.raises(UserError, match=r"'gone-7B', whose size config/backbones\.yaml"):
+        pflops(read(write_cell(calls=[known])))
+    with pytest.raises(UserError, match="not a readable table with the columns item_id"):
+        pflops(read(write_cell(calls=[{"item_id": "item-0000"}])))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"schema": 2}, "not as this version"),
-        ({"seconds": 0}, "seconds: 0 should be greater than 0"),
         ({"cell": {"run_id": "f" * 64}}, "the timing of run ffffffffffff, which is none of the cells"),
-        ({"seed": 1}, "none of the cells"),
     ],
 )
 def test_a_timing_that_does_not_go_with_its_cell_is_refused(
     write_cell: WriteCell, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    folder = with_calls(write_cell("gmr", "pool", "humaneval"), CALLS)
+    folder = write_cell("gmr", "pool", "humaneval", calls=CALLS)
     with pytest.raises(UserError, match=message):
-        hw_cost.build(Source((folder,), timings=(time(folder, tmp_path / "t", **changes),)))
+        hw_cost.build(Source((folder,), timings=(timing(folder, tmp_path / "t", **changes),)))

@@ -39,16 +39,9 @@ def test_one_seed_counts_and_ignores_the_order(correct, random):
     assert accuracy([correct]) == pytest.approx(estimate)
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        [[True, True, False, True], [False, True, False, True]],
-        [[True, False, False], [True, True, False], [False, True, True]],
-        [[True] * 5, [False] * 5],
-    ],
-)
-def test_several_seeds_are_resampled_with_the_items(seeds: list[list[bool]]):
+def test_several_seeds_are_resampled_with_the_items():
     """Against the mean of each of the equally likely crossed resamples."""
+    seeds = [[True, False, False], [True, True, False], [False, True, True]]
     verdicts = np.array(seeds, dtype=float)
     every = [itertools.product(range(size), repeat=size) for size in verdicts.shape]
     exact = np.array([verdicts[np.ix_(drawn, items)].mean() for drawn, items in itertools.product(*every)])
@@ -63,11 +56,6 @@ def test_perfect_agreement_is_not_certainty(right: bool):
     estimate = accuracy([[right] * 20, [right] * 20])
     assert estimate.high - estimate.low > 0.1
     assert (estimate.low, estimate.high) == wilson(20 * right, 20)
-
-
-def test_nothing_to_estimate():
-    with pytest.raises(ValueError, match="at least one"):
-        accuracy([[]])
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=2, max_size=50), min_size=1, max_size=5))

@@ -11,10 +11,9 @@ from analysis.published import load
 from analysis.source import Source
 from analysis.statistics import wilson
 from analysis.table import DAGGER, NOT_RUN, Entry
-from harness.runner.config import preset
+from tests.analysis.cells import verdicts
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import errors, main_table, paired
-from tests.analysis.spending import cell_of, record_of, row_of
+from tests.analysis.reading import cell_of, errors, main_table, record_of, row_of
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
@@ -28,7 +27,7 @@ def place(table: Table, group: str, *labels: str) -> Entry:
     return cell_of(table, row_of(table, *labels), group, "Meas.")
 
 
-def test_a_measured_place_beside_the_published_one(write_cell, verdicts):
+def test_a_measured_place_beside_the_published_one(write_cell):
     table = build(write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50)))
     low, high = wilson(36, 50)
     assert cell_of(table, row_of(table, "CoT", "qwen-2.5-14B"), "MBPP", "Publ.").text == "70.80"
@@ -44,16 +43,6 @@ def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_ce
     assert len(printed) == 21
 
 
-def test_rows_that_a_choice_of_methods_leaves_out_are_not_shown(write_cell):
-    cells = (write_cell("single"), write_cell("masrouter", "pool"), write_cell("my_router", "pool"))
-    chosen = preset("smoke", {"methods": ["single", "masrouter"]})
-    source = Source(cells, chosen)
-    assert len(main_table.build(source).rows) == 3
-    assert [row.labels[0] for row in paired.build(source).rows] == ["Single LLM", "MASRouter"]
-    assert len(main_table.build(Source(cells, preset("smoke"))).rows) == 22
-    assert len(main_table.build(Source(cells[:1], chosen)).rows) == 21
-
-
 def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
     cells = [write_cell("single", calibrated=True), write_cell("cot")]
     table = build(*cells)
@@ -64,7 +53,7 @@ def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
     assert not any(note.startswith(DAGGER) for note in build(*cells[1:]).notes)
 
 
-def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell, verdicts):
+def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell):
     sizes = dict(zip(FIVE, (1, 2, 4, 10, 100), strict=True))
     cells = [write_cell("cot", benchmark=key, correct=verdicts(key == "math", n)) for key, n in sizes.items()]
     partial = [write_cell("single", benchmark=key, correct=[True] * sizes[key]) for key in FIVE[:4]]
@@ -83,7 +72,7 @@ def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
     assert any("blank published column" in note for note in table.notes)
 
 
-def test_several_seeds_are_averaged(write_cell, verdicts):
+def test_several_seeds_are_averaged(write_cell):
     rights = {2: 36, 0: 20, 1: 28}
     table = build(*(write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()))
     measured = place(table, "GSM-Hard", "CoT", "qwen-2.5-14B")
@@ -110,7 +99,7 @@ def test_answers_without_a_verdict_are_counted_and_told(write_cell):
     """In the main table the worst row of each benchmark; in that of errors every row and why."""
     statuses = ["graded", "graded", "unparsable", "unparsable", "empty", "truncated", "call_failed", "sandbox_error"]
     correct = [True] + [False] * 7
-    folders = [write_cell("cot", correct=correct, statuses=statuses), write_cell("single", correct=[True] * 8)]
+    folders = [write_cell("cot", correct=correct, status=statuses), write_cell("single", correct=[True] * 8)]
     (note,) = [note for note in build(*folders).notes if "without a full verdict" in note]
     assert "no answer found 25.0 %, empty answer 12.5 %" in note
     assert not any("without a full verdict" in note for note in build(folders[1]).notes)
@@ -136,7 +125,7 @@ def test_programs_are_counted_by_how_they_ended(write_cell):
         "": "unparsable",
     }
     correct = [True] + [False] * 7
-    programs = {"correct": correct, "statuses": list(ends.values()), "details": list(ends)}
+    programs = {"correct": correct, "status": list(ends.values()), "detail": list(ends)}
     folders = [write_cell("cot", benchmark="mbpp", **programs), write_cell("cot", correct=[True])]
     table = errors.build(Source.of([*folders, write_cell("single", correct=[True])]))
     assert [group.columns for group in table.groups] == [("No verdict",), ("No verdict", "Stopped")]
@@ -158,26 +147,3 @@ def test_the_second_grader_of_mathematics(write_cell):
     assert second == {("single", "math"): "50.00", ("cot", "math"): "100.00", ("aflow", "mbpp"): ""}
     (note,) = [note for note in table.notes if "Math-Verify" in note]
     assert "between −25.00 and +25.00 points" in note
-
-
-def test_the_caption_names_the_settings_of_a_run_and_which_rows_they_concern(write_cell):
-    notes = ["length_scale 0.2", "limit: 4 test items"]
-    caption = build(write_cell("cot", notes=notes[:1]), write_cell(notes=notes)).caption
-    said = " Settings of this run: length_scale 0.2; limit: 4 test items (only Single LLM (qwen-2.5-14B))."
-    assert caption.endswith(said)
-    assert "Settings" not in build(write_cell("complex_cot")).caption
-
-
-def test_the_average_has_records_of_its_own(write_cell, verdicts):
-    """Two seeds with 1 and 3 of 10 right on every benchmark; variances of five test sets add."""
-    places = [(key, seed) for key in FIVE for seed in (0, 1)]
-    cells = [write_cell("gmr", "pool", key, seed=seed, correct=verdicts(1 + 2 * seed, 10)) for key, seed in places]
-    table = build(*cells, write_cell("cot", correct=verdicts(5, 10)))
-    record = record_of(table, method="gmr", benchmark="average")
-    assert (record["published"], record["measured"], record["seed0"]) == ("77.73", "20.00", "10.00")
-    assert float(record["difference"]) == pytest.approx(20 - 77.73)
-    ends = f"{float(record['low']):.1f}–{float(record['high']):.1f}"
-    assert place(table, "Avg.", "GMR").below.startswith(ends)
-    assert (record["seeds"], record["n"], len(record["run_id"].split())) == ("0 1", "", 10)
-    assert record_of(table, method="cot", backbone="qwen-2.5-14B", benchmark="average")["measured"] == ""
-    assert not any(one["benchmark"] == "average" for one in build(*cells[:2]).records)

@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.paired import ENDS, compare, detectable, holm, mcnemar
-from analysis.published import load
 from analysis.results import Cell
 from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import paired
-from tests.analysis.spending import record_of, row_of, spend
+from tests.analysis.reading import paired, record_of, row_of
 
 WriteCell = Callable[..., Path]
 
@@ -145,8 +143,8 @@ def group_of(table: Table, group: str, *labels: str) -> dict[str, Entry]:
 def test_a_pair(write_cell: WriteCell) -> None:
     ours, theirs = counts(60, 15, 5, 20)
     table = build(
-        spend(write_cell("gmr", "pool", correct=ours), [0.3] * 50 + [0.5] * 50),
-        spend(write_cell("masrouter", "pool", correct=theirs), [0.5] * 100),
+        write_cell("gmr", "pool", correct=ours, cost=[0.3] * 50 + [0.5] * 50),
+        write_cell("masrouter", "pool", correct=theirs, cost=0.5),
     )
     found = group_of(table, "GSM-Hard", "MASRouter")
     assert (found["Publ. diff."].text, found["Publ. cost ×"].text) == ("+4.55", "0.58")
@@ -172,16 +170,6 @@ def test_a_pair(write_cell: WriteCell) -> None:
     }
     assert {name: float(record[name]) for name in expected} == pytest.approx(expected)
     assert float(record["detectable_difference"]) == pytest.approx(100 * 2.83 * math.sqrt(0.2 / 100), rel=0.01)
-
-
-def test_the_reference_is_no_row_and_every_other_row_stands_there(write_cell: WriteCell) -> None:
-    table = build(write_cell("gmr", "pool"), write_cell("cot", "my-7B"))
-    assert [row.labels for row in table.rows[-2:]] == [("MASRouter", "LLM Pool"), ("CoT", "my-7B")]
-    assert len(table.records) == len(table.rows) == len(load().rows) - 1 + 1
-    assert group_of(table, "GSM-Hard", "CoT", "my-7B")["Publ. diff."].text == ""
-    assert group_of(table, "GSM-Hard", "AFlow", "qwen-2.5-14B")["Diff."].text == NOT_RUN
-    assert any("not both were run" in note for note in table.notes)
-    assert record_of(table, method="aflow", backbone="qwen-2.5-14B")["difference"] == ""
 
 
 def test_p_is_of_the_first_seed_adjusted_over_the_benchmarks_and_a_difference_of_all(write_cell: WriteCell) -> None:

@@ -57,15 +57,6 @@ def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_go
     assert [entry.text for entry in gone] == ["8", NOT_RUN, "0.024", NOT_RUN, "0.08", NOT_RUN]
 
 
-def test_what_is_asked_follows_the_preset() -> None:
-    simulated, real = prices(backbones=["qwen-2.5-32B"]), prices("paper")
-    asked = [entry.text for entry in entries(simulated, "qwen-2.5-32B")[6:]]
-    assert asked == ["simulated", "not pinned", "32768"]
-    assert [entry.text for entry in entries(simulated, "qwen-2.5-14B")[6:]] == [NOT_RUN] * 3
-    assert entries(real, "qwen-2.5-14B")[6].text == "by a server"
-    assert (simulated.simulated, real.simulated) == (True, False)
-
-
 LONG = "A shop sells {} pencils in boxes of {}; how many boxes must be opened for {} customers who want one each?"
 TRAIN = {"t0": LONG.format(120, 12, 37), "t1": "Which residues are squares modulo thirteen? List them all, please."}
 NEW = {"e2": "How far does light travel in a year, in kilometres?"}

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from analysis import statistics, traces, training
+from analysis import traces, training
 from analysis.results import read
 from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
-from tests.analysis import traced
-from tests.analysis.traced import trajectory
-
-WriteCell = Callable[..., Path]
+from tests.analysis.cells import trajectory
 
 # Question 0 stores at steps 0 and 1, question 1 at step 1 only, question 2 never, question 3 at its only step.
 MADE = [
@@ -31,19 +25,14 @@ MADE = [
 DEPTH = (3, 3, 2, 1)
 
 
-@pytest.fixture
-def make(write_cell: WriteCell) -> functools.partial[Path]:
-    return functools.partial(traced.make, write_cell)
-
-
 def values(folder: Path) -> dict[str, float]:
     return {name: one.value for name, one in traces.ratios(traces.read(read(folder))).items()}
 
 
 def test_gate_statistics(make: Any) -> None:
-    folder = make(made=MADE, depth=DEPTH)
+    folder = make(decisions=MADE, depth=DEPTH)
     # The order of decisions does not matter.
-    assert values(make(seed=1, made=MADE[::-1], depth=DEPTH)) == values(folder)
+    assert values(make(seed=1, decisions=MADE[::-1], depth=DEPTH)) == values(folder)
     assert [one.cases for one in traces.ratios(traces.read(read(folder))).values()] == [4, 4, 4, 1, 1, 2, 2]
     assert values(folder) == {
         "depth": 9 / 4,
@@ -54,22 +43,13 @@ def test_gate_statistics(make: Any) -> None:
         "retrieved_2": pytest.approx(1 / 3),
         "retrieved_mean_2": pytest.approx((1 / 2 + 0) / 2),
     }
-
-
-@pytest.mark.parametrize(
-    ("gone", "left"),
-    [
-        ("write", {"depth", "retrieved_1", "retrieved_mean_1", "retrieved_2", "retrieved_mean_2"}),
-        ("retrieve", {"depth", "write_rate", "empty_memory"}),
-    ],
-)
-def test_a_gate_that_is_off_has_no_statistics(make: Any, gone: str, left: set[str]) -> None:
-    made = [row for row in MADE if row["name"] != gone]
-    assert set(values(make(made=made, depth=DEPTH))) == left
+    # A gate that is off has no statistics.
+    made = [row for row in MADE if row["name"] != "retrieve"]
+    assert set(values(make(seed=2, decisions=made, depth=DEPTH))) == {"depth", "write_rate", "empty_memory"}
 
 
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:
-    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1))
+    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1, rollouts=(2, 3, 6)))
     log = training.updates(cell)
     assert (log.index.tolist(), log["epoch"].tolist(), log["depth"].tolist()) == ([1, 2], [1, 2], [1.5, 2.5])
     assert log["steps"].isna().tolist() == [True, False]
@@ -114,18 +94,3 @@ def test_ratios_with_few_cases() -> None:
     assert estimates([{"x": never}])["x"][:3] == (0, *wilson(0, 3))
     assert estimates([{"x": mean_of([2, 2, 2])}])["x"] == (2, 2, 2, 0)
     assert estimates([{"x": mean_of([3.0])}])["x"][:3] == (3, 3, 3)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12).filter(
-        lambda pairs: any(more + less for more, less in pairs)
-    )
-)
-def test_a_share_lies_in_its_interval_and_that_between_0_and_1(pairs: list[tuple[int, int]]) -> None:
-    top = np.array([more for more, _ in pairs], dtype=float)
-    share = Ratio(top, top + np.array([less for _, less in pairs]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "RESAMPLES", 200)
-        found = estimates([{"x": share}])["x"]
-    assert 0 <= found.low <= found.mean <= found.high <= 1
-    assert found.mean == pytest.approx(share.value)

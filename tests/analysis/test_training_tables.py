@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from analysis.frames import Results
@@ -22,13 +19,19 @@ from analysis.table import NOT_RUN, Entry, signed
 from analysis.tables.halting_training import HALTING, NONE
 from analysis.training import CHOICES
 from analysis.training import learned as learned_of
-from harness.agents.results import DECISIONS
 from harness.errors import UserError
 from harness.training.loop import TABLES
-from tests.analysis import learned, traced
+from tests.analysis.cells import decision, table, title, verdicts
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import gate_behaviour, halting_training, main_table, seed_variance, training_budget
-from tests.analysis.spending import cell_of, record_of, row_of, title
+from tests.analysis.reading import (
+    cell_of,
+    gate_behaviour,
+    halting_training,
+    record_of,
+    row_of,
+    seed_variance,
+    training_budget,
+)
 from tests.analysis.test_traces import DEPTH, MADE
 
 # Right answers of 50, by benchmark and seed.
@@ -41,12 +44,11 @@ RIGHT = {
 }
 
 
-def three(write_cell, verdicts, method="gmr", backbone="pool", seeds=(0, 1, 2), without=()):
+def three(write_cell):
     return [
-        write_cell(method, backbone, key, seed=seed, correct=verdicts(RIGHT[key][seed], 50))
-        for key in RIGHT
-        for seed in seeds
-        if (key, seed) != without
+        write_cell("gmr", "pool", key, seed=seed, correct=verdicts(right, 50))
+        for key, by_seed in RIGHT.items()
+        for seed, right in enumerate(by_seed)
     ]
 
 
@@ -54,8 +56,8 @@ def spread(folders):
     return seed_variance.build(Source.of(folders))
 
 
-def test_mean_and_sample_deviation_of_a_benchmark_and_overall_by_seed_first(write_cell, verdicts):
-    table = spread(three(write_cell, verdicts))
+def test_mean_and_sample_deviation_of_a_benchmark_and_overall_by_seed_first(write_cell):
+    table = spread(three(write_cell))
     assert [row.labels[2] for row in table.rows] == ["mean", "sd", "seed 0", "seed 1", "seed 2"]
     overall = 2 * np.array(list(RIGHT.values())).mean(axis=0)
     for group, percents in (("MATH", 2 * np.array(RIGHT["math"])), ("Overall", overall)):
@@ -66,45 +68,20 @@ def test_mean_and_sample_deviation_of_a_benchmark_and_overall_by_seed_first(writ
     assert [float(one) for one in record["by_seed"].split()] == pytest.approx(overall.tolist())
     assert float(record["sd"]) == pytest.approx(overall.std(ddof=1))
     assert (record["seeds"], len(record["run_id"].split())) == ("0 1 2", 15)
-
-
-def test_everything_published_stands_there(write_cell, verdicts):
-    rows = (("gmr", "pool"), ("puppeteer", "qwen-2.5-32B"), ("masrouter", "pool"))
-    folders = [folder for row in rows for folder in three(write_cell, verdicts, *row)]
-    table = spread(folders)
-    assert [group.title for group in table.groups] == ["GSM-Hard", "MATH", "MBPP", "HumanEval", "MMLU-Pro", "Overall"]
-    means = [row.labels[:2] for row in table.rows if row.labels[2] == "mean"]
-    assert means == [("MASRouter", "LLM Pool"), ("Puppeteer", "qwen-2.5-32B"), ("GMR", "LLM Pool")]
     for record in table.records:
-        printed = load().further["seed_variance"][record["method"]][record["benchmark"]]
+        printed = load().further["seed_variance"]["gmr"][record["benchmark"]]
         assert (float(record["published_mean"]), float(record["published_sd"])) == (printed["mean"], printed["sd"])
-    assert len(table.records) == 18
-    assert any("GMR lowest 76.62" in note and "MASRouter highest 74.27" in note for note in table.notes)
-    assert table == spread(folders[::-1])
 
 
-@pytest.mark.parametrize(("key", "seed"), [("mbpp", 1), ("mmlu_pro", 0)])
-def test_a_missing_seed_is_refused_by_name(write_cell, verdicts, key, seed):
-    with pytest.raises(UserError, match=rf"no cell of gmr on {key} with pool and seed {seed}.*seeds 0, 1, 2"):
-        spread(three(write_cell, verdicts, without=(key, seed)))
-
-
-def test_one_seed_has_no_deviation(write_cell, verdicts):
-    table = spread(three(write_cell, verdicts, seeds=(0,)))
-    assert [row.labels[2] for row in table.rows] == ["mean", "sd"]
-    assert {cell_of(table, table.rows[1], group.title, "Meas.").text for group in table.groups} == {NOT_RUN}
-    assert record_of(table, benchmark="math")["sd"] == ""
-    assert any("single training" in note for note in table.notes)
+def test_a_missing_seed_is_refused_by_name(write_cell):
+    folders = three(write_cell)
+    with pytest.raises(UserError, match=r"no cell of gmr on mbpp with pool and seed 1.*seeds 0, 1, 2"):
+        spread(folders[:7] + folders[8:])
 
 
 # Two updates of 18 rollouts: 2 questions × 3 epochs × 6 rollouts.
 SHORT = [{"steps": 45.0, "trajectories": 18.0}, {"steps": 63.0, "trajectories": 18.0}]
 LONG = [{"steps": 108.0, "trajectories": 18.0}] * 2
-
-
-@pytest.fixture
-def make(write_cell: Callable[..., Path]) -> functools.partial[Path]:
-    return functools.partial(traced.make, write_cell)
 
 
 def gates(*folders: Path) -> Table:
@@ -122,7 +99,7 @@ def entries(table: Table, title: str, section: str = "") -> tuple[Entry, ...]:
 
 
 def test_measured_beside_published_by_both_definitions(make: Any) -> None:
-    table = gates(make(made=MADE, depth=DEPTH))
+    table = gates(make(decisions=MADE, depth=DEPTH))
     rows = {
         ("mean depth", ""): ("2.92", "2.25", "−0.67", "4"),
         ("steps written", ""): ("39.6", "44.4", "+4.8", "4"),
@@ -138,7 +115,7 @@ def test_measured_beside_published_by_both_definitions(make: Any) -> None:
 
 
 def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
-    table = gates(make(made=MADE, depth=DEPTH), make(seed=1, made=[], depth=[1, 1, 1, 1]))
+    table = gates(make(decisions=MADE, depth=DEPTH), make(seed=1, decisions=[], depth=[1, 1, 1, 1]))
     depth, pooled = entries(table, "mean depth"), entries(table, "step 2", "pooled")
     assert [(one[1].text, one[2].text) for one in (depth, pooled)] == [("1.62", "4"), ("33.3", "1")]
     assert depth[1].below.endswith("; seed 0: 2.25")
@@ -174,22 +151,13 @@ def test_several_seeds_have_a_deviation_and_seed_0(make: Any) -> None:
     assert (depth.text, depth.below) == ("4.50", "sd 2.12; seed 0: 3.00")
     assert table.rows[2].entries[1].text == "1.00", "only seed 1 has both"
     assert table.records[0]["by_seed"] == "3 6"
-    assert table == halting(*folders[::-1])
-
-
-def test_trainings_of_different_size_say_so_and_one_without_an_update_is_refused(make: Any) -> None:
-    table = halting(make(HALTING, updates=SHORT, rollouts=(2, 1, 6)), make(NONE, updates=LONG))
-    assert table.groups[0].detail == "2 × 1 × 6 or 2 × 3 × 6"
-    with pytest.raises(UserError, match="nothing was trained"):
-        halting(make(HALTING, 1, updates=()))
 
 
 OPTIONS = {"backbone": 5, "role": 26, "mode": 6, "action": 10}
 
 
-def decision(name: str, choice: str, probability: float, step: int = 1) -> dict[str, Any]:
-    row = ("item-0000", step, name, 0, choice, OPTIONS.get(name, 2), math.log(probability))
-    return dict(zip(DECISIONS.names, row, strict=True))
+def drawn(name: str, choice: str, probability: float, step: int = 1) -> dict[str, Any]:
+    return decision(name, choice, probability, step=step, options=OPTIONS.get(name, 2))
 
 
 def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) -> Path:
@@ -204,15 +172,14 @@ def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) ->
         for _ in range(2)
     ]
     rows += [{**blank, "epoch": epoch, "item_id": "optimizer"} for epoch in range(1, epochs + 1) for _ in range(asked)]
-    table = pa.Table.from_pylist(rows, schema=TABLES["training_calls"])
-    pq.write_table(table, folder / "training_calls.parquet")
+    table(folder, "training_calls", rows, TABLES["training_calls"])
     return folder
 
 
-def made(write_cell: Any, method: str, chosen: Sequence[dict[str, Any]] = (), seed: int = 0, **changes: Any) -> Path:
+def made(make: Any, method: str, chosen: Sequence[dict[str, Any]] = (), seed: int = 0, **changes: Any) -> Path:
     """A cell after two epochs of one update, each on two attempts at three questions."""
     log = [{"trajectories": 6.0}] * 2
-    return trained(learned.make(write_cell, method, seed, made=chosen, updates=log, per_epoch=1, **changes))
+    return trained(make(method, seed, decisions=chosen, updates=log, per_epoch=1, **changes))
 
 
 def measured(*folders: Path) -> pd.Series:
@@ -220,45 +187,46 @@ def measured(*folders: Path) -> pd.Series:
     return pd.Series(row)
 
 
-def test_a_budget_counts_what_the_training_used(write_cell: Any) -> None:
-    found = measured(made(write_cell, "gmr"))
+def test_a_budget_counts_what_the_training_used(make: Any) -> None:
+    found = measured(made(make, "gmr"))
     assert (found.questions, found.passes, found.trajectories, found.updates) == (3, 2, 12, 2)
     assert (found.calls, found.tokens, found.cost) == (24, 24 * 110, 12.0)
     # Calls of an optimizer are charged and are no questions.
-    found = measured(trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=4))
+    found = measured(trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=4))
     assert (found.questions, found.calls, found.cost) == (3, 32, 16.0)
     assert found[[f"top_{name}" for name in CHOICES]].isna().all()
+    untrained = trained(make("gmr_untrained", decisions=[drawn("backbone", "small", 0.2)]), epochs=0)
+    assert measured(untrained).trajectories == 0
     # Several trainings are averaged.
-    several = [made(write_cell, "gmr", [decision("backbone", name, 0.2)], 1 + at) for at, name in enumerate("aab")]
+    several = [made(make, "gmr", [drawn("backbone", name, 0.2)], 1 + at) for at, name in enumerate("aab")]
     found = measured(*(trained(folder, cost=1.0 + at) for at, folder in enumerate(several)))
     assert (found.cost, found.top_backbone, found.top_backbone_share) == (48, "a", pytest.approx(200 / 3))
 
 
 @pytest.mark.parametrize(("probability", "entropy"), [(1.0, 0), (0.1, 100)])
-def test_a_random_policy_is_100_and_a_settled_one_0(write_cell: Any, probability: float, entropy: float) -> None:
+def test_a_random_policy_is_100_and_a_settled_one_0(make: Any, probability: float, entropy: float) -> None:
     """Guesses, gates, and the end that the step limit forces after the sixth step are left out."""
-    other = [decision("task", "Math", 1.0), decision("halt", "yes", 0.5)]
-    forced = [decision("action", "terminate", 1e-6, step=7)] * 20
-    chosen = [decision("action", "plan", probability)] * 8
-    found = measured(made(write_cell, "puppeteer", [*chosen, *other, *forced], backbone="qwen-2.5-32B"))
+    other = [drawn("task", "Math", 1.0), drawn("halt", "yes", 0.5)]
+    forced = [drawn("action", "terminate", 1e-6, step=7)] * 20
+    chosen = [drawn("action", "plan", probability)] * 8
+    found = measured(made(make, "puppeteer", [*chosen, *other, *forced], backbone="qwen-2.5-32B"))
     assert found[[f"top_{name}" for name in CHOICES]].notna().sum() == 1
     assert (found.entropy_action, found.top_action) == (pytest.approx(entropy), "plan")
 
 
-@pytest.mark.parametrize(("method", "options"), [("gmr", 1), ("gmr_greedy", 5)])
-def test_a_choice_from_one_option_or_a_greedy_one_has_no_entropy(write_cell: Any, method: str, options: int) -> None:
-    found = measured(made(write_cell, method, [{**decision("backbone", "small", 0.6), "options": options}]))
+def test_a_greedy_policy_has_no_entropy(make: Any) -> None:
+    found = measured(made(make, "gmr_greedy", [drawn("backbone", "small", 0.6)]))
     assert (pd.isna(found.entropy_backbone), found.top_backbone_share) == (True, 100)
 
 
-def test_the_table_sets_learners_side_by_side(write_cell: Any) -> None:
-    settled = [decision("backbone", "large", 1.0), decision("role", "Math/Solver", 1 / 26)]
-    spread = [decision("backbone", name, 0.2) for name in ("small", "large", "large")]
+def test_the_table_sets_learners_side_by_side(make: Any) -> None:
+    settled = [drawn("backbone", "large", 1.0), drawn("role", "Math/Solver", 1 / 26)]
+    spread = [drawn("backbone", name, 0.2) for name in ("small", "large", "large")]
     learners = [
-        made(write_cell, "gmr", settled),
-        made(write_cell, "masrouter", spread),
-        made(write_cell, "puppeteer", [decision("action", "plan", 0.1)], backbone="qwen-2.5-32B"),
-        trained(made(write_cell, "aflow", backbone="qwen-2.5-14B"), asked=1),
+        made(make, "gmr", settled),
+        made(make, "masrouter", spread),
+        made(make, "puppeteer", [drawn("action", "plan", 0.1)], backbone="qwen-2.5-32B"),
+        trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=1),
     ]
     table = training_budget.build(Source.of(learners))
     assert len(table.rows) == 4
@@ -276,11 +244,3 @@ def test_the_table_sets_learners_side_by_side(write_cell: Any) -> None:
     record = record_of(table, method="masrouter")
     assert (record["cost"], record["top_backbone"]) == ("12", "large")
     assert float(record["entropy_backbone"]) == pytest.approx(100)
-
-
-def test_a_row_left_as_initialised_is_called_so(write_cell: Any) -> None:
-    folder = learned.make(write_cell, "gmr_untrained", made=[decision("backbone", "small", 0.2)], updates=())
-    trained(folder, epochs=0)
-    assert (measured(folder)).trajectories == 0
-    notes = main_table.build(Source.of([folder])).notes
-    assert any(note.endswith("(LLM Pool): left as initialised.") for note in notes)

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from analysis import figure as drawing
 from analysis import sweeps
 from analysis.source import Source
 from analysis.table import BEST, NO, YES
 from gmr.config import Config
 from harness.errors import UserError
 from harness.runner.config import methods
-from harness.training.loop import UPDATES
-from tests.analysis import traced
-from tests.analysis.reading import ablation, depth, lambda_frontier, lambda_sweep, paradigm, roles
-from tests.analysis.spending import cell_of, record_of, row_of, spend, title
+from tests.analysis.cells import title, verdicts
+from tests.analysis.reading import (
+    ablation,
+    cell_of,
+    depth,
+    lambda_frontier,
+    lambda_sweep,
+    paradigm,
+    record_of,
+    roles,
+    row_of,
+)
 
 WriteCell = Callable[..., Path]
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
@@ -49,7 +55,7 @@ def test_published_differences_are_those_the_paper_speaks_of(
 
 
 def test_published_costs_are_of_one_question_and_of_all(write_cell: WriteCell) -> None:
-    cells = [spend(write_cell("gmr", "pool", key), [1e-4] * 4) for key in ("gsm_hard", "humaneval")]
+    cells = [write_cell("gmr", "pool", key, cost=1e-4) for key in ("gsm_hard", "humaneval")]
     table = ablation.build(Source.of(cells))
     for name, total, n in (("GSM-Hard, n = 4", 0.587, 1056), ("HumanEval, n = 4", 0.032, 128)):
         row = row_of(table, name)
@@ -63,8 +69,8 @@ def test_measured_differences_are_paired(write_cell: WriteCell) -> None:
     """Of 40 questions 7 that only the full system has right, 2 only the other: McNemar by hand, both tails."""
     full, ablated = [True] * 27 + [False] * 13, [True] * 20 + [False] * 7 + [True] * 2 + [False] * 11
     cells = [
-        spend(write_cell("gmr", "pool", correct=full), [1e-4] * 40),
-        spend(write_cell("gmr_no_halting", "pool", correct=ablated), [2e-4] * 20 + [4e-4] * 20),
+        write_cell("gmr", "pool", correct=full, cost=1e-4),
+        write_cell("gmr_no_halting", "pool", correct=ablated, cost=[2e-4] * 20 + [4e-4] * 20),
     ]
     table = ablation.build(Source.of(cells))
     row = row_of(table, title("gmr_no_halting"))
@@ -81,7 +87,7 @@ def test_measured_differences_are_paired(write_cell: WriteCell) -> None:
 
 def test_measured_savings_are_of_the_cost_of_a_question(write_cell: WriteCell) -> None:
     costs = {"gmr": [1e-4, 1e-4, 3e-4, 3e-4], "masrouter": [8e-4] * 4, "full_history": [1e-4] * 4}
-    table = paradigm.build(Source.of([spend(write_cell(method, "pool"), each) for method, each in costs.items()]))
+    table = paradigm.build(Source.of([write_cell(method, "pool", cost=each) for method, each in costs.items()]))
     masrouter, history = (
         cell_of(table, row_of(table, title(method)), SAVED, "Meas.") for method in ("masrouter", "full_history")
     )
@@ -101,23 +107,18 @@ def test_the_values_of_a_sweep_are_those_the_router_is_built_with(names: Any, se
     assert found == {name: getattr(Config(**methods()[name].config), setting) for name in names}
 
 
-def cell(write_cell: WriteCell, method: str, right: int, utilities: Any = (0.0,) * 4, **changes: Any) -> Path:
-    """A cell of 4 questions whose training had two epochs of two updates, the second update half as large."""
-    folder = write_cell(method, "pool", correct=[place < right for place in range(4)], **changes)
-    rows = [
-        {"epoch": 1 + update // 2, "update": 1 + update, "measure": measure, "value": value}
-        for update, utility in enumerate(utilities)
-        for measure, value in (("utility", utility), ("trajectories", 96.0 if update % 2 == 0 else 48.0))
-    ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=UPDATES), folder / "training.parquet")
-    return folder
+def weighed(utilities: Any) -> dict[str, Any]:
+    """A training of two epochs of two updates, the second update half as large."""
+    sizes = [96.0, 48.0, 96.0, 48.0]
+    updates = [{"utility": one, "trajectories": size} for one, size in zip(utilities, sizes, strict=True)]
+    return {"updates": updates, "per_epoch": 2}
 
 
-def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(write_cell: WriteCell) -> None:
+def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(make: Any) -> None:
     folders = [
-        spend(cell(write_cell, "gmr", 1), [5e-4] * 4),
-        spend(cell(write_cell, "gmr_lambda_50", 3), [2e-4] * 4, [3, 3, 3, 5]),
-        spend(cell(write_cell, "gmr", 1, benchmark="humaneval"), [5e-4] * 4),
+        make(correct=verdicts(1, 4), cost=5e-4, **weighed([0] * 4)),
+        make("gmr_lambda_50", correct=verdicts(3, 4), cost=2e-4, depth=[3, 3, 3, 5], **weighed([0] * 4)),
+        make(benchmark="humaneval", correct=verdicts(1, 4), cost=5e-4, **weighed([0] * 4)),
     ]
     table = lambda_sweep.build(Source.of(folders))
     labels = [("GSM-Hard, n = 4", "20", "0"), ("GSM-Hard, n = 4", "50", "0"), ("HumanEval, n = 4", "20", "0")]
@@ -130,12 +131,12 @@ def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(write_cel
     assert cell_of(table, table.rows[1], "Total cost", "").text == f"{2e-4 * 1056:.3f}"
 
 
-def test_utility_is_that_of_the_last_epoch_by_rollout(write_cell: WriteCell) -> None:
+def test_utility_is_that_of_the_last_epoch_by_rollout(make: Any) -> None:
     """The last epoch has updates of 96 and 48 rollouts: their mean is weighted 2 to 1."""
     folders = [
-        cell(write_cell, "gmr_lambda_10", 1, [9, 9, 0.3, 0.6]),
-        cell(write_cell, "gmr", 1, [9, 9, 0.6, 0.9], seed=0),
-        cell(write_cell, "gmr", 1, [9, 9, 0.0, 0.3], seed=1),
+        make("gmr_lambda_10", **weighed([9, 9, 0.3, 0.6])),
+        make("gmr", **weighed([9, 9, 0.6, 0.9])),
+        make("gmr", 1, **weighed([9, 9, 0.0, 0.3])),
     ]
     table = lambda_sweep.build(Source.of(folders))
     utilities = [cell_of(table, row, "Training", "Utility") for row in table.rows]
@@ -144,19 +145,16 @@ def test_utility_is_that_of_the_last_epoch_by_rollout(write_cell: WriteCell) -> 
     assert [record["seeds"] for record in table.records] == ["0", "0 1"]
 
 
-@pytest.fixture
-def make(write_cell: WriteCell) -> Callable[..., Path]:
-    return functools.partial(traced.make, write_cell)
-
-
 def test_the_frontier_of_weights_leaves_out_what_is_beaten(make: Any) -> None:
     """λ_c = 20 costs more than 10 and is right less often."""
     rows = (("gmr_lambda_10", 0.002, 3), ("gmr", 0.003, 2), ("gmr_lambda_50", 0.001, 1))
-    cells = [make(method, steps=cost, correct=[place < right for place in range(4)]) for method, cost, right in rows]
+    cells = [
+        make(method, cost_steps=cost, correct=[place < right for place in range(4)]) for method, cost, right in rows
+    ]
     figure = lambda_frontier.build(Source.of(cells))
     on = [(record["lambda_c"], record["on_frontier"]) for record in figure.records]
     assert on == [("10", "true"), ("20", "false"), ("50", "true")]
-    [panel] = traced.picture(figure).axes
+    [panel] = drawing.picture(figure.made).axes
     [line] = [line for line in panel.lines if len(line.get_xdata()) > 1]
     assert (line.get_drawstyle(), list(line.get_ydata())) == ("steps-post", [25, 75, 75])
     assert list(line.get_xdata()) == pytest.approx([10, 20, panel.get_xlim()[1]])
@@ -165,10 +163,10 @@ def test_the_frontier_of_weights_leaves_out_what_is_beaten(make: Any) -> None:
 def test_accuracy_on_the_left_and_cost_on_the_right_by_depth(make: Any) -> None:
     """φ cents of cost a question; 2 of 4 right up to φ = 6, 3 beyond."""
     cells = [
-        make(method, benchmark="math", steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
+        make(method, benchmark="math", cost_steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
         for method, phi in sweeps.values(sweeps.DEPTHS, "max_depth").items()
     ]
-    left, right = traced.picture(depth.build(Source.of(cells))).axes
+    left, right = drawing.picture(depth.build(Source.of(cells)).made).axes
     assert left.lines[0].get_ydata() == pytest.approx([50, 50, 50, 75, 75])
     assert right.lines[0].get_ydata() == pytest.approx([200, 400, 600, 800, 1000])
     assert left.lines[0].get_xdata() == pytest.approx([2, 4, 6, 8, 10], abs=0.1)

@@ -1,14 +1,15 @@
-"""Every command that README and docs show is one that this checkout understands."""
+"""Every command in the blocks of README and docs is one that this checkout understands."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import shutil
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import typer
@@ -17,17 +18,37 @@ from harness import files
 from harness.files import ROOT
 from harness.runner import config
 from tests.docs import additions
-from tests.docs.commands import PAGES, Command, shown
 from tests.planning import plans
 
-SHOWN = [command for page in PAGES for command in shown(page)]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+PROGRAMS = ("gmr", "make", "pytest", "python", "snakemake", "bash", "sbatch")
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # No bundle was unpacked here; tests/workflow/test_bundle.py plans in one.
 NOT_PLANNED = ("--unlock", "--directory")
 
 
+class Command(NamedTuple):
+    page: str
+    words: tuple[str, ...]
+
+
+def shown(page: Path) -> Iterator[Command]:
+    """The commands in blocks of shell, without comments, assignments and redirections."""
+    variables: dict[str, str] = {}
+    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", " ").splitlines() if language in ("", "sh", "console") else ():
+            for part in re.split(r"&&|[|;<>]", line.removeprefix("$ ")):
+                if assigned := re.fullmatch(r"(\w+)=(\S+)", part.strip()):
+                    variables["$" + assigned[1]] = assigned[2]
+                text = re.sub(r"^(\w+=\S* +)*(\S*bin/)?", "", part.strip())
+                if text.startswith(PROGRAMS):
+                    text = re.sub(r"\$\w+", lambda name: variables.get(name[0], "."), text)
+                    yield Command(page.name, tuple(shlex.split(text, comments=True)))
+
+
 def everything(*programs: str) -> list[Command]:
-    return [command for command in SHOWN if command.words[0] in programs]
+    return [command for page in PAGES for command in shown(page) if command.words[0] in programs]
 
 
 @pytest.fixture(scope="module")
@@ -36,78 +57,51 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return additions.suite(tmp_path_factory.mktemp("docs") / "suite", "A backbone", "A benchmark")
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The names there are when the pages have added theirs; methods apart, whose modules this process cannot import."""
-    folder = tmp_path_factory.mktemp("names")
-    shutil.copytree(ROOT / "config", folder / "config")
+@pytest.fixture
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The configuration when the pages have added theirs; methods apart, whose modules this process cannot import."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
     for path, new in (*additions.fragments("A backbone"), *additions.fragments("A benchmark")):
-        additions.add(folder, path, new)
-    return folder
+        additions.add(tmp_path, path, new)
+    monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
+    monkeypatch.setattr(config.registry, "CONFIG", tmp_path / "config" / "benchmarks.yaml")
+    config.methods.cache_clear()
+    yield tmp_path / "config"
+    config.methods.cache_clear()
 
 
 def parse(words: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a ``gmr`` command, read by its own parser; AssertionError where it does not exist."""
-    import workflow.cli
-    from workflow.app import app
+    """The parameters of a ``gmr`` command, read by its own parser."""
+    from workflow.cli import app
 
-    assert workflow.cli.COMMANDS
     group: Any = typer.main.get_command(app)
-    try:
-        context = group.make_context("gmr", list(words))
-        name, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])
-        assert command, name
-        return dict(command.make_context(name, rest, parent=context).params)
-    except typer.Exit:
-        return {}  # --help was asked for
+    context = group.make_context("gmr", list(words))
+    name, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+    return dict(command.make_context(name, rest, parent=context).params)
 
 
-def check_names(given: dict[str, Any], root: Path) -> None:
-    """Names in options are names of what exists."""
-    # What begins with @ is the file of a run.
-    overrides = dict(text.split("=", 1) for text in given.get("overrides") or () if not text.startswith("@"))
-    if preset := given.get("preset"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(config, "FOLDER", root / "config")
-            patch.setattr(config.registry, "CONFIG", root / "config" / "benchmarks.yaml")
-            config.methods.cache_clear()
-            config.preset(preset, {key: files.yaml_value(value) for key, value in overrides.items()})
-        config.methods.cache_clear()
-    benchmarks = given.get("benchmark") or ()
-    known = set(files.read_yaml(root / "config" / "benchmarks.yaml"))
-    assert {benchmarks} if isinstance(benchmarks, str) else set(benchmarks) <= known
-
-
-def test_commands_of_the_suite_are_parsed(known: Path) -> None:
+def test_commands_of_the_suite_are_parsed_and_name_what_exists(known: Path) -> None:
     commands = everything("gmr")
     assert len(commands) > 20
     for command in commands:
-        check_names(parse(command.words[1:]), known)
+        given = parse(command.words[1:])
+        # What begins with @ is the file of a run.
+        overrides = dict(text.split("=", 1) for text in given.get("overrides") or () if not text.startswith("@"))
+        if preset := given.get("preset"):
+            config.preset(preset, {key: files.yaml_value(value) for key, value in overrides.items()})
+        benchmarks = given.get("benchmark") or ()
+        named = {benchmarks} if isinstance(benchmarks, str) else set(benchmarks)
+        assert named <= set(files.read_yaml(known / "benchmarks.yaml")), command
 
 
-def test_targets_of_make_exist() -> None:
+def test_targets_modules_and_scripts_exist() -> None:
     asked = {word for command in everything("make") for word in command.words[1:] if "=" not in word}
     assert {"table", "test"} <= asked <= TARGETS
-
-
-def test_modules_and_tests_exist() -> None:
-    for command in everything("python"):
-        if command.words[1] == "-m":
+    for command in everything("python", "bash", "sbatch", "pytest"):
+        if command.words[1] == "-m" and command.words[0] == "python":
             assert importlib.util.find_spec(command.words[2]), command
-        else:
-            assert (ROOT / command.words[1]).exists() or command.words[1] == "weekdays_questions.py", command
-    for command in everything("bash", "sbatch"):
-        named = [word for word in command.words[1:] if word.endswith(".sh")]
-        assert named, command
-        assert [path for path in named if not (ROOT / path).exists()] == [], command
-    for command in everything("pytest"):
-        paths = [word for word in command.words[1:] if word.startswith("tests")]
-        assert paths, command
-        assert [path for path in paths if not (ROOT / path.partition("::")[0]).exists()] == [], command
-
-
-def plannable(words: Sequence[str]) -> bool:
-    return words[1:] != () and not any(stop in word for stop in NOT_PLANNED for word in words)
+        named = [word for word in command.words[1:] if word.startswith(("tests", "serving"))]
+        assert [path for path in named if not (ROOT / path.partition("::")[0]).exists()] == [], command
 
 
 def parted(command: Command) -> tuple[list[str], tuple[str, ...]]:
@@ -126,7 +120,7 @@ def test_runs_can_be_planned(suite: Path) -> None:
     """One plan for all commands that differ in their targets only."""
     groups: defaultdict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for command in everything("snakemake"):
-        if plannable(command.words):
+        if not any(stop in command.words for stop in NOT_PLANNED):
             targets, options = parted(command)
             groups[options] |= dict.fromkeys(targets or ["default"], str(command))
     nonsense = [["reports/main_tabel.tex"], ["all", "--config", "presets=smoke"], ["all", "--cors", "2"]]

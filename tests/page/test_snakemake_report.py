@@ -8,18 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
-import docutils.core
-import jinja2
 import pytest
 
 from harness.files import ROOT
 from tests.finished import SETTINGS
 
-CAPTIONS = ROOT / "workflow" / "report"
 SHOWN = ("main_table.html", "he_cost.html", "pareto_he.png", "gate_entropy.png", "claims.html", "training_curves.png")
 # Nobody listens there: whatever asked the network would fail.
 NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
@@ -66,19 +62,3 @@ def test_it_shows_the_files_with_caption_and_label(archive: ZipFile) -> None:
         assert "problematic" not in one["caption"]
     sections = {"Main results", "Cost and time", "Memory gates and halting", "The paper's statements", "Training"}
     assert set(variable(archive, "categories")) == sections
-
-
-@pytest.mark.parametrize("backbones", ["SIMULATED", "real"])
-def test_every_caption_is_well_formed_and_speaks_of_simulation_where_there_was_one(backbones: str) -> None:
-    snakemake = SimpleNamespace(
-        wildcards=SimpleNamespace(name="costs", preset="smoke"),
-        params=SimpleNamespace(backbones=backbones),
-        config={"preset": "smoke"},
-    )
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # noqa: S701
-    for path in CAPTIONS.glob("*.rst"):
-        text = environment.from_string(path.read_text()).render(snakemake=snakemake)
-        settings = {"halt_level": 2, "report_level": 2}
-        shown = docutils.core.publish_parts(text, writer="html", settings_overrides=settings)["body"]
-        assert "smoke" in shown
-        assert ("SIMULATED BACKBONES" in shown) == (backbones == "SIMULATED" and path.stem != "workflow")

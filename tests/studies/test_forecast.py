@@ -9,8 +9,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from harness.agents.results import CALLS
 from harness.benchmarks.prepare import prepare, read
@@ -20,7 +18,7 @@ from harness.llm.backbones import load
 from harness.runner import config, layout
 from harness.runner.config import Cell
 from harness.training.loop import TABLES
-from studies.forecast import forecast, hours, main, most_like
+from studies.forecast import forecast, hours, most_like
 
 COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 LARGE = Cell("cot", "gsm_hard", "qwen-2.5-32B", 0)
@@ -119,18 +117,6 @@ def test_hours_are_tokens_over_rates(tmp_path: Path) -> None:
     table.write_text("X: {a: {prefill: [0, 1], decode: [1, 1]}}")
     with pytest.raises(UserError, match="prefill"):
         hours(amounts, "X", table)
-
-
-def test_the_command_tells_what_was_measured_and_what_was_not(questions: tuple[list[str], list[str]]) -> None:
-    _, test = questions
-    finished(COT, [call(item, item) for item in test])
-    words = ["main_table", "--from", "embedded", "--preset", "embedded", "--set", "benchmarks=[gsm_hard]"]
-    app = typer.Typer()
-    app.command()(main)
-    said = CliRunner().invoke(app, words, catch_exceptions=False).output
-    assert "from embedded (SIMULATED)." in said
-    assert "masrouter" in next(line for line in said.splitlines() if "cells are like none of it" in line)
-    assert next(line for line in said.splitlines() if line.startswith("cot ")).split()[1] == f"{2 * len(test)}"
 
 
 def test_nothing_measured_and_questions_of_other_data_are_refused(questions: tuple[list[str], list[str]]) -> None:

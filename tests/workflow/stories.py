@@ -17,7 +17,7 @@ from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.analysis.conftest import run_record
+from tests.analysis.cells import run_record
 from tests.scripted import ScriptedClient, context
 
 PRESET = "embedded"

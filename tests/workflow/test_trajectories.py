@@ -1,6 +1,5 @@
 """Trajectories of cells made by hand: printed by ``gmr show``, and as logs that Inspect itself reads."""
 
-import dataclasses
 import importlib.util
 import json
 import math
@@ -18,14 +17,14 @@ from analysis.trajectories import Choice, Gate, Step, records
 from harness.agents.activation import appended
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
-from harness.benchmarks.items import CodeTask, Item, Status, Verdict
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Reply
 from harness.runner import layout
 from harness.runner.config import Cell
 from tests.workflow.stories import Ask, Story, finish, prepare
 from workflow.cli import app
-from workflow.trajectory_text import Page, visible
+from workflow.trajectory_text import visible
 
 LOGS = "reports/embedded/inspect"
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
@@ -78,48 +77,14 @@ def document(*words: str) -> dict[str, Any]:
     return json.loads(gmr(*words, "--json"))  # type: ignore[no-any-return]
 
 
-def test_a_trajectory_of_the_router_as_printed(run: Path) -> None:
-    assert gmr("gmr", "gsm_hard", "q0") == (
-        "SIMULATED BACKBONES: no model was asked, and the replies are made up.\n"
-        "\n"
-        "GMR on GSM-Hard, gmr gsm_hard pool seed 0, preset embedded\n"
-        "\n"
-        "Question q0\n"
-        "  How many are 0 and 4?\n"
-        "\n"
-        "Step 1: Math/R1 (25.0 %) on small (50.0 %)\n"
-        "  memory     empty\n"
-        "  reply      Three\n"
-        "  write      25.0 %, stored\n"
-        "  halt       75.0 %, continues\n"
-        "  spent      100 + 10 tokens, cost 4e-07\n"
-        "\n"
-        "Step 2: Math/R2 (25.0 %) on small (50.0 %)\n"
-        "  memory     step 1: 75.0 %, left out\n"
-        "  reply      Four\n"
-        "  write      75.0 %, refused\n"
-        "  halt       25.0 %, halts\n"
-        "  spent      100 + 10 tokens, cost 4e-07\n"
-        "\n"
-        "Last call: small (aggregate)\n"
-        "  reply      The answer is 7\n"
-        "  spent      100 + 10 tokens, cost 4e-07\n"
-        "\n"
-        "Answer\n"
-        "  The answer is 7\n"
-        "\n"
-        "  gold       4.0\n"
-        "  extracted  7\n"
-        "  verdict    right (graded)\n"
-        "\n"
-        "3 calls in 2 steps, 300 + 30 tokens.\n"
-        "Cost 1.2e-06, of this 8e-07 in steps.\n"
-        "Utility 15.0000.\n"
-    )
-
-
-def test_prompts_purposes_and_failures_are_shown(run: Path) -> None:
+def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     whole = gmr("gmr", "gsm_hard", "q0", "--full")
+    assert whole.startswith("SIMULATED BACKBONES")
+    assert "Step 2: Math/R2 (25.0 %) on small (50.0 %)\n  memory     step 1: 75.0 %, left out\n" in whole
+    assert (
+        "  write      75.0 %, refused\n  halt       25.0 %, halts\n  spent      100 + 10 tokens, cost 4e-07\n" in whole
+    )
+    assert "3 calls in 2 steps, 300 + 30 tokens.\nCost 1.2e-06, of this 8e-07 in steps.\nUtility 15.0000.\n" in whole
     assert "  system     You count.\n  user       Turn 1: 'Three'?\n  reply      Three\n" in whole
     failed = gmr("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")
     assert "Answer\n  (the call failed: too long)\n" in failed
@@ -133,13 +98,6 @@ def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
     shown = visible(text)
     assert all(one.isprintable() or one in "\n\t" or ord(one) > 0x9F for one in shown)
     shown.encode()
-
-
-@given(st.text(max_size=300), st.integers(60, 120))
-def test_no_line_passes_the_edge(text: str, width: int) -> None:
-    lines = Page(width, full=False).entry("reply", text)
-    assert len(lines) <= 6
-    assert all(len(line.expandtabs()) <= width for line in lines)
 
 
 def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
@@ -221,7 +179,6 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
         (["gmr", "gsm_hard", "q9"], "has no question 'q9' among its 3; one that it has is 'q"),
         (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
         (["gmr", "math"], "of preset embedded is not finished; run it with `snakemake --cores all results/"),
-        (["gmrr", "gsm_hard"], "did you mean 'gmr'"),
         (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
     ],
 )
@@ -285,59 +242,28 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
     assert [message.text for message in sample.messages] == ["Together?", "The answer is 7"]
     spans = [event.name for event in sample.events if event.event == "span_begin"]
     assert spans == ["step 1: Math/R1 on small", "step 2: Math/R2 on small", "aggregation"]
-    said = [event.data for event in sample.events if event.event == "info"]
-    assert said == [
-        "- **role** Math/R1, 25.0%, one of 4\n- **backbone** small, 50.0%, one of 2\n- **memory** empty\n",
-        (
-            "- **contribution** stored (probability of being stored 25.0%)\n"
-            "- **halting** continues (probability of halting 75.0%)\n- **took** 100 + 10 tokens, cost 4e-07\n"
-        ),
-        (
-            "- **role** Math/R2, 25.0%, one of 4\n- **backbone** small, 50.0%, one of 2\n"
-            "- **memory** step 1 left out (probability of being shown 75.0%)\n"
-        ),
-        (
-            "- **contribution** refused (probability of being stored 75.0%)\n"
-            "- **halting** halted (probability of halting 25.0%)\n- **took** 100 + 10 tokens, cost 4e-07\n"
-        ),
-        "- **memory** holds what was said in step 1\n",
-        "- **took** 100 + 10 tokens, cost 4e-07\n",
-    ]
+    said = "".join(event.data for event in sample.events if event.event == "info")
+    for decided in (
+        "**role** Math/R1, 25.0%, one of 4",
+        "**backbone** small, 50.0%, one of 2",
+        "**memory** step 1 left out (probability of being shown 75.0%)",
+        "**contribution** stored (probability of being stored 25.0%)",
+        "**halting** halted (probability of halting 25.0%)",
+    ):
+        assert decided in said
 
 
-def test_a_tool_and_a_choice_are_shown_at_their_agent(run: Path) -> None:
+def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
     program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
-    prompt = f"Agent A:\n{appended(program, outcome)}\n\nAgent B:\nNone."
-    asks = [
-        Ask(program, how={"role": "Code/ProgrammingExpert"}),
-        # Without a tool of its own: whatever stands behind its program was found by others.
-        Ask(program, how={"role": "Code/PlanSolver", "slot": 1}),
-        Ask("1", [("user", prompt)], how={"step": 2}),
-    ]
-    decisions = [Decision(0, "role", 1, "Code/A", 4, HALF), Decision(0, "role", 2, "Code/B", 4, HALF)]
-    finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [Story(asks, decisions)])
+    answer = Ask("1", [("user", f"Agent A:\n{appended(program, outcome)}")], how={"step": 2})
+    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}), answer])
+    finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
     export("--method", "masrouter")
     (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]
     (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
-    events = [event for event in sample.events if event.event in ("model", "info")]
-    assert events[0].data == (
-        "- **agent A: role** Code/A, 50.0%, one of 4\n- **agent B: role** Code/B, 50.0%, one of 4\n"
-    )
-    kinds = [getattr(event, "source", event.event) for event in events[2:7]]
-    assert kinds == ["model", "tool", "model", "then", "model"]
-    assert events[3].data == md_escape(outcome)
-
-
-def test_what_a_viewer_of_markdown_would_change() -> None:
-    inspect_logs = pytest.importorskip("analysis.inspect_logs", reason="the extra inspect is not installed")
-    # A probability next to an end is not shown as the end.
-    shown = {0.0: "0.0%", 1e-6: "<0.1%", 0.25: "25.0%", 1 - 1e-6: ">99.9%", 1.0: "100.0%"}
-    assert {probability: inspect_logs._percent(probability) for probability in shown} == shown
-    program = 'def f():\n    """```"""\n    return 1'
-    task = dataclasses.replace(ITEMS[0], code=CodeTask("f", "", "", ()))
-    assert inspect_logs._answer(task, program) == f"````python\n{program}\n````"
-    assert inspect_logs._answer(ITEMS[0], "9") == "9"
+    tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
+    assert tools == [md_escape(outcome)]
 
 
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:

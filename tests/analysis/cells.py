@@ -1,0 +1,189 @@
+"""Synthetic cell folders, written the way the suite writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.agents.results import DECISIONS, ITEMS
+from harness.runner.config import methods
+from harness.training.loop import UPDATES
+
+TITLES = {
+    "math": "MATH",
+    "gsm_hard": "GSM-Hard",
+    "mbpp": "MBPP",
+    "humaneval": "HumanEval",
+    "mmlu_pro": "MMLU-Pro",
+}
+ENGINE = {"concurrent_sequences": 64, "prefill_tokens_per_s_1b": 60000.0, "decode_tokens_per_s_1b": 600.0}
+PLAN = pa.schema([("item_id", pa.string()), ("epoch", pa.int64()), ("rollout", pa.int64())])
+#: What one step decided: opened retrieval gates of the records stored so far, and the write gate.
+Step = tuple[Sequence[bool], bool]
+
+
+def digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def title(method: str) -> str:
+    """What tables call a method of the configuration, or one that it does not have."""
+    return methods()[method].title if method in methods() else f"The {method}"
+
+
+def verdicts(right: int, n: int) -> list[bool]:
+    """``right`` correct answers out of ``n``."""
+    return [place < right for place in range(n)]
+
+
+def run_record(method: str, backbone: str, benchmark: str, seed: int, n: int, **changes: Any) -> dict[str, Any]:
+    """The contents of ``run.json``; ``changes`` replace top-level keys."""
+    record: dict[str, Any] = {
+        "schema": 1,
+        "preset": "embedded",
+        "method": method,
+        "method_title": title(method),
+        "benchmark": benchmark,
+        "benchmark_title": TITLES.get(benchmark, benchmark),
+        "backbone": backbone,
+        "seed": seed,
+        "simulated": True,
+        "calibrated": False,
+        "notes": [],
+        "data": {
+            "source": "embedded",
+            "splits": "official",
+            "checksum": digest("data", benchmark),
+            "split_checksum": digest("split", benchmark),
+            "n_test": n,
+        },
+        "config_hash": digest("config", method, backbone),
+        "code": digest("code"),
+        "run_id": digest("run", method, backbone, benchmark, seed),
+        "backbones": {backbone: {"model": f"simulated/{backbone}", "served_by": "simulator 1"}},
+        "sandbox": "full",
+        "rule_version": "1",
+    }
+    return {**record, **changes}
+
+
+def write(
+    root: Path,
+    method: str = "single",
+    backbone: str = "qwen-2.5-14B",
+    benchmark: str = "gsm_hard",
+    *,
+    seed: int = 0,
+    correct: Sequence[bool] = (True, True, True, False),
+    calls: Sequence[Mapping[str, Any]] | None = None,
+    decisions: Sequence[Mapping[str, Any]] = (),
+    updates: Sequence[Mapping[str, float]] | None = None,
+    per_epoch: int = 100,
+    rollouts: tuple[int, int, int] = (2, 3, 6),
+    **changes: Any,
+) -> Path:
+    """A cell folder below ``root``; a cell that is written twice is replaced.
+
+    Args:
+        updates: The measures of each update; None for a method that does not learn, () for one left as initialised.
+        rollouts: Training questions, epochs and rollouts of a question.
+        changes: Columns of the items, one value for all or one an item, where ``cost`` is that of steps and of all; and
+            top-level keys of ``run.json``.
+    """
+    n = len(correct)
+    given = {name: changes.pop(name) for name in ("cost", *ITEMS.names) if name in changes}
+    folder = root / digest(method, backbone, benchmark, seed, sorted(changes))[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(json.dumps(run_record(method, backbone, benchmark, seed, n, **changes)))
+    ids = [f"item-{place:04d}" for place in range(n)]
+    columns: dict[str, Any] = {
+        "item_id": ids,
+        "correct": list(correct),
+        "status": "graded",
+        "detail": "",
+        "answer": "7",
+        "text": "The answer is 7",
+        "calls": 2,
+        "prompt_tokens": range(100, 100 + n),
+        "completion_tokens": 10,
+        "cost_total": 0.25,
+        "cost_steps": 0.125,
+        "depth": 1,
+        **given,
+    }
+    if (cost := columns.pop("cost", None)) is not None:
+        columns |= {"cost_steps": cost, "cost_total": cost}
+    whole = {
+        name: [value] * n if isinstance(value, str) or np.ndim(value) == 0 else list(value)
+        for name, value in columns.items()
+    }
+    rows = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
+    table(folder, "items", rows, ITEMS)
+    table(folder, "calls", calls if calls is not None else [{"item_id": one, "key": one} for one in ids])
+    table(folder, "decisions", decisions, DECISIONS)
+    if updates is not None:
+        log = [
+            {"epoch": 1 + (number - 1) // per_epoch, "update": number, "measure": measure, "value": value}
+            for number, update in enumerate(updates, 1)
+            for measure, value in {"trajectories": 1.0, **update}.items()
+        ]
+        table(folder, "training", log, UPDATES)
+        questions, epochs, group = rollouts
+        places = np.ndindex(questions, epochs, group)
+        plan = [{"item_id": f"train-{one}", "epoch": 1 + epoch, "rollout": rollout} for one, epoch, rollout in places]
+        table(folder, "training_decisions", plan, PLAN)
+    return folder
+
+
+def table(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None = None) -> None:
+    """One table of a cell."""
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), folder / f"{name}.parquet")
+
+
+def decision(
+    name: str, choice: str, probability: float = 0.5, *, item: int = 0, step: int = 1, slot: int = 0, options: int = 2
+) -> dict[str, Any]:
+    """One draw, as the log of a cell has it."""
+    row = (f"item-{item:04d}", step, name, slot, choice, options, math.log(probability))
+    return dict(zip(DECISIONS.names, row, strict=True))
+
+
+def trajectory(item: int, *steps: Step) -> list[dict[str, Any]]:
+    """All draws of both memory gates, steps counted from 1 as in the log."""
+    choice = {True: "yes", False: "no"}
+    found = []
+    for step, (opened, written) in enumerate(steps, 1):
+        found += [decision("retrieve", choice[one], item=item, step=step, slot=slot) for slot, one in enumerate(opened)]
+        found.append(decision("write", choice[written], item=item, step=step))
+    return found
+
+
+def timing(cell: Path, folder: Path, /, **changes: Any) -> Path:
+    """A timing job of a cell, of 6 seconds; ``changes`` replace top-level keys."""
+    run = json.loads((cell / "run.json").read_text())
+    document = {
+        **{name: run[name] for name in ("preset", "method", "benchmark", "backbone", "seed", "simulated")},
+        "schema": 1,
+        "n": run["data"]["n_test"],
+        "seconds": 6.0,
+        "concurrency": 32,
+        "calls": 8,
+        "failed_calls": 0,
+        "prompt_tokens": 100,
+        "completion_tokens": 10,
+        "engine": ENGINE if run["simulated"] else None,
+        "cell": {"run_id": run["run_id"]},
+        "host": {"platform": "Linux-test", "processors": 2},
+        **changes,
+    }
+    folder.mkdir(parents=True)
+    (folder / "timing.json").write_text(json.dumps(document))
+    return folder
