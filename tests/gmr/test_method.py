@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,11 @@ import pytest
 import gmr.method
 from gmr.config import Config, pool_of
 from gmr.method import GMR
-from harness.agents.roles import by_domain, catalogue
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import settings_of
 from harness.training.loop import checkpoint
-from tests.fixtures import ITEMS, Client, answered_by, content, embedding, log, questions, right_if, runtime, trained
+from tests.fixtures import ITEMS, Client, answered_by, content, embedding, questions, right_if, runtime, trained
 from tests.gmr.fixtures import LARGE, MODULES, POOL, method
 from tests.scripted import backbones, setting
 
@@ -48,7 +46,6 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
     client = Client()
     await fitted(tmp_path, client, 32, method(halting=False))
     assert updates == [(96, 576, (0, 1)), (96, 576, (0, 2))]
-    assert 10 * 2 * 576 == 11_520
     assert len(client.asked) == 192
 
 
@@ -64,30 +61,6 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
     assert share(made) < 0.1
     answered = await answered_by(made, client, ITEMS)
     assert sum(one.verdict.correct for one in answered) >= len(ITEMS) - 1
-
-
-async def test_a_dearer_weight_of_cost_makes_shorter_trajectories(tmp_path: Path) -> None:
-    depth = {}
-    for weight in (0.0, 500.0):
-        folder, client = tmp_path / str(weight), Client(lambda backbone, request: "right", tokens=(10_000, 1_000))
-        await fitted(folder, client, 12, group=4, max_depth=4, lambda_c=weight)
-        depth[weight] = log(folder, "depth")
-    assert depth[500.0][0] == depth[0.0][0]
-    assert depth[500.0][-1] < depth[0.0][-1] - 0.5
-
-
-@pytest.mark.parametrize("first", [1, 3])
-async def test_a_choice_that_collapses_is_said_once_however_late(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, first: int
-) -> None:
-    def learned(*given: Any) -> dict[str, float]:
-        (_, update) = given[-1]
-        return {"entropy_backbone": 1.0 if update < first else 0.05}
-
-    monkeypatch.setattr("gmr.method.learn", learned)
-    await fitted(tmp_path, Client(), 8)
-    said = [record.getMessage() for record in caplog.records if "entropy of the backbone choice" in record.getMessage()]
-    assert [f"0.050 nats after {first} of 4 updates" in one for one in said] == [True]
 
 
 async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: Path) -> None:
@@ -106,16 +79,8 @@ HALF = {"Math": 6, "Code": 4, "Commonsense": 3}
 
 
 def test_a_value_that_makes_no_sense_is_one_line() -> None:
-    for change, message in (
-        ({"score": "cosin"}, "score: 'cosin' should be 'dot' or 'cosine'; did you mean 'cosine'?"),
-        ({"role_subset": {"Code": 2}, "role_pool": "domain"}, "role_pool cannot be 'domain' beside it"),
-        (
-            {"epochs": {"math": 5}},
-            "epochs: {'math': 5} has no `default`, for the benchmarks that are not named; add one",
-        ),
-    ):
-        with pytest.raises(UserError, match=rf"^config/methods\.yaml, config of gmr: .*{re.escape(message)}$"):
-            settings_of("gmr", {"epochs": {"default": 1}, **change})
+    with pytest.raises(UserError, match=r"config of gmr: .*role_pool cannot be 'domain' beside it$"):
+        settings_of("gmr", {"epochs": {"default": 1}, "role_subset": {"Code": 2}, "role_pool": "domain"})
 
 
 def test_the_paper_s_values_are_the_defaults() -> None:
@@ -140,15 +105,6 @@ def keys(seed: int = 0, domain: str = "Math", **changes: Any) -> list[str]:
     assert facts["backbones"] == [[key, backbone.profile] for key, backbone in backbones().items()]
     assert facts["roles"] == [[role.key, role.profile] for role in pool.roles]
     return [role.key for role in pool.roles]
-
-
-def test_the_pool_is_the_catalogue_or_the_roles_of_the_domain() -> None:
-    assert keys() == sorted(role.key for role in catalogue())
-    assert len(keys()) == 26
-    for domain, count in {"Math": 12, "Code": 7, "Commonsense": 7}.items():
-        found = keys(domain=domain, role_pool="domain")
-        assert found == sorted(role.key for role in by_domain(domain))
-        assert len(found) == count
 
 
 def test_half_of_the_roles_is_drawn_once_by_the_seed() -> None:

@@ -93,12 +93,7 @@ def longest_path(node: int, edges: Sequence[tuple[int, int]]) -> int:
 
 
 class Book:
-    """Replies of the digesting model, asked in a plain sequence.
-
-    Args:
-        edges: Of the graph; each node has a number for each critique, solution and merge that it may need.
-        agents: How many nodes ask.
-    """
+    """Replies of the digesting model, asked in a plain sequence; each call that a node may need has a number."""
 
     def __init__(self, edges: Sequence[tuple[int, int]], agents: int) -> None:
         self.asked: list[Asked] = []

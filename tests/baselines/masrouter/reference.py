@@ -27,16 +27,7 @@ def _layer_norm(row: Array) -> Array:
 
 
 class Reference:
-    """The probabilities behind a trace.
-
-    Attributes:
-        tasks: Of the classifier.
-        modes: Of the modes.
-        n_f: Number of agents before it is rounded.
-        roles: Of the roles, for each agent.
-        backbones: Of the backbones.
-        log_prob: log π of the choices.
-    """
+    """The probabilities behind a trace, the number of agents before it is rounded, and log π of the choices."""
 
     def __init__(self, router: Router, trace: Trace) -> None:
         self._state = {name: value.numpy() for name, value in router.state_dict().items()}

@@ -18,12 +18,10 @@ from torch.distributions import Normal, kl_divergence
 
 from baselines.masrouter.router import (
     VAE,
-    NumberOfAgents,
     Router,
     Trace,
     draw_noise,
     log_multinomial,
-    team_size,
 )
 from baselines.masrouter.team import MODES
 from harness.agents import rng
@@ -60,11 +58,6 @@ def test_direction_and_loss_against_plain_numpy() -> None:
     ]
 
 
-@given(st.floats(0, 26), st.integers(1, 26))
-def test_a_team_has_one_to_max_agents(n_f: float, most: int) -> None:
-    assert team_size(n_f, most) == int(torch.clamp(torch.round(torch.tensor(n_f, dtype=torch.float64)), 1, most))
-
-
 async def test_training_starts_with_three_agents_and_the_loss_that_users_reported() -> None:
     """Half of six agents, and about 5 times 47.2 for the autoencoders (D-MR-6)."""
     made = router()
@@ -73,14 +66,6 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
         assert len(trace.choices.roles) == 3
         assert made.again([trace]).n_f.item() == pytest.approx(3, abs=0.5)
         assert made.vae_loss([trace]).item() == pytest.approx(5 * 47.2, abs=6)
-
-
-def test_the_noise_of_a_trajectory_follows_from_one_number() -> None:
-    first, same, other = (torch.cat(draw_noise(uniform, 6, 12, 5)) for uniform in (0.3, 0.3, 0.30001))
-    assert first.shape == (6 + 1 + 1 + 12 + 5, 64)
-    assert torch.equal(first, same)
-    assert not (first == other).any()
-    assert (first.mean().item(), first.std().item()) == (pytest.approx(0, abs=0.1), pytest.approx(1, abs=0.1))
 
 
 async def traces(made: Router, epochs: int = 3) -> list[Trace]:
@@ -151,27 +136,6 @@ def test_the_multinomial_term_with_a_number_that_is_not_rounded(
 # What depends on what
 
 
-def other_role(made: Router, trace: Trace, place: int) -> tuple[Trace, bool]:
-    """The trace with another role at one place, and whether the backbones' probabilities stay as they were."""
-    roles = list(trace.choices.roles)
-    roles[place] = (roles[place] + 1) % 7
-    changed = trace._replace(choices=trace.choices._replace(roles=tuple(roles)))
-    return changed, torch.equal(made.again([trace]).backbones, made.again([changed]).backbones)
-
-
-async def test_the_backbones_know_every_role_but_the_last() -> None:
-    made = router(moved=0.15)
-    several = [trace for trace in await traces(made) if len(trace.choices.roles) > 1]
-    assert several
-    for trace in several:
-        assert other_role(made, trace, -1)[1]
-        assert not other_role(made, trace, -2)[1]
-    # Of a single agent they know none.
-    alone, [trace, *_] = walked(small=True)
-    assert len(trace.choices.roles) == 1
-    assert other_role(alone, trace, 0)[1]
-
-
 @cache
 def walked(small: bool) -> tuple[Router, list[Trace]]:
     """A router whose teams differ in size, and what it decided; or one whose teams have one agent each."""
@@ -206,13 +170,6 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
 
 
 # Many questions at once
-
-
-def test_the_number_of_agents_has_the_same_bits_in_any_company() -> None:
-    """Of sixteen numbers torch computes the sigmoid by other instructions than of one."""
-    made, questions, noise = NumberOfAgents(6).double(), rows(0, 320, 1, 384), rows(1, 320, 1, 64)
-    alone = [made(question[None], its[None]) for question, its in zip(questions, noise, strict=True)]
-    assert torch.equal(made(questions, noise), torch.cat(alone))
 
 
 @settings(max_examples=10, deadline=None)

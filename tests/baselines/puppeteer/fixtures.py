@@ -49,11 +49,7 @@ class Counting(Client):
 
 
 class Certain:
-    """Stands where a Policy does and knows, for each state in turn, which actions come first.
-
-    Args:
-        plans: For each decision in turn, the actions in the order of preference.
-    """
+    """Stands where a Policy does and knows, for each state in turn, the actions in the order of preference."""
 
     def __init__(self, *plans: str) -> None:
         self.plans = [plan.split() for plan in plans]

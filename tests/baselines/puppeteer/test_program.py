@@ -9,7 +9,6 @@ import pytest
 from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, program_of, stated
 from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value, fenced
 from harness.agents.prompts import RECORDS_HEADER
-from harness.benchmarks import benchmark
 from harness.llm.request import Message
 from harness.sandbox import Limits, Sandbox
 from tests.baselines.puppeteer.fixtures import CODE, MATHS, Counting, planned
@@ -98,22 +97,6 @@ async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -
 
 
 # Questions that ask for a program
-
-
-async def test_every_agent_sees_what_all_have_said_and_the_latest_program_is_the_answer(code_tools: CodeTools) -> None:
-    texts = ("A plan.", f"First.\n{fenced(WRONG)}", "It does not double.", f"So:\n{fenced(RIGHT)}")
-    client = Counting(*texts)
-    keys = ["planning", "reasoning", "critique", "modify", "terminate"]
-    trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
-    names = ("Planner", "Reasoner", "Critic")
-    records = [f"[{place}] {name}:\n{text}" for place, (name, text) in enumerate(zip(names, texts, strict=False), 1)]
-    shown = ["\n\n".join([RECORDS_HEADER, *records[:count]]) if count else "" for count in range(4)]
-    assert client.users == [f"Question:\n{CODE.question}\n\n{history}".strip() for history in shown]
-    assert trajectory.answer == f"```python\n{RIGHT}```"
-    assert benchmark("humaneval").extract(CODE, trajectory.answer) == RIGHT
-    assert [call.purpose for call in trajectory.calls] == ["act"] * 4
-    assert all(call.is_step for call in trajectory.calls)
-    assert trajectory.embedded == 5
 
 
 async def test_the_programmer_runs_the_visible_examples_with_one_call(code_tools: CodeTools) -> None:

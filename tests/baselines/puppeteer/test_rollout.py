@@ -58,6 +58,16 @@ async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_
     ]
     assert third not in client.users[-1]
     assert trajectory.answer == "Text 4. The answer is 4"
+    calls = [(call.step, call.slot, call.purpose, call.role, call.backbone, call.is_step) for call in trajectory.calls]
+    steps = [
+        (number, 0, "act", key, "small", True) for number, key in enumerate(("reasoning", "critique", "modify"), 1)
+    ]
+    assert calls == [*steps, (4, 0, "aggregate", "", "small", False)]
+    decisions = [(one.step, one.name, one.slot, one.choice, one.options) for one in trajectory.decisions]
+    assert [decisions[0], decisions[3]] == [(1, "action", 0, "reasoning", 9), (4, "action", 0, "terminate", 10)]
+    assert (trajectory.depth, trajectory.embedded) == (3, 4)
+    assert {sampling(request) for request in client.requests} == {Sampling(temperature=0.1)}
+    assert len({request.draw for request in client.requests}) == 4
 
 
 async def test_a_gsm_hard_question_is_posed_as_its_released_task_poses_it() -> None:
@@ -71,26 +81,6 @@ async def test_a_gsm_hard_question_is_posed_as_its_released_task_poses_it() -> N
     others = Counting()
     await planned("reasoning", "terminate", client=others)
     assert others.users[0] == QUESTION
-
-
-async def test_calls_and_decisions_are_recorded_in_order() -> None:
-    client = Counting()
-    trajectory = await planned("reasoning", "critique", "terminate", client=client)
-    calls = [(call.step, call.slot, call.purpose, call.role, call.backbone, call.is_step) for call in trajectory.calls]
-    assert calls == [
-        (1, 0, "act", "reasoning", "small", True),
-        (2, 0, "act", "critique", "small", True),
-        (3, 0, "aggregate", "", "small", False),
-    ]
-    decisions = [(one.step, one.name, one.slot, one.choice, one.options) for one in trajectory.decisions]
-    assert decisions == [
-        (1, "action", 0, "reasoning", 9),
-        (2, "action", 0, "critique", 10),
-        (3, "action", 0, "terminate", 10),
-    ]
-    assert (trajectory.depth, trajectory.embedded) == (2, 3)
-    assert {sampling(request) for _, request in client.asked} == {Sampling(temperature=0.1)}
-    assert len({request.draw for _, request in client.asked}) == 3
 
 
 async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_whole_path_anew() -> None:
@@ -167,12 +157,6 @@ async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
         for choice in trace[: trajectory.depth]:
             probabilities = np.exp(policy.log_probs(choice.state, choice.barred))
             assert choice.action == sample(probabilities, context.uniform(choice.step + 1, "action", 0))
-
-
-def test_there_are_ten_actions() -> None:
-    names = "planning reasoning critique reflect question summarize conclude modify python terminate"
-    assert tuple(names.split()) == KEYS
-    assert len({action.profile for action in ACTIONS}) == 10
 
 
 @pytest.mark.parametrize("key", KEYS[:-1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,7 +13,6 @@ from harness.benchmarks import Tools, benchmark, keys, loading
 from harness.benchmarks.loading import load_items
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.validate import EXAMPLES, check
-from harness.errors import UserError
 from harness.sandbox import Sandbox
 
 # SHA-256 of the file, and the checksum of its items that every manifest carries, begun. A change here changes every
@@ -72,20 +70,3 @@ def test_the_programs_of_the_word_problems_give_their_targets() -> None:
         namespace: dict[str, Any] = {}
         exec(record["code"], namespace)  # noqa: S102 - the project's own programs
         assert namespace["solution"]() == pytest.approx(record["target"], rel=1e-9), record["input"]
-
-
-def test_one_option_of_a_choice_is_right() -> None:
-    for record in records("mmlu_pro"):
-        assert len({option.casefold() for option in record["options"]}) == len(record["options"]) >= 8
-        assert "ABCDEFGHIJ"[record["answer_index"]] == record["answer"]
-
-
-def test_a_benchmark_without_a_file_and_a_damaged_file_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loading, "EMBEDDED", tmp_path)
-    with pytest.raises(UserError, match=r"math\.jsonl does not exist; expected the questions of MATH there"):
-        load_items("math", "embedded")
-    (tmp_path / "math.jsonl").write_bytes(b'{"problem": "1 +')
-    with pytest.raises(UserError, match=r"math\.jsonl cannot be read .*damaged"):
-        load_items("math", "embedded")

@@ -27,11 +27,8 @@ CUT = 'def other(n):\n    """Some text that never'
 # What is looked for, in which text, and what is found.
 # fmt: off
 BOXES = [
-    (r"so \boxed{5}", "5"), (r"\boxed{1} then \boxed{\frac{1}{2}}", r"\frac{1}{2}"), (r"\boxed{\boxed{7}}", "7"),
-    (r"\boxed{1 \boxed{7} \fbox{8}}", "8"), (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
-    (r"\boxed{\left\{ x \right.} end", r"\left\{ x \right."), (r"\boxed{3} and \boxed{4", "3"),
-    (r"stray } brace \boxed{3}", "3"), (r"\fbox{9}", "9"), (r"\boxed {8}", "8"), ("\\boxed{\n6\n}", "6"),
-    ("no box, only {braces}", None), (r"\boxed{", None),
+    (r"\boxed{1 \boxed{7} \fbox{8}}", "8"), (r"\boxed{3} and \boxed{4", "3"), (r"stray } brace \boxed{3}", "3"),
+    (r"\boxed {8}", "8"), ("\\boxed{\n6\n}", "6"), ("no box, only {braces}", None),
 ]
 # fmt: on
 ALL_BOXES = [
@@ -45,23 +42,15 @@ ANSWER_LINES = [
     ),
     ("**Answer:** 5 m", ["5 m"]),
     ("Final answer: $x$\nAnswer: -2", ["$x$", "-2"]),
-    ("Answer: The answer is 5", ["5"]),
     ("Answer: none of them. answers: 5", []),  # words alone state nothing, and a list is no statement
-    ("The answer is\n\n$$\n5\n$$", ["5"]),
-    ("The answer is $$5$$", ["$$5$$"]),
 ]
 BLOCKS = [
-    ("First:\n```python\nx = 1\n```\nthen\n~~~\ny\n~~~\n```output\n3\n```\n", ["x = 1\n", "y\n", "3\n"]),
     ("```python\nx = 1", ["x = 1\n"]),  # never closed
-    ("Code: ```python\nx = 1\n```", ["x = 1\n"]),  # opened behind prose
     ("```python\nx = 1```", ["x = 1\n"]),  # closed behind code
     ("```python\nx = 1\n```python\ny = 2\n```", ["x = 1\n", "y = 2\n"]),  # second opened instead of first closed
     ("```python\nx = 1\n```.", ["x = 1\n"]),
-    ("````python\ns = '```'\n````", ["s = '```'\n"]),
     ("Use ```inline``` code\n```python\nx = 1\n```", ["x = 1\n"]),
     ("```python\r\nx = 1\r\n```", ["x = 1\n"]),
-    ("```python\nx = 'a\u2028b'\n```", ["x = 'a\u2028b'\n"]),  # a line separator inside a string is no new line
-    ("none", []),
 ]
 SALVAGED = [
     (
@@ -99,28 +88,19 @@ def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
 
 # fmt: off
 LETTERS = [
-    (r"\boxed{C}", "C"), (r"\boxed{(C)}", "C"), (r"\boxed{\text{C}}", "C"), (r"\boxed{C. seven}", "C"),
-    (r"\boxed{A} or \boxed{C}", "C"), (r"The answer is (A), so \boxed{C}", "C"),
-    (r"\boxed{7} so the answer is (C).", "C"), ("The answer is (C).", "C"), ("The answer is C", "C"),
-    ("the answer is: **C**", "C"), ("The answer is (C", "C"), ("The answer is (A). No, the answer is (B).", "B"),
-    ("The answer is A.", "A"), ("The answer is A", "A"), ("The answer is a matter of taste", None),
-    ("The answer is A matter of taste", None), ("The answer is I think B", None), ("The answer is Cat", None),
-    (r"\boxed{Cat}", None), (r"\boxed{K}", None), ("C", None), ("Option C looks right", None),
+    (r"\boxed{C. seven}", "C"), (r"\boxed{7} so the answer is (C).", "C"), ("the answer is: **C**", "C"),
+    ("The answer is A.", "A"), ("The answer is A", "A"), ("The answer is A matter of taste", None),
+    ("The answer is I think B", None), ("The answer is Cat", None), (r"\boxed{K}", None), ("C", None),
     (r"\boxed{\text{(C)}}", "C"), (r"\boxed{\text{\textbf{C}}}", "C"), (r"\boxed{\mathbf C\ }", "C"),
     (r"\boxed{**C**}", "C"), (r"\boxed{\text{Option C}}", "C"), ("The answer is: (C)", "C"),
-    ("The answer is **(C)**.", "C"), ("**The answer is C**", "C"), ("The answer is **C. seven**", "C"),
-    ('The answer is "C".', "C"), ("The answer is `C`", "C"), (r"The answer is \text{(C)}", "C"),
-    ("The answer is choice C", "C"), ("The answer is\r\n\r\n(C)\r\n", "C"), ("**Answer:** C", "C"),
-    ("**Answer**: (C)", "C"), ("The correct option is (C).", "C"), ("\ufeffThe answer is (C)\0", "C"),
+    ('The answer is "C".', "C"), ("The answer is `C`", "C"), ("The answer is choice C", "C"), ("**Answer:** C", "C"),
+    ("**Answer**: (C)", "C"), ("The correct option is (C).", "C"),
     # A word is no letter.
-    ("Answer: A matter of taste", None), ("Answer: I think so", None), ("The answer is not (C)", None),
-    ("The correct value is C", None), ("The answer is not listed, but the closest is (C)", None),
+    ("Answer: I think so", None), ("The answer is not (C)", None),
     # Two options are no choice; what follows the letter may still name things.
-    (r"\boxed{A and C}", None), (r"\boxed{A, C}", None), ("The answer is (A) and (C).", None),
-    ("The answer is (A), (B), and (C).", None), ("The answer is B or D", None),
-    ("The answer is (A) and (C). If one must do, the answer is (C).", "C"),
-    ("The answer is (C), because A is even", "C"), ("The answer is C, I believe", "C"),
-    (r"\boxed{C. vitamin A and B}", "C"),
+    (r"\boxed{A and C}", None), ("The answer is (A) and (C).", None), ("The answer is (A), (B), and (C).", None),
+    ("The answer is B or D", None), ("The answer is (A) and (C). If one must do, the answer is (C).", "C"),
+    ("The answer is C, I believe", "C"), (r"\boxed{C. vitamin A and B}", "C"),
     # A reply that goes on to another question; before any answer, a question is the one that was asked.
     ("The answer is (C).\n\nQuestion: Which is even?\nOptions:\nA. one\nB. two\nAnswer: The answer is (B).", "C"),
     ("\\boxed{C}\n\n**Question 2:** Which?\n\nThe answer is \\boxed{A}", "C"),
@@ -131,40 +111,25 @@ LETTERS = [
     ("**Question 1:** Acid? The answer is (B).\n\n**Question 2:** Base? So the answer is \\boxed{D}", "D"),
     ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
     ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
-    ("One says the answer is (A).\n\nNow, combining all the answers:\nThe answer is (C).", "C"),
 ]
-# fmt: on
-# fmt: off
 VALUES = [
-    ("The answer is 5.", 5), ("The answer is -5", -5), ("The answer is −5", -5),
-    ("The answer is 3.5 apples", 3.5), ("The answer is 1,234,567.5.", 1234567.5),
-    ("The answer is $1,234, as asked", 1234), ("The answer is -$12", -12), ("The answer is $-12", -12),
-    (r"The answer is \$12", 12), ("The answer is **12**", 12), (r"The answer is $\boxed{12}$", 12),
-    ("The answer is 1{,}234", 1234), ("The answer is 9.3e12", 9.3e12),
-    (r"The answer is 9.3 \times 10^{12}", 9.3e12), ("The answer is .5", 0.5), ("The answer is 12 + 3 = 15", 15),
-    ("The answer is 7\nThe answer is 8", 8), ("The answer is 7\nThe answer is unclear", 7),
-    ("There are 3 and then 4 left over.", 4), ("between 10-15 people", 15), ("10 - 5 leaves 5", 5),
-    ("it is 5 -3", -3), ("**Answer: 5**", 5), ("**Answer:** 5 miles in 3 days", 5),
-    ("Answer: let me see. There are 3 here and 5 there", 5), ("The answer is 520 - 480 = 40.", 40),
-    ("The answer is 10 cents.", 10), ("The answer is: **$1,234.50**", 1234.5),
-    ("The answer is 1\u202f234\u00a0567.", 1234567), ("The answer is 25%", 25),
-    ("The final answer is:\n\n$$\n5\n$$\nfor 3 people", 5),
+    ("The answer is −5", -5), ("The answer is 1,234,567.5.", 1234567.5), ("The answer is $1,234, as asked", 1234),
+    ("The answer is -$12", -12), ("The answer is $-12", -12), (r"The answer is $\boxed{12}$", 12),
+    ("The answer is 1{,}234", 1234), ("The answer is 9.3e12", 9.3e12), (r"The answer is 9.3 \times 10^{12}", 9.3e12),
+    ("The answer is .5", 0.5), ("The answer is 12 + 3 = 15", 15), ("The answer is 7\nThe answer is 8", 8),
+    ("The answer is 7\nThe answer is unclear", 7), ("There are 3 and then 4 left over.", 4),
+    ("between 10-15 people", 15), ("it is 5 -3", -3), ("**Answer:** 5 miles in 3 days", 5),
+    ("The answer is 520 - 480 = 40.", 40), ("The answer is 10 cents.", 10), ("The answer is: **$1,234.50**", 1234.5),
+    ("The answer is 1\u202f234\u00a0567.", 1234567), ("The final answer is:\n\n$$\n5\n$$\nfor 3 people", 5),
     # What follows a box is no answer.
-    (r"They need $\boxed{310}$ ounces for 8 batches.", 310),
-    (r"First \boxed{7}, then \boxed{12 + 3 = 15} in 2 weeks", 15), (r"\boxed{\$5.50} for 3", 5.5),
     (r"\boxed{\text{five}} and then 6", 6), (r"\boxed{7} but the answer is 8 for 9 people", 8),
     # An ordinary blank divides numbers.
     ("The answer is 12 100-dollar notes", 12),
 ]
-# fmt: on
-# fmt: off
 FORMULAS = [
-    (r"so \boxed{ 2 }", "2"), ("The answer is 2.", "2"),
     ("The answer is $\\frac{1}{2}$. I hope so.", r"\frac{1}{2}"), (r"The final answer is: \(x+1\).", "x+1"),
-    ("The answer is 3.\nNo, the answer is 2.", "2"), ("The answer is 3.5", "3.5"),
     (r"The answer is 3 but \boxed{4}", "4"), (r"empty \boxed{}", None), ("The answer is", None), ("two", None),
-    ("**Answer: 5**", "5"), (r"Answer: \frac{1}{2}.", r"\frac{1}{2}"), ("Answer: let me think", None),
-    ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"), ("The answer is\n\\[\n5\n\\]", "5"),
+    ("**Answer: 5**", "5"), ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"),
     (r"The answer is \[ x+1 \] for all x.", "x+1"), ("The answer is $5$. I hope it is right.", "5"),
     # What an option says, an ordinal counts or a clause argues is no part of the answer.
     (r"\boxed{(C) Plane}", "(C)"), (r"\boxed{\text{(C) Half plane}}", r"\text{(C)}"),
@@ -172,22 +137,15 @@ FORMULAS = [
     (r"\boxed{12^{\text{th}} \text{ grade}}", "12"), ("The answer is 23, we will see why.", "23"),
     (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
     # Here it is.
-    (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{(A)x}", "(A)x"), (r"\boxed{2^{nd}}", "2^{nd}"),
-    (r"\boxed{1, 2, \text{ and } 3}", r"1, 2, \text{ and } 3"),
+    (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{2^{nd}}", "2^{nd}"),
     (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
-    (r"\boxed{5 \text{ inches}}", r"5 \text{ inches}"),
 ]
 # fmt: on
 PROGRAMS = [
     (f"```python\n{GOOD}```", GOOD),
-    (f"```\n{GOOD}```", GOOD),
     (f"```python\nx = 1\n```\n```python\n{GOOD}```", GOOD),  # the first that defines the function
-    (f"```python\n{GOOD}```\n```python\nprint(norm(1, 2))\n```", GOOD),
-    ("```python\nx = 1\n```\n```python\ny = 2\n```", "y = 2\n"),  # none defines it: the last that parses
     ("```python\nx = 1\n```\n```python\ny = = 2\n```", "x = 1\n"),
     (f"```bash\npip install x\n```\n```py\n{GOOD}```", GOOD),
-    (f"```output\n5\n```\n```Python3\n{GOOD}```", GOOD),
-    (f"```python\n{GOOD}", GOOD),
     (GOOD, GOOD),  # no fence at all
     ("```python\nnorm = lambda a, b: 5.0\n```", "norm = lambda a, b: 5.0\n"),
     ("```python\ndef norm(a, b)\n    return 1\n```", None),
@@ -197,17 +155,12 @@ PROGRAMS = [
     (f"```python\n{GOOD}\n\n{CUT}", GOOD),  # the same inside a fence that is never closed
     (f"{GOOD}\nThis is Pythagoras' theorem.\n", GOOD),  # prose behind, no fences
     (f"Here it is:\n\n{GOOD}", GOOD),
-    (f"{GOOD}```\n", GOOD),  # a fence that is closed but never opened
     (f"Try this.\n\nimport math\n\nThen:\n\n{GOOD}", f"import math\n\n{GOOD}"),
     (f"1. Code:\n\n   ```python\n   {GOOD.replace(chr(10), chr(10) + '   ').rstrip()}\n   ```\n", GOOD),
-    (f"\ufeff{GOOD}", GOOD),
     (GOOD.replace("\n", "\r\n"), GOOD),
-    (f"```python\n{GOOD}```\n\n```python\n{CUT}", GOOD),
     (f"```python\nx = 1\n```\n\n{GOOD}\nDone.", GOOD),
     # Nothing to salvage: the function itself is cut off, or is not there.
     ("def norm(a, b):\n    return (a * a +", None),
-    (f"Some prose.\n\n{CUT}", None),
-    ("    return 5\n\ndef other():\n    return 1\n", None),
 ]
 ANSWERS = {"mmlu_pro": LETTERS, "gsm_hard": VALUES, "math": FORMULAS, "humaneval": PROGRAMS}
 

@@ -11,14 +11,9 @@ from harness.benchmarks import Tools, benchmark, keys, registry
 from harness.benchmarks.items import Item, Status
 from harness.benchmarks.mbpp import _entry_point
 from harness.benchmarks.mutants import MOST_MUTANTS, mutants
-from harness.benchmarks.programs import canonical
 from harness.errors import UserError
-from harness.sandbox.model import Outcome
-from tests.harness.benchmarks.conftest import PlainRunner
+from harness.sandbox import Execution, Outcome, Program, Sandbox
 from tests.harness.benchmarks.samples import ALL, item_of
-
-EVERY_ITEM = [(key, item) for key in keys() for item in benchmark(key).normalise(ALL[key])]
-BY_ID = {"ids": lambda value: getattr(value, "id", value)}
 
 
 def test_what_is_not_declared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,18 +25,6 @@ def test_what_is_not_declared_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(registry, "_entries", lambda path: {"lost": missing})
     with pytest.raises(UserError, match=r"harness\.benchmarks\.lost"):
         benchmark("lost")
-
-
-@pytest.mark.parametrize(("key", "item"), EVERY_ITEM, **BY_ID)
-def test_answers_are_distinct_and_what_is_presented_is_extracted(key: str, item: Item) -> None:
-    subject = benchmark(key)
-    answers = [item.gold, *subject.wrong_answers(item)]
-    assert len(answers) >= 3
-    for place, answer in enumerate(answers):
-        assert not any(subject.same(item, answer, other) for other in answers[:place])
-        extracted = subject.extract(item, f"Let me think.\n\n{subject.present(item, answer)}\n")
-        assert extracted is not None
-        assert subject.same(item, extracted, answer)
 
 
 @pytest.mark.parametrize("key", keys())
@@ -109,9 +92,12 @@ async def test_humaneval_runs_the_prompt_s_helpers_and_calls_check(tools: Tools)
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 async def test_only_a_pass_is_right_and_only_our_own_failure_is_no_verdict(
-    tools: Tools, runner: PlainRunner, outcome: Outcome
+    monkeypatch: pytest.MonkeyPatch, tools: Tools, outcome: Outcome
 ) -> None:
-    runner.forced = outcome
+    async def run(self: Sandbox, program: Program) -> Execution:
+        return Execution(outcome, "", "")
+
+    monkeypatch.setattr(Sandbox, "run", run)
     verdict = await benchmark("humaneval").grade(item_of("humaneval"), "def norm(a, b): return 5", tools)
     assert verdict.correct is (outcome is Outcome.PASSED)
     assert (verdict.status is Status.SANDBOX_ERROR) is (outcome is Outcome.SANDBOX_ERROR)
@@ -137,9 +123,7 @@ async def test_mbpp_shows_one_assert_checks_all_and_splits_by_id(tools: Tools) -
     ("example", "gold", "name"),
     [
         ("assert f(1) == 2", "def f(x): return 2", "f"),
-        ("assert set(f(1)) == {1}", "def f(x): return [1]", "f"),
         ("assert not f(1)", "def f(x): return 0", "f"),
-        ("assert math.isclose(f(1), 2.0, rel_tol=1e-3)", "def f(x): return 2.0", "f"),
         ("assert (f(Node(1))) == 1", "class Node: pass\ndef f(x): return 1", "f"),
         ("assert sum(f(1)) == 1", "def f(x): return [1]\ndef other(): pass", "f"),
         ("assert g(1) == 1", "from lib import g", "g"),
@@ -157,7 +141,6 @@ def test_same_ignores_layout_comments_and_docstrings() -> None:
     assert subject.same(item, "def f(x):\n    '''Doc.'''\n    # why\n    return  x+1", "def f(x): return (x + 1)")
     assert not subject.same(item, "def f(x): return x + 1", "def f(x): return x + 2")
     assert subject.same(item, "not a program", " not a program\n")
-    assert canonical("def f():\n    'doc'") == canonical("def f(): pass")
 
 
 LOOP = """
@@ -168,7 +151,6 @@ def collatz(n):
         steps += 1
     return steps
 """
-BRANCH = "def f(x):\n    if x > 3:\n        return x + 1\n    return x - 1\n"
 
 
 def test_mutants_parse_are_distinct_bounded_and_grow_nothing_without_bound() -> None:
@@ -178,20 +160,3 @@ def test_mutants_parse_are_distinct_bounded_and_grow_nothing_without_bound() -> 
         assert 2 <= len(found) <= MOST_MUTANTS
         assert len({ast.dump(ast.parse(mutant)) for mutant in (*found, source)}) == len(found) + 1
         assert not any("<<" in mutant or "**" in mutant.replace("**kwargs", "") for mutant in found)
-
-
-def test_kinds_of_mutants_take_turns_and_those_of_loops_come_last() -> None:
-    lines = BRANCH.splitlines()
-    first = [next(line for line in one.splitlines() if line not in lines) for one in mutants(BRANCH, "f")[:5]]
-    assert [line.strip() for line in first] == [
-        "if not x > 3:",
-        "return x - 1",
-        "if x > 4:",
-        "if x >= 3:",
-        "return None",
-    ]
-    assert mutants("def m(a, b, c):\n    return max(a, max(b, c))\n", "m")[0].endswith("min(a, max(b, c))")
-    found = mutants(LOOP, "collatz")
-    in_loop = [place for place, one in enumerate(found) if "steps = 0" in one and "return steps" in one]
-    elsewhere = [place for place, one in enumerate(found) if "return None" in one and "*args" not in one]
-    assert max(elsewhere) < min(in_loop)

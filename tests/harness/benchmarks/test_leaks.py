@@ -60,10 +60,3 @@ def test_exact_and_near_pairs_are_found_whatever_the_chunk(chunk: int, monkeypat
     assert leaks.NEAR <= expected < 1
     assert report.leaks[1].similarity == pytest.approx(expected, abs=1e-4)
     assert (report.affected("exact"), report.affected("near")) == (2, 1)
-
-
-def test_a_question_counts_once_and_an_empty_side_leaks_nothing() -> None:
-    report = leaks.leak_report(made({"a": TEST["e2"], "b": TEST["e2"]}, {"x": TEST["e2"]}))
-    assert (len(report.leaks), report.affected("exact")) == (2, 1)
-    for train, test in (({}, TEST), (TRAIN, {}), ({}, {})):
-        assert leaks.leak_report(made(train, test)).leaks == ()

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,20 +42,6 @@ def confined() -> bool:
 
 def impostor(reply_limit_s: float = 0.5, cache: Cache | None = None) -> MathVerifier:
     return MathVerifier((sys.executable, "-c", IMPOSTOR), reply_limit_s, cache)
-
-
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The processes that have been started."""
-    processes: list[object] = []
-    begin = subprocess.Popen
-
-    def noted(*command: Any, **options: Any) -> Any:
-        processes.append(begin(*command, **options))
-        return processes[-1]
-
-    monkeypatch.setattr(subprocess, "Popen", noted)
-    return processes
 
 
 async def test_symbolic_equality() -> None:
@@ -166,15 +150,14 @@ async def test_a_child_reaches_nothing_and_without_a_clean_verdict_decides_nothi
             assert [path.name for path in tmp_path.iterdir()] == ["secret"]
 
 
-async def test_a_pair_is_decided_once_for_all_cells_of_a_machine(started: list[object], tmp_path: Path) -> None:
-    pairs = [("1", "1"), ("1", "2"), ("1", "\ud800")]
+async def test_a_pair_is_decided_once_for_all_cells_of_a_machine(tmp_path: Path) -> None:
+    pairs = {("1", "1"): True, ("1", "2"): False, ("1", "\ud800"): False}
     with Cache(tmp_path / "cache.sqlite") as cache:
-        for _ in range(2):
-            async with impostor(cache=cache) as verifier:
-                assert [await verifier.equal(*pair) for pair in pairs] == [True, False, False]
-        assert len(started) == 1
-        for expected in (2, 3):
-            async with impostor(cache=cache) as verifier:
-                # That there is no verdict is remembered by this process alone.
-                assert [await verifier.equal("1", answer) for answer in ("die", "die")] == [None, None]
-            assert len(started) == expected
+        async with impostor(cache=cache) as verifier:
+            assert {pair: await verifier.equal(*pair) for pair in pairs} == pairs
+            assert await verifier.equal("1", "die") is None
+        async with MathVerifier(("/no/such",), cache=cache) as verifier:
+            assert {pair: await verifier.equal(*pair) for pair in pairs} == pairs
+            # That there is no verdict is remembered by one process alone.
+            with pytest.raises(UserError, match="did not start"):
+                await verifier.equal("1", "die")

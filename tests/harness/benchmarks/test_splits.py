@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.benchmarks.splits import (
-    Split,
     keyed_order,
     largest_remainder,
     proportional_sample,
@@ -54,8 +53,3 @@ def test_samples_have_the_sizes_of_their_rules() -> None:
     assert Counter(STRATA[id_] for id_ in tenth) == {name: math.ceil(count / 10) for name, count in whole.items()}
     assert len(set(sample)) == len(sample) == 33
     assert Counter(STRATA[id_] for id_ in sample) == largest_remainder(whole, 33)
-
-
-def test_the_checksum_sees_order_and_side() -> None:
-    sides = [(("a", "b"), ("c",)), (("b", "a"), ("c",)), (("a",), ("b", "c"))]
-    assert len({Split(*one).checksum for one in sides}) == 3

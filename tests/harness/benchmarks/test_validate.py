@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.validate import EXAMPLES, GOLD, WRONG, check
-from tests.harness.benchmarks.conftest import PlainRunner
 from tests.harness.benchmarks.samples import ALL, item_of
 
 
@@ -22,10 +21,9 @@ async def test_gold_answers_that_fail_and_tests_that_accept_everything_are_liste
     assert (report.passed, report.exceptions(WRONG)) == (False, [item.id])
 
 
-async def test_an_equivalent_mutant_is_passed_over(tools: Tools, runner: PlainRunner) -> None:
+async def test_an_equivalent_mutant_is_passed_over(tools: Tools) -> None:
     source = "def twice(n):\n    unused = n - 1\n    return n + n\n"
     assert (await check(benchmark("mbpp"), [replace(item_of("mbpp"), gold=source)], "real", tools)).passed
-    assert len(runner.programs) > 3  # gold, examples, and more than the first mutant
 
 
 class AlwaysEqual:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from harness.llm.request import Message, Reply, Request
@@ -100,46 +98,3 @@ async def served_at(server: Any = None, port: int = 0, **answers: Answer) -> Asy
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
     finally:
         await runner.cleanup()
-
-
-@asynccontextmanager
-async def wired_at(*scripts: bytes | None) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server below HTTP: every connection is sent the next bytes and closed, ``None`` is silence.
-
-    Behind the last script comes a good reply. Gives the URL and the requests as they came.
-    """
-    came: list[bytes] = []
-    left = list(scripts)
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-            came.append(await reader.readexactly(length))
-            content = left.pop(0) if left else http(completion())
-            if content is None:
-                await reader.read()
-            else:
-                writer.write(content)
-                await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", came
-    finally:
-        server.close()
-
-
-def http(body: dict[str, Any], status: str = "200 OK") -> bytes:
-    """An HTTP response as it goes over the wire."""
-    return raw(orjson.dumps(body), status)
-
-
-def raw(content: bytes, status: str = "200 OK") -> bytes:
-    """An HTTP response with a body that need not be JSON."""
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
-    return head.encode() + content

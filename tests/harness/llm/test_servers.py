@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from harness.errors import UserError
-from harness.llm.asking import MAX_FAILURES
 from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
-from harness.llm.servers import http_client
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ERROR, MODEL, Kept, Scripted, completion, request, served_at
 
@@ -87,17 +84,6 @@ async def test_backbones_at_one_url_share_its_limit(kept: Kept, attempts: Attemp
     assert len(server.asked) == 20
 
 
-async def test_open_files_are_allowed_where_there_are_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[tuple[int, int]] = []
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (1024, 4096))
-    monkeypatch.setattr(resource, "setrlimit", lambda which, limit: found.append(limit))
-    for connections in (64, 5 * 256):
-        await http_client(connections).aclose()
-    assert found == [(5 * 256 + 256, 4096)]
-    with pytest.raises(UserError, match=r"up to 4000 connections, but a process may open 4096 files.*ulimit -Hn"):
-        http_client(4000)
-
-
 async def _asked_by_name(
     make: Make, names: list[str], served_name: str | None = None, **entry: Any
 ) -> tuple[list[str], str | None]:
@@ -124,10 +110,3 @@ async def test_a_served_name_goes_over_the_wire_and_into_no_log(make: Make, kept
     assert (asked, reply.model) == (request("llama3.1:8b"), MODEL)
     with pytest.raises(UserError, match=r"does not serve 'mine' .*; .* or what it calls this model, as served_name$"):
         await _asked_by_name(make, [MODEL], "mine")
-
-
-async def test_a_server_of_several_names_for_one_model_may_answer_by_any(make: Make) -> None:
-    assert await _asked_by_name(make, ["first/name", MODEL], root="/models/one") == ([MODEL], None)
-    asked, error = await _asked_by_name(make, ["other/name", MODEL], root=None)
-    assert error == f"a completion of the model 'other/name', while {MODEL!r} was asked"
-    assert len(asked) == MAX_FAILURES

@@ -79,19 +79,12 @@ def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, se
     assert sorted(server.asked) == sorted(texts)
 
 
-def test_what_a_log_answers_and_failed_calls_cost_nothing(ask: Ask, server: Slow, tmp_path: Path) -> None:
+def test_what_a_log_answers_and_failed_calls_cost_nothing(ask: Ask, server: Slow) -> None:
     for _ in range(2):
         ask(Budget(calls=1), "fail", "answered")
     assert server.asked == ["fail", "answered"]
     with pytest.raises(BudgetError, match="1 of 1 calls"):
         ask(Budget(calls=1), "another")
-
-    async def shared() -> None:
-        with CallLog(tmp_path / "shared.sqlite") as log:
-            await log.append(request("both"), ANSWER, asked=False)
-
-    asyncio.run(shared())
-    assert spent_in(tmp_path / "shared.sqlite").calls == 0
 
 
 def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from pathlib import Path
 
 import pytest
@@ -45,9 +44,7 @@ VALID = {"description": "who", "instruction": "how", "sees": "plain", "output": 
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        *(({"Code/Someone": {**VALID, field: "two\nlines"}}, rf"Code/Someone\.{field}: ") for field in VALID),
-        *(({key: VALID}, re.escape(str(key))) for key in ("Someone", "Cooking/Someone", "Code/some one", 7)),
-        ({"Code/Someone": {}}, r"Code/Someone\.description: missing"),
+        ({"Cooking/Someone": VALID}, "Cooking/Someone"),
         ({"Code/Someone": {**VALID, "mood": 1}}, "Code/Someone: unknown key 'mood'"),
         (CATALOGUE.read_text() + "\nMath/Inspector: {}\n", r"line \d+: duplicate key 'Math/Inspector'"),
     ],

@@ -27,25 +27,17 @@ ENDS = [
     ("x = 1", "f()", RAISED, "name 'f' is not defined (checks, line 1)"),
     ("def f():\n    return undefined_name", "f()", RAISED, "'undefined_name' is not defined (program, line 2)"),
     ("raise SystemExit(3)", "", RAISED, "SystemExit: 3 (program, line 1)"),
-    ("raise KeyboardInterrupt", "", RAISED, "KeyboardInterrupt (program, line 1)"),
     ("raise MemoryError", "", MEMORY, "MemoryError (program, line 1)"),
-    ("raise UnicodeDecodeError('utf-8', b'', 0, 1, 'no')", "", RAISED, "UnicodeDecodeError"),
     ("raise ExceptionGroup('several', [ValueError()])", "", RAISED, "ExceptionGroup: several (1 sub-exception)"),
     ("class E(Exception):\n    def __str__(self):\n        raise RuntimeError\nraise E", "", RAISED, ""),
     ("import os\nos._exit(0)", "assert f()", RAISED, "exit with status 0 before the last check"),
     ("Sure, here is the function you asked for.", "", UNREADABLE, "SyntaxError: invalid syntax (program, line 1)"),
-    ("x = 1\0", "", UNREADABLE, "null "),
-    ("x = '\ud800'", "", UNREADABLE, "UnicodeEncodeError"),
-    ("x = " + "(" * 5000, "", UNREADABLE, "SyntaxError"),
     ("def f():\r\n    return 1\r\n", "assert f() == 1", PASSED, ""),
     ("x = bytearray(1 << 40)", "", MEMORY, "MemoryError"),
-    ("def f(n):\n    return f(n + 1)\nf(0)", "", RAISED, "RecursionError"),
-    ("import ctypes\nctypes.string_at(0)", "", KILLED, "SIGSEGV"),
     ("import os\nos.kill(os.getpid(), 40)", "", KILLED, "signal 40"),
     ("name = input()", "", RAISED, "EOFError"),
     ("import asyncio\nasync def f():\n    return 3\nx = asyncio.run(f())", "assert x == 3", PASSED, ""),
     ("import pickle\nclass P: pass\nx = type(pickle.loads(pickle.dumps(P()))) is P", "assert x", PASSED, ""),
-    ("if __name__ == '__main__':\n    raise SystemExit(3)", "", PASSED, ""),
     (IMPORTS, "assert 'é'.encode('utf-16') and zoneinfo.ZoneInfo", PASSED, ""),
     (FILES, "assert empty == [] and written == 'x'", PASSED, ""),
     ("x = 0\n" + "x += 1  # filler\n" * 20_000, "assert x == 20_000", PASSED, ""),
@@ -64,7 +56,7 @@ async def test_every_way_to_end(execute: Execute) -> None:
 
 
 CLASSES = """
-import collections, dataclasses, datetime, decimal, enum, fractions, json, re
+import collections, dataclasses, datetime, decimal, enum, fractions, json
 from collections import *
 from dataclasses import *
 from datetime import *
@@ -89,7 +81,6 @@ class Box:
     def __iter__(self): return iter(self.held)
     def __bool__(self): return 'yes' in self.held
 def numbers(n): yield from range(n)
-def empty(): raise StopIteration
 def stops(x): raise StopIteration
 def fails(x): raise AssertionError(x)
 def same(x): return x
@@ -106,8 +97,7 @@ class Broken(json.JSONDecodeError):
     def __init__(self, x): self.args = (x,)
 def raises(what):
     raise what
-def does(name): return {"json": lambda: json.loads('{'), "re": lambda: re.compile('('),
-    "decimal": lambda: Decimal('x'), "odd": lambda: raises(Odd(5)), "missing": lambda: raises(Missing('k')),
+def does(name): return {"json": lambda: json.loads('{'), "missing": lambda: raises(Missing('k')),
     "negative": lambda: raises(Negative(-1)), "broken": lambda: raises(Broken(5)), "exit": lambda: raises(SystemExit),
     "value": lambda: raises(ValueError('no'))}[name]()
 @dataclass
@@ -167,14 +157,11 @@ RIGHT = [
     "assert Colour(1) == Colour.RED != Colour.BLUE and Colour(1).value == 1 and Colour(1) in {Colour.RED}",
     CATCH.format("value", "ValueError", "str(caught) == 'no' and caught.args == ('no',)"),
     CATCH.format("negative", "Negative", "caught.value == -1 and str(caught) == 'negative: -1'"),
-    CATCH.format("negative", "(Odd, KeyError)", "isinstance(caught, ValueError)"),
     CATCH.format("missing", "KeyError", "caught.args == ('k',)"),
     CATCH.format("exit", "SystemExit", "caught is not None"),
     "import json\n" + CATCH.format("json", "json.JSONDecodeError", "caught.pos == 1 and 'line 1' in str(caught)"),
     "import json\n"
     + CATCH.format("broken", "json.JSONDecodeError", "isinstance(caught, Broken) and caught.args == (5,)"),
-    "import re\n" + CATCH.format("re", "re.error", "caught is not None"),
-    "import decimal\n" + CATCH.format("decimal", "decimal.InvalidOperation", "caught is not None"),
     "import unittest\nunittest.TestCase().assertRaises(Negative, does, 'negative')\nassert does",
     (
         "x = [3, 1, 2]\nassert sort(x) is None\nassert x == [1, 2, 3]\nm = [[1, 2], [3, 4]]\nRotor().turn(m)\n"
@@ -189,10 +176,7 @@ RIGHT = [
 # What may not pass, with a part of what is said; wrong answers where nothing is.
 FAILING = {
     "assert all(map(stops, [1]))": "StopIteration (program",
-    "assert all(stops(x) for x in [1, 2])": "StopIteration (program",
-    "for x in map(stops, [1]):\n    assert x\nassert True": "StopIteration (program",
     "assert [*map(stops, [1])] == []": "StopIteration (program",
-    "assert list(iter(empty, 1)) == []": "StopIteration (program",
     "assert fails(1) == 1": "AssertionError: 1 (program",
     "fails('(checks, line 1)')\nassert True": "AssertionError",
     "assert same(lambda: 1)": "the checks pass a function",
@@ -203,9 +187,7 @@ FAILING = {
     "assert Person('a') == Person('b')": "",
     "assert Leaf(1, 2) in {Leaf(1, 3)}": "",
     "assert Colour(1) == Colour(2)": "",
-    "assert date(2024, 1, 1) == same(date(2024, 1, 2))": "",
     "assert OrderedDict([(1, 2), (2, 1)]) == same(OrderedDict([(2, 1), (1, 2)]))": "",
-    "assert Pair(1, 2) == same(Pair(2, 1))": "",
     "values = [3, 1, 2]\nassert lose(values) == sorted(values)": "",
     "values = [3, 1, 2]\nresult = lose(values)\nassert result == sorted(values)": "",
     "assert 0, same(Node(7))": "AssertionError: <Node of the program>",
@@ -227,75 +209,6 @@ async def test_what_does_not_pass(execute: Execute) -> None:
     outcomes = {checks: RAISED if said and "<Node" not in said else WRONG for checks, said in FAILING.items()}
     assert {checks: one.outcome for checks, one in found.items()} == outcomes
     assert [one for checks, one in found.items() if FAILING[checks] not in one.detail] == []
-
-
-# What is equal to everything, in whatever a program may put it: none may pass.
-ALWAYS = """
-class Always:
-    def __eq__(self, other): return True
-    def __ne__(self, other): return False
-    def __hash__(self): return 1
-    __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __eq__
-"""
-LYING = [
-    ("f() == date(2024, 2, 29)", "class L(date, Always): pass\ndef f(): return L(2023, 1, 1)"),
-    ("f() == Decimal('0.3')", "class L(Decimal):\n    __eq__ = Always.__eq__\ndef f(): return L(0)"),
-    ("f() == {2: 1}", "def f(): return defaultdict(Always, {0: 0})"),
-    ("f() == Person('a', 3)", ("@dataclass\nclass Person:\n    x: str\n    y: int\n    __eq__ = Always.__eq__\n"
-     "def f(): return Person('', 3)")),
-    ("f() == Colour.RED", ("class Colour(enum.Enum):\n    RED = 1\n    BLUE = 2\n    __eq__ = Always.__eq__\n"
-     "def f(): return Colour.BLUE")),
-    (
-        "f() is None",
-        "class E(ValueError):\n    __str__ = lambda self: Always()\ndef f(): raise E(Always())",
-    ),
-]  # fmt: skip
-
-
-async def test_no_equality_of_the_program_is_asked(execute: Execute) -> None:
-    programs = {
-        checks: Program(CLASSES + ALWAYS + source, checks=f"{NEEDS}assert {checks}") for checks, source in LYING
-    }
-    found = await execute(programs)
-    assert {checks: one for checks, one in found.items() if one.outcome not in (WRONG, RAISED)} == {}
-
-
-# Checks that go on, or stop early, where they are told to in the way their own library does it; what would tell them.
-SIGNALS = [
-    (
-        (
-            "import unittest\nclass Case(unittest.TestCase):\n    def test(self):\n        self.assertEqual(f(), 42)\n"
-            "result = unittest.TestResult()\nCase('test').run(result)\nassert result.wasSuccessful()"
-        ),
-        "unittest.case.SkipTest",
-    ),
-    (
-        (
-            "import asyncio\nasync def case():\n    assert f() == 42\nasync def main():\n"
-            "    task = asyncio.ensure_future(case())\n    await asyncio.wait([task])\n    assert task.cancelled()\n"
-            "asyncio.run(main())"
-        ),
-        "asyncio.exceptions.CancelledError",
-    ),
-    ("for value in map(lambda _: f(), [1]):\n    assert False\nassert f", "builtins.StopIteration"),
-    ("import json\ntry:\n    f()\nexcept ValueError:\n    assert f", "json.decoder.JSONDecodeError"),
-    ("try:\n    f()\nexcept Exception:\n    import sys\n    assert 'antigravity' in sys.modules", "antigravity.Error"),
-]
-
-
-async def test_no_class_tells_checks_how_to_go_on(execute: Execute) -> None:
-    programs = {}
-    for checks, place in SIGNALS:
-        module, _, name = place.rpartition(".")
-        for base in ("Exception", "BaseException"):
-            liar = (
-                f"class E({base}):\n    __module__ = {module!r}\n    __qualname__ = {name!r}\nE.__name__ = {name!r}\n"
-            )
-            programs[f"{place} {base}"] = Program(liar + "def f():\n    raise E", checks=checks)
-        if base := {"SkipTest": "unittest.SkipTest", "CancelledError": "asyncio.CancelledError"}.get(name, ""):
-            programs[base] = Program(f"import asyncio, unittest\ndef f():\n    raise {base}", checks=checks)
-    found = await execute(programs)
-    assert {name: one for name, one in found.items() if one.outcome not in (WRONG, RAISED)} == {}
 
 
 # The program notes all that it is sent; the checks look through it for what they compare with.

@@ -45,10 +45,6 @@ async def test_full_hides_the_machine(tmp_path: Path) -> None:
         f"assert not any(map(os.path.exists, {['/etc', '/proc', '/sys', str(ROOT)]!r}))",
         f"assert all(denied(open, p, 'w') for p in {outside!r}) and denied(os.link, '/etc/passwd', 'hard')",
         (
-            f"os.symlink({str(tmp_path)!r}, 'out')\nos.symlink('/etc/passwd', 'in')\n"
-            "assert denied(open, 'out/x', 'w') and denied(open, 'in')"
-        ),
-        (
             "import fcntl, socket\na, b = socket.socketpair()\na.send(b'x')\nassert b.recv(1) == b'x'\n"
             "assert all(denied(fcntl.fcntl, a, one, 1) for one in (8, 10, 15)) and fcntl.fcntl(a, fcntl.F_GETFL)\n"
             "assert all(denied(fcntl.ioctl, a, one, bytes(4)) for one in (0x8901, 0x8902, 0x5412))"
@@ -59,8 +55,6 @@ async def test_full_hides_the_machine(tmp_path: Path) -> None:
         path = sysconfig.get_path("purelib")
         found = await sandbox.run(Program(f"import sys\nsys.path.append({path!r})\nimport pytest"))
         assert found.detail == "ModuleNotFoundError: No module named 'pytest' (program, line 3)"
-        few = "import threading\nt = threading.Thread(target=print, args=('hello',))\nt.start()\nt.join()"
-        assert (await sandbox.run(Program(few))).stdout == "hello\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,11 +68,6 @@ async def test_namespaces_of_its_own(execute: Execute, monkeypatch: pytest.Monke
             "assert sys.flags.hash_randomization == 0 and sys.stdout.encoding == 'utf-8'"
         ),
         "assert 0 not in (os.getuid(), os.geteuid()) and denied(os.setuid, 0) and denied(os.setgid, 0)",
-        (
-            "from pathlib import Path\nPath('small').write_bytes(bytes(1 << 20))\nfiles = []\n"
-            "assert denied(Path('large').write_bytes, bytes((1 << 20) + 1))\n"
-            "assert denied(lambda: files.extend(open('small') for _ in range(100))) and len(files) < 64"
-        ),
         "import builtins, sys\nbuiltins.answer = lambda: 42\nsys.modules['math'] = None\nopen('trace', 'w').close()",
         "import math\nassert not hasattr(__builtins__, 'answer')",
     ]

@@ -116,19 +116,6 @@ def test_the_same_questions_give_the_same_bytes_and_a_loaded_calibration_answers
             assert loaded.chat(request_for(item)) == endpoint.chat(request_for(item))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "make it with `snakemake"), ("{", "is damaged .*calibrate again"), ('{"format": 2}', "missing.*delete it")],
-)
-def test_a_damaged_file_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
-    path = tmp_path / "w.json"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(UserError, match=message) as caught:
-        Calibration.load(path, {})
-    assert str(path) in str(caught.value)
-
-
 def test_other_questions_are_refused(calibration_path: Path, pools: dict[str, Any], tmp_path: Path) -> None:
     changed = [dataclasses.replace(pools["math"].pool[0], gold="other"), *pools["math"].pool[1:]]
     with pytest.raises(UserError, match="other questions of math"):
@@ -179,26 +166,6 @@ async def test_wrong_programs_fail_and_the_deceptive_ones_are_known() -> None:
                 assert program.passes_visible == (shown.outcome is Outcome.PASSED and bool(task.visible))
             assert (await sandbox.run(Program(right, task.setup, task.checks))).outcome is Outcome.PASSED
         assert '"""' not in (await programs_for(DOUBLE, benchmark("mbpp"), sandbox))[0]
-
-
-@pytest.mark.parametrize(
-    ("gold", "checks", "right", "wrong"),
-    [
-        (DOUBLE.gold, "assert double.__doc__", DOUBLE.gold, None),
-        (DOUBLE.gold, "assert True", None, ["def double(*args, **kwargs):\n    return None"]),
-        ("import os\ndef double(n):\n    os._exit(0)\n", "assert double(3) == 4", None, None),
-    ],
-    ids=["its docstring is needed", "nothing fails", "it takes the process down"],
-)
-async def test_odd_programs_have_answers_too(
-    gold: str, checks: str, right: str | None, wrong: list[str] | None
-) -> None:
-    item = dataclasses.replace(DOUBLE, gold=gold, code=CodeTask("double", "", checks, ()))
-    async with Sandbox(Limits(cpu_s=5)) as sandbox:
-        found, failing = await programs_for(item, benchmark("mbpp"), sandbox)
-    assert right in (None, found)
-    assert wrong in (None, [program.source for program in failing])
-    assert failing
 
 
 LETTERS = st.text(st.sampled_from("ab .?\n"), max_size=80)

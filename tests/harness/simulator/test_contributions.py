@@ -20,7 +20,7 @@ from harness.llm.request import Message, Reply, Request
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint
 from harness.simulator.calibration import QuestionIndex
-from harness.simulator.contributions import Reading, Turn, read, records, stances, weigh
+from harness.simulator.contributions import Reading, Turn, read, records
 
 from .samples import Questions, word_problems
 
@@ -31,15 +31,6 @@ INDEX = QuestionIndex([ITEM])
 
 def reading(*messages: Message, **told: str) -> Reading:
     return read(messages, Turn(**told), INDEX)  # type: ignore[arg-type]
-
-
-def test_what_a_turn_is_for_is_what_the_request_says_and_nothing_of_its_wording() -> None:
-    loud = "Make a plan step by step, revise it, and name the letter of the candidate in a variable named answer."
-    for words in ("", loud):
-        prompt = question_prompt(words, "", ITEM)
-        assert reading(*prompt) == Reading(ITEM, Turn("solve", "direct", "answer", "", ""), None, [])
-        assert reading(*prompt, role="Math/Engineer").role == role("Math/Engineer")
-    assert reading(*question_prompt("", "", ITEM), role="planner").role is None
 
 
 def test_records_are_found_where_they_begin_in_turn() -> None:
@@ -129,23 +120,6 @@ async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
             assert own.own
             assert own.text.startswith(client.replies[0])
         spoken.append(Record(one.name, text))
-
-
-async def test_outcomes_of_examples_are_noticed_where_programs_were_run(
-    pools: dict[str, Questions], endpoint: SimulatedEndpoint, backbones: dict[str, Backbone], code_tools: CodeTools
-) -> None:
-    item = pools["humaneval"].pool[0]
-    program = Record("Somebody", benchmark("humaneval").present(item, item.gold))
-    for name, seen, noticed in (
-        ("Code/BugFixer", [], [False, True]),
-        ("Code/PlanSolver", [program], [True, True]),
-        ("Code/PlanSolver", [Record("Somebody", "A plan.")], [False, False]),
-        ("Commonsense/Critic", [program], [False]),
-    ):
-        _, client = await activate(role(name), item, seen, endpoint, backbones, code_tools)
-        answers, values = endpoint.calibration.answers(item), endpoint.calibration.parameters
-        found = [weigh(answers, its, stances(answers, its.contributions), values).feedback for its in client.readings]
-        assert found == noticed, name
 
 
 def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from pathlib import Path
 from typing import Any, get_args
 
 import aiohttp
@@ -12,8 +11,6 @@ import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from harness.errors import UserError
-from harness.files import ROOT, read
 from harness.simulator import SimulatedEndpoint
 from harness.simulator import server as server_module
 from harness.simulator.parameters import EngineParameters
@@ -47,16 +44,6 @@ async def test_the_same_bodies_as_in_process(
         assert report["qwen-2.5-14B"]["requests"] == 6
         assert 0 < report["qwen-2.5-14B"]["utilisation"] <= 1
         assert report["llama-3.2-3B"]["utilisation"] == 0
-
-
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"model": "nobody"}'])
-async def test_bad_requests_get_an_error_body(endpoint: SimulatedEndpoint, body: bytes) -> None:
-    async with (
-        TestClient(TestServer(application(endpoint))) as client,
-        client.post("/v1/chat/completions", data=body) as response,
-    ):
-        assert response.status in {400, 404}
-        assert (await response.json())["error"]["message"]
 
 
 async def test_who_comes_first_is_served_first_and_places_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,21 +81,6 @@ def test_shares_are_met_bursts_have_their_length_and_the_twelfth_attempt_never_f
     assert drawn[0] == drawn[1] != drawn[2]
     always = Faults(shares={"hang": 1.0})
     assert [always.met("it", attempt) for attempt in range(1, 13)] == ["hang"] * LAST_FAULTY_ATTEMPT + [None]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("shares: {resets: 0.1}", "did you mean 'reset'"),
-        ("shares: {reset: 0.6, hang: 0.6}", r"add up to 1\.2; expected at most 1"),
-    ],
-)
-def test_a_malformed_file_is_one_line(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "faults.yaml"
-    path.write_text(text)
-    with pytest.raises(UserError, match=message):
-        read(path, Faults)
-    assert set(read(ROOT / "config" / "faults.yaml", Faults).shares) == set(get_args(Kind))
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
