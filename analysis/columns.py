@@ -18,8 +18,7 @@ _SMALL = 0.01
 def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Accuracies, published and measured, each side with its own best and second best.
 
-    A calibrated value carries its sign instead of a difference: agreeing with the paper is how it was made. Below a
-    measured value stands its interval, and where it is of several seeds, seed 0 alone.
+    A calibrated value carries its sign instead of a difference; below stands its interval, of several seeds seed 0 too.
     """
     alone = frame["seed0"].where(frame["several"].eq(True))
     measured = frame["measured"].where(frame["ran"])
@@ -37,11 +36,7 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
 
 
 def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
-    """Costs of one question in 1e-4, published and measured; a calibrated one carries its sign instead of a ratio.
-
-    The frame is with costs (:func:`analysis.frames.with_costs`); ``far`` is the sign on ratios that ask for an
-    explanation.
-    """
+    """Costs of one question in 1e-4 of a frame with costs; ``far`` is the sign on ratios that need an explanation."""
     return compared(
         frame,
         "cost_per_query",
@@ -137,13 +132,6 @@ def table(
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:
-    """A table of results: the caption with the settings of the run, and what identifies it."""
-    return Table(
-        label=label,
-        caption=caption + notes.settings(results),
-        simulated=results.simulated,
-        shown=shown(rows, heads, groups),
-        notes=tuple(legend),
-        provenance=results.provenance,
-        frame=frame,
-    )
+    """A table of results."""
+    about = notes.about(results, caption)
+    return Table(label=label, shown=shown(rows, heads, groups), notes=tuple(legend), frame=frame, **about)

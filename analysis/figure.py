@@ -7,14 +7,16 @@ import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.table import Exhibit, csv
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
 SIZE = 8
@@ -57,10 +59,7 @@ def pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def picture(figure: Figure) -> Picture:
-    """The picture itself: the words around the panels first, so that the panels know what room they have.
-
-    Above the panels is the warning; below them the caption, and of which run it is; all as wide as the picture.
-    """
+    """The picture itself: the words around the panels first, so that the panels know what room they have."""
     from matplotlib.figure import Figure as Picture
 
     with _style():
@@ -82,6 +81,27 @@ def bars(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64
     """How far error bars reach below and above; a rounded end may lie inside of an exact mean by its rounding."""
     middle, ends = np.atleast_1d(mean), np.stack([np.atleast_1d(low), np.atleast_1d(high)]).astype(float)
     return np.clip([middle - ends[0], ends[1] - middle], 0, None)
+
+
+def on_frontier(cost: pd.Series, accuracy: pd.Series) -> pd.Series:
+    """Whether no other point is at least as good in both respects and better in one; missing where either is missing.
+
+    Equal points do not beat each other, so they are in or out together.
+    """
+    c, a = cost.to_numpy(float), accuracy.to_numpy(float)
+    beats = (c[:, None] <= c) & (a[:, None] >= a) & ((c[:, None] < c) | (a[:, None] > a))
+    return pd.Series(~beats.any(axis=0), cost.index, dtype=object).where(cost.notna() & accuracy.notna())
+
+
+def draw_frontier(panel: Axes, cost: pd.Series, accuracy: pd.Series, **style: Any) -> None:
+    """The best accuracy that a cost can buy, as steps from the cheapest point to the edge of the panel."""
+    low, high = panel.get_xlim()
+    best = pd.DataFrame({"cost": cost, "accuracy": accuracy})[on_frontier(cost, accuracy).eq(True)].sort_values("cost")
+    if len(best):
+        ends = best.tail(1).assign(cost=lambda last: last["cost"].clip(lower=high))
+        steps = pd.concat([best, ends])
+        panel.plot(steps["cost"], steps["accuracy"], drawstyle="steps-post", **style)
+    panel.set_xlim(low, high)
 
 
 def _style() -> AbstractContextManager[None]:

@@ -1,8 +1,7 @@
 """A run as one tidy data frame: a row a method, backbone and benchmark, what the paper prints and what was measured.
 
-Numbers stay numbers until a table prints them. Accuracies, shares and ends of intervals are in percent, rounded as
-printed, because what is compared must be what is read; costs are in the paper's unit, a price by the size of the model
-(D-GEN-1), of the calls that the published cost of the method counts (D-REPORT-2).
+Accuracies, shares and ends of intervals are in percent, rounded as printed; costs are in the paper's unit (D-GEN-1), of
+the calls that the published cost of the method counts (D-REPORT-2).
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ import pandas as pd
 
 from analysis.provenance import identity, provenance
 from analysis.published import Published, load
-from analysis.ratios import mean
 from analysis.results import TRAINING, Cell, by_place
-from analysis.statistics import Estimate, accuracy, macro_average
+from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.runner.config import POOL
 
@@ -55,7 +53,7 @@ def percent(fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Results:
-    """Cells that are comparable (:func:`analysis.results.read_all`), in their order, with the published numbers."""
+    """Cells that are comparable (:func:`analysis.results.read_all`), with the published numbers."""
 
     cells: tuple[Cell, ...]
     published: Published = field(default_factory=load)
@@ -88,10 +86,7 @@ class Results:
         return next(f"n = {len(cell.items)}" for cell in self.cells if cell.run.benchmark == benchmark)
 
     def printed(self, table: str) -> pd.DataFrame:
-        """One of the paper's further tables: a row a place, indexed by :data:`KEY` in its order, a column a measure.
-
-        Those tables have one row of each method: that with the pool, of Puppeteer that with its largest backbone.
-        """
+        """One of the paper's further tables, which have one row of each method: a row a place, a column a measure."""
         found = {
             (method, _BACKBONES.get(method, POOL), benchmark): numbers
             for method, by_benchmark in self.published.further[table].items()
@@ -154,10 +149,7 @@ class Results:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every row that is shown, on every benchmark of the run: what is printed and what was measured.
-
-        ``published_counts`` are the counts of correct answers that can be behind a published accuracy.
-        """
+        """Every row that is shown, on every benchmark of the run: what is printed and what was measured."""
         index = pd.MultiIndex.from_tuples(
             [(*row, key) for row in self.shown.index for key in self.benchmarks], names=KEY
         )
@@ -166,10 +158,7 @@ class Results:
         )
 
     def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame indexed by :data:`KEY` with ``published`` accuracies, joined with what was measured, if anything.
-
-        ``difference`` is measured minus published in points, missing where the one was fitted to the other.
-        """
+        """A frame with ``published`` accuracies, joined with what was measured; none ``difference`` where fitted."""
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
@@ -180,7 +169,6 @@ class Results:
 
     @cached_property
     def _printed(self) -> pd.DataFrame:
-        """Published accuracies, the number of questions behind each, and the totals of the cost tables."""
         totals = {
             (row.method, row.backbone, key): row.cost for key, rows in self.published.costs.items() for row in rows
         }
@@ -190,7 +178,7 @@ class Results:
                 count = one.counts[0] if one.counts else one.near
                 records[row.method, row.backbone, key] = {
                     "published": one.percent,
-                    "published_fit": str(one.fit),
+                    "published_fit": one.fit,
                     "published_counts": " ".join(f"{count.k}/{count.n}" for count in one.counts),
                     "published_questions": count.n if count else None,
                     "published_total": totals.get((row.method, row.backbone, key)),
@@ -203,8 +191,8 @@ class Results:
     def averages(self) -> pd.DataFrame:
         """The average over the paper's benchmarks of every row: the columns of :attr:`frame` that an average has.
 
-        Nothing is measured unless all benchmarks were run, and with the same seeds (else it is ``uneven``): an average
-        that weighs a training on one benchmark more than on another is of no method.
+        Nothing is measured unless all were run with the same seeds (else it is ``uneven``): an average that weighs a
+        training on one benchmark more than on another is of no method.
         """
         columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
         found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
@@ -240,12 +228,11 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
 def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     """What all seeds of one place scored and spent; an item without a verdict counts as wrong.
 
-    ``seed0`` is of that seed alone, ``math_verify`` by the secondary grader of mathematics; calls, costs and tokens are
-    sums over the test set, as means over the seeds.
+    Calls, costs and tokens are sums over the test set, as means over the seeds.
     """
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
-    first = _seed_0(cells, "correct")
+    first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)
     n, seeds = len(cells[0].items), len(cells)
     shares = items["status"].value_counts(normalize=True)
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
@@ -275,19 +262,15 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _seed_0(cells: Sequence[Cell], column: str) -> float | None:
-    return next((float(cell.items[column].mean()) for cell in cells if cell.run.seed == 0), None)
-
-
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`.
 
-    ``cost_low`` and ``cost_high`` are of a bootstrap over questions, and over several seeds: costs are skewed and
-    sometimes all but constant, so no distribution is assumed. ``cost_ratio`` is measured over published, missing where
-    the one was fitted to the other, and ``is_far`` whether it asks for an explanation; ``total_scaled`` is what as many
-    questions as the paper's would have cost.
+    Intervals are of a bootstrap: costs are skewed and sometimes all but constant. ``cost_ratio`` is measured over
+    published, missing where the one was fitted to the other, and ``is_far`` whether it asks for an explanation;
+    ``total_scaled`` is what as many questions as the paper's would have cost.
     """
-    found = frame.astype({"published_total": float, "published_questions": float}).join(results.each(_cost))
+    ends = results.each(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
+    found = frame.astype({"published_total": float, "published_questions": float}).join(ends)
     printed = found["published_total"] / found["published_questions"]
     found["published_cost_per_query"] = printed
     found["cost_ratio"] = (found["cost_per_query"] / printed).where(~found["calibrated"].eq(True))
@@ -295,7 +278,9 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     return found.assign(total_scaled=found["cost_per_query"] * found["published_questions"])
 
 
-def _cost(cells: Sequence[Cell]) -> dict[str, float]:
-    ends, first = mean([cell.items["cost"] for cell in cells]), _seed_0(cells, "cost")
-    alone = float("nan") if first is None or len(cells) == 1 else first
-    return {"cost_low": ends.low, "cost_high": ends.high, "cost_seed0": alone}
+def spread(cells: Sequence[Cell], name: str, of: Callable[[Cell], pd.Series]) -> dict[str, float]:
+    """The mean of one value a question as ``NAME``, the ends of its interval, and of several seeds seed 0 alone."""
+    seeds = {cell.run.seed: of(cell) for cell in cells}
+    found = mean(list(seeds.values()))
+    alone = float(seeds[0].mean()) if len(seeds) > 1 and 0 in seeds else float("nan")
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_seed0": alone}

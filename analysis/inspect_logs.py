@@ -1,8 +1,4 @@
-"""Finished cells as logs of Inspect, which ``inspect view`` shows: a log a cell, a sample a question.
-
-A step is a span: an entry with what was decided, the calls with prompt and reply, an entry with what the gates did and
-what it took. Times, hosts and random ids are left out or follow from the run id, so equal results make equal bytes.
-"""
+"""Cells as logs of Inspect: a log a cell, a sample a question, a span a step; equal results give equal bytes."""
 
 from __future__ import annotations
 
@@ -59,11 +55,7 @@ _OUTCOMES = (
 
 
 def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
-    """Write the log of one finished cell, in a folder a benchmark, as Inspect shows folders, and return the file.
-
-    Raises:
-        UserError: The cell is damaged, or the log cannot be written.
-    """
+    """Write the log of one finished cell, in a folder a benchmark, and return the file."""
     run = results.read(layout.cell(preset, cell)).run
     log = _log(run, [_Sample(run, record).made() for record in records(preset, cell, asked)])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
@@ -255,10 +247,7 @@ def _place(said: Said) -> str:
 
 
 def _outcome(said: Said, all_said: Sequence[Said]) -> str:
-    """What the tool of an agent found, where a later prompt has it behind the agent's reply; no table has it.
-
-    A reply that is nothing but a program, or whose fence is open, got a fence there.
-    """
+    """What the tool of an agent found, where a later prompt has it behind the agent's reply; no table has it."""
     reply, has_tool = (said.reply or "").strip(), said.call.role in _WITH_TOOLS and said.call.purpose != "second_call"
     for later in all_said[1 + all_said.index(said) :] if reply and has_tool else ():
         prompt = "\n\n".join(message.content for message in later.messages or ())
@@ -313,7 +302,6 @@ def _gates(step: Step) -> Iterator[str]:
 
 
 def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
-    """The outcome, and the probability of the gate being open."""
     drawn = "nothing was drawn"
     if gate.probability is not None:
         drawn = f"probability of {opening} {_percent(gate.probability)}"

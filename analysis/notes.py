@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -29,10 +30,7 @@ BLANK = "A blank published column: the paper has no such value."
 
 
 def settings(results: Results) -> str:
-    """What a run changed about its questions or replies, and backbones that were not the same weights in every cell.
-
-    One sentence for the caption, empty if there is nothing to say.
-    """
+    """For the caption: what a run changed about questions or replies, and backbones of different weights, if any."""
     noted: defaultdict[str, list[Cell]] = defaultdict(list)
     revisions: defaultdict[str, defaultdict[str, list[Cell]]] = defaultdict(lambda: defaultdict(list))
     for cell in results.cells:
@@ -46,6 +44,12 @@ def settings(results: Results) -> str:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
             found.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
     return f" Settings of this run: {'; '.join(found)}." if found else ""
+
+
+def about(results: Results, caption: str) -> dict[str, Any]:
+    """What an exhibit says of its run: the caption with its settings, whether it was simulated, what identifies it."""
+    settled = caption + settings(results)
+    return {"caption": settled, "simulated": results.simulated, "provenance": results.provenance}
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
@@ -111,11 +115,7 @@ def first_seeds(results: Results) -> str:
 
 
 def seeds(results: Results) -> Iterator[str]:
-    """Rows that were trained with other seeds than the rest.
-
-    The seeds that most measurements of learned methods have count as the usual ones, of equally frequent ones the more
-    numerous.
-    """
+    """Rows that were trained with other seeds than most measurements of learned methods."""
     learned = results.measured[results.measured["learned"]]
     by_seeds = {str(own): list(of.index) for own, of in learned.groupby("seeds")}
     if len(by_seeds) > 1:

@@ -1,8 +1,4 @@
-"""The report of a run as one page that opens from the disk: ``reports/<preset>/index.html``.
-
-What an artefact shows is taken from its own HTML file, and what a figure shows is its SVG next to the page, so that the
-page cannot say anything else than the files do.
-"""
+"""The report of a run as one page, ``reports/<preset>/index.html``, of the HTML and SVG files of its artefacts."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -46,23 +42,10 @@ _USE = {
 }
 
 
-class Shown(NamedTuple):
-    """One artefact as the page shows it."""
-
-    key: str
-    title: str
-    files: Sequence[str]  # its downloads, from the folder of the preset
-    shown: str = ""  # of a table: warning, caption, rows, notes and provenance, as HTML
-    caption: str = ""  # of a figure
-
-
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page of a run, and ``cells.csv`` with what identifies each cell, from whatever is finished now.
 
-    Returns the keys of those of the named artefacts that are not made yet.
-
-    Raises:
-        UserError: No cell is finished, a file of the run is damaged, or the disk is full.
+    Returns the keys of the named artefacts that are not made yet; raises UserError where no cell is finished.
     """
     wanted = dict.fromkeys([*registry.cells_of(preset), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in wanted]
@@ -76,7 +59,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     artefacts = [registry.artefact(name) for name in names]
     made = {one.key: _shown(one, folder) for one in artefacts if len(_there(folder, one.files)) == len(one.files)}
     lacking = {one.key: one.title for one in artefacts if one.key not in made}
-    sections: defaultdict[str, list[Shown]] = defaultdict(list)
+    sections: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for one in artefacts:
         if one.key in made and one.key not in _FIRST:
             sections[one.section].append(made[one.key])
@@ -104,12 +87,12 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     return list(lacking)
 
 
-def _shown(artefact: Artefact, folder: Path) -> Shown:
-    key, title = artefact.key, artefact.title
+def _shown(artefact: Artefact, folder: Path) -> dict[str, Any]:
+    """An artefact with its downloads and, of a figure, its caption, of a table all that stands in its HTML."""
+    key, is_figure = artefact.key, artefact.kind == "figure"
+    shown = {"shown": "", "caption": _caption(folder / f"{key}.svg")} if is_figure else {}
     files = _there(folder, [*artefact.files, f"{key}.pdf"])
-    if artefact.kind == "figure":
-        return Shown(key, title, files, caption=_caption(folder / f"{key}.svg"))
-    return Shown(key, title, files, _body(folder / f"{key}.html"))
+    return {"key": key, "title": artefact.title, "files": files} | (shown or {"shown": _body(folder / f"{key}.html")})
 
 
 def _there(folder: Path, names: Iterable[str]) -> list[str]:
@@ -117,7 +100,6 @@ def _there(folder: Path, names: Iterable[str]) -> list[str]:
 
 
 def _body(path: Path) -> str:
-    """What an HTML file shows; its renderer escaped whatever was put in."""
     found = re.search(r"<body[^>]*>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
     if found is None:
         raise UserError(f"{path} is not a report as this version of the suite writes it; make it again")
@@ -125,7 +107,6 @@ def _body(path: Path) -> str:
 
 
 def _caption(svg: Path) -> str:
-    """The caption that a picture carries."""
     try:
         found = ElementTree.parse(svg).find(".//{http://purl.org/dc/elements/1.1/}description")  # noqa: S314 (ours)
     except ElementTree.ParseError:
@@ -136,7 +117,6 @@ def _caption(svg: Path) -> str:
 
 
 def _claims(folder: Path) -> dict[str, Any] | None:
-    """How the claims came out, and below it each of them."""
     files = _there(folder, ["claims.html", "claims.md", "claims.csv"])
     if "claims.html" not in files:
         return None
@@ -155,10 +135,7 @@ def _texts(folder: Path) -> list[dict[str, Any]]:
 
 
 def _html(markdown: str, below: int = 2) -> str:
-    """Markdown as HTML that no markup of the text reaches; headings have the ids that links to them want.
-
-    A link to another document stays as its words, for that is not next to the page.
-    """
+    """Markdown as HTML without markup of its own; headings have ids, a link to another document stays as its words."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(markdown)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -242,7 +219,6 @@ def _as_html(frame: pd.DataFrame, first: str) -> str:
 
 
 def _identities(cells: Sequence[Cell]) -> pd.DataFrame:
-    """What identifies every cell."""
     names = ("cell", "method", "benchmark", "backbone", "seed", "simulated")
     rows = [
         {

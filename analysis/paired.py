@@ -18,7 +18,6 @@ ALPHA = 0.05
 POWER = 0.8
 ENDS = ("", "_low", "_high")
 _MEASURES = ("difference", "cost_difference", "cost_ratio", "cost_ratio_all_calls")
-#: What a comparison says.
 COLUMNS = [
     *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "difference_first_seed"),
     *("first_alone", "second_alone", "p_exact", "odds_ratio", "cohens_g", "detectable"),
@@ -28,19 +27,12 @@ _DUST = 1e-9
 
 
 def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
-    """Compare two methods on the same items; each is given as its cells, one a seed, in order of seed.
+    """Compare two methods on the same items, first minus or over second; each is given as its cells in order of seed.
 
-    Percentile bootstrap: items are drawn for both, each with all its answers, and apart from them the seeds of a method
-    that has several, so that the spread between its trainings is in the intervals
-    (:func:`analysis.statistics.accuracy`).
-
-    Returns:
-        ``n`` items; over all seeds with the ends of a 95 % interval (``_low``, ``_high``) ``difference`` in accuracy,
-        first minus second in points (and ``variance``, of the fraction), ``cost_difference`` of a question,
-        ``cost_ratio`` (first over second, infinite where the second cost nothing) by the calls that published costs
-        count, and ``cost_ratio_all_calls``; of the first seed of each ``difference_first_seed`` in points,
-        ``first_alone`` and ``second_alone``, the items that only the one answered correctly, ``p_exact`` of the
-        two-sided McNemar test, ``odds_ratio`` and ``cohens_g``; ``detectable``, see :func:`detectable`, in points.
+    Percentile bootstrap: items are drawn for both, and apart from them the seeds of a method that has several.
+    Differences in accuracy are in points (``variance``: of the fraction), costs by question; ``first_alone`` and
+    ``second_alone`` count the items that only the one answered correctly with its first seed, of which the two-sided
+    McNemar test is.
     """
     own, other = _values(first), _values(second)
     n, found = own.shape[2], _estimates(own, other)
@@ -95,12 +87,8 @@ def holm(p_values: pd.Series) -> pd.Series:
 def detectable(differences: Array) -> float:
     """The smallest true mean difference that as many items show with 80 % power at a two-sided 5 %, or infinity.
 
-    The test is taken for a paired t test whose standard deviation is the root mean square of the differences, that is
-    of one seed the root of the share of discordant items. No mean can exceed the mean absolute difference, so where
-    the solution does, even discordance that is all to one side would not have been enough.
-
-    Args:
-        differences: By item, between -1 and 1.
+    Of a paired t test on differences by item, whose standard deviation is their root mean square. No mean can exceed
+    the mean absolute difference: where the solution does, discordance all to one side would not have been enough.
     """
     n = len(differences)
     needed = _effect(n) * math.sqrt(np.mean(differences**2)) if n > 1 else math.inf
@@ -109,18 +97,13 @@ def detectable(differences: Array) -> float:
 
 @cache
 def _effect(n: int) -> float:
-    """In standard deviations, of ``n`` paired differences, at least two.
-
-    Half of a two-sided test: a difference is shown where it lies. The other half adds next to nothing to the power, and
-    the tail of its distribution is not a number for some ``n``, which leads the solver astray.
-    """
+    """In standard deviations. Half of a two-sided test: the other half is not a number for some ``n``."""
     from statsmodels.stats.power import TTestPower
 
     return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))
 
 
 def _values(cells: Sequence[Cell]) -> Array:
-    """Verdicts, costs, and costs of all calls, by seed and item."""
     return np.array([[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")], dtype=float)
 
 

@@ -18,7 +18,8 @@ def warning(simulated: bool) -> str:
 
 def served(backbone: Mapping[str, Any]) -> str:
     """What answered under the name of a backbone, with its server; a revision that no server confirmed says so."""
-    return f"{answered(backbone)}{_doubt(backbone)}{by_server(backbone)}"
+    doubt = " (not confirmed)" if revision(backbone) and not backbone.get("revision_confirmed") else ""
+    return f"{answered(backbone)}{doubt}{by_server(backbone)}"
 
 
 def by_server(backbone: Mapping[str, Any]) -> str:
@@ -51,11 +52,7 @@ def provenance(cells: Sequence[Cell]) -> dict[str, str]:
 
 
 def identity(cells: Sequence[Cell]) -> dict[str, str]:
-    """What identifies runs, as columns of a tidy table.
-
-    Several seeds are joined by a space, ascending, and what differs between the cells is in their order; the backbones
-    are ``key=model at revision by served_by``, joined by a semicolon (:func:`served`).
-    """
+    """What identifies runs, as columns of a tidy table; what differs between the cells is in their order."""
 
     def told(of: Callable[[Run], str]) -> str:
         values = [of(cell.run) for cell in cells]
@@ -71,15 +68,8 @@ def identity(cells: Sequence[Cell]) -> dict[str, str]:
     }
 
 
-def _doubt(backbone: Mapping[str, Any]) -> str:
-    return " (not confirmed)" if revision(backbone) and not backbone.get("revision_confirmed") else ""
-
-
 def _backbones(runs: Iterable[Run]) -> str:
-    """Those that one server answered in one revision, as the simulator does, share what follows their names.
-
-    So do runs on several calibrations, each of which has all of them.
-    """
+    """Those that one server answered in one revision, as the simulator does, share what follows their names."""
     found: dict[str, set[str]] = {}
     for run in runs:
         for key, one in run.backbones.items():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import MinLen
-from pydantic import BeforeValidator, Field, PositiveFloat, Strict
+from pydantic import BeforeValidator, Field, PositiveFloat
 
 from harness.files import ROOT, Declaration, Many, Percentage, Text, read
 
@@ -23,28 +22,16 @@ class Count(NamedTuple):
     n: int
 
 
-class Fit(enum.StrEnum):
-    """How a printed percentage relates to a whole number of correct answers."""
-
-    ROUNDED = "rounded"
-    TRUNCATED = "truncated"
-    NONE = "none"
-
-
 _Count = Annotated[Count, BeforeValidator(lambda text: Count(*map(int, text.split("/"))))]
 
 
 class PublishedAccuracy(Declaration):
-    """One accuracy of the main table, in percent as printed.
-
-    ``fit`` says whether a plausible number of test questions explains it; ``counts`` are all plausible ``k/n`` behind
-    it, and ``near`` is the closest where none fits.
-    """
+    """One accuracy of the main table, in percent as printed."""
 
     percent: Percentage = Field(alias="accuracy")
-    fit: Annotated[Fit, Strict(False)]
-    counts: Many[_Count] = ()
-    near: _Count | None = None
+    fit: Literal["rounded", "truncated", "none"]  # how a plausible number of right answers explains it
+    counts: Many[_Count] = ()  # all plausible k/n behind it
+    near: _Count | None = None  # the closest where none fits
 
 
 class PublishedMethod(Declaration):
@@ -94,21 +81,9 @@ class Published(Declaration):
     further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, PositiveFloat]]]]
     prices: Mapping[str, Price]  # by backbone
 
-    def at(self, table: str, method: str, benchmark: str, measure: str) -> float | None:
-        """A number of one of the further tables, ``None`` where it prints none.
-
-        Raises:
-            KeyError: There is no such table.
-        """
-        return self.further[table].get(method, {}).get(benchmark, {}).get(measure)
-
 
 @cache
 def load(path: Path = PATH) -> Published:
-    """Read the published numbers.
-
-    Raises:
-        UserError: The file breaks its schema.
-    """
+    """The published numbers; raises UserError where the file breaks its schema."""
     published: Published = read(path, Published)
     return published

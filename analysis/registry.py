@@ -121,11 +121,7 @@ class Artefact(Declaration):
         return code_of_report("config/published.yaml", *read)
 
     def build(self, preset: Preset) -> Exhibit:
-        """Make it from the finished cells of a preset.
-
-        Raises:
-            UserError: The preset cannot have it, or a cell is missing, unreadable or does not go with the others.
-        """
+        """Make it from the finished cells of a preset; raises UserError where it cannot have it, or a cell is amiss."""
         self.check(preset)
         source = Source(
             cells=tuple(layout.cell(preset.name, cell) for cell in self.cells_of(preset)),
@@ -145,11 +141,7 @@ def code_of_report(*files: str) -> str:
 
 @cache
 def artefacts() -> Mapping[str, Artefact]:
-    """Every artefact, by key.
-
-    Raises:
-        UserError: The file has a slip, or names a method or module that does not exist.
-    """
+    """Every artefact, by key; raises UserError for a slip, or a method or module that does not exist."""
     path = config.FOLDER / "artefacts.yaml"
     entries = read_entries(path, Artefact)
     known = config.methods()

@@ -48,7 +48,7 @@ def short(digest: str) -> str:
 
 
 class Data(Declaration, extra="ignore"):
-    """The questions a cell was measured on: where they came from and what identifies them."""
+    """The questions a cell was measured on."""
 
     source: str
     splits: str
@@ -87,26 +87,18 @@ class Run(Declaration, extra="ignore"):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One measured cell: its folder, its run, and its items in order of id.
-
-    The columns of ``items`` are those of ``items.parquet`` and ``cost``, in the paper's unit: of the steps or of all
-    calls, as the published cost of the method (D-REPORT-2).
-    """
+    """One measured cell."""
 
     folder: Path
     run: Run
-    items: pd.DataFrame
+    items: pd.DataFrame  # by id; ``cost`` is of the steps or of all calls, as the method's published one (D-REPORT-2)
 
 
 def read(folder: Path) -> Cell:
-    """Read one cell folder.
-
-    Raises:
-        UserError: A file is missing, unreadable or of another version of the suite, or the cell is incomplete.
-    """
+    """One cell; raises UserError where it is incomplete, unreadable or of another version of the suite."""
     if missing := [name for name in _FILES if not (folder / name).is_file()]:
         raise UserError(f"{folder}: {', '.join(missing)} missing; run the cell again or leave it out")
-    run = _read_run(folder / "run.json")
+    run: Run = read_json(folder / "run.json", Run, "run the cell again")
     items = read_table(folder / "items.parquet", _COLUMNS).sort_values("item_id", ignore_index=True)
     if len(items) != run.data.n_test:
         raise UserError(
@@ -122,22 +114,22 @@ def read(folder: Path) -> Cell:
     return Cell(folder, run.model_copy(update=told), items.assign(cost=items[counted]))
 
 
-def _read_run(path: Path) -> Run:
+def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
+    """A record that a job left, checked against its form; raises UserError, which ends with the cure."""
     try:
         document = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; {cure}") from error
     except orjson.JSONDecodeError as error:
-        raise UserError(f"{path}: not JSON ({error}); run the cell again") from error
-    run: Run = check(document, Run, f"{path} is not as this version of the suite writes it; run the cell again")
-    return run
+        raise UserError(f"{path}: not JSON ({error}); {cure}") from error
+    return check(document, form, f"{path} is not as this version of the suite writes it; {cure}")
 
 
 def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
     """Read cells that belong in one table, in order of benchmark, method, backbone and seed.
 
-    Raises:
-        UserError: There is no cell, one cannot be read, one is given twice, or two differ in kind of backbones, preset,
-            calibration, weights, questions or grading rules; or the seeds of one measurement in their settings or in
-            what answered under the name of a backbone: a mean over them would be of nothing that was ever run.
+    Raises UserError where there is none, one cannot be read or is given twice, or they do not go together: a mean over
+    seeds of different settings would be of nothing that was ever run.
     """
     cells = tuple(
         sorted(map(read, folders), key=lambda one: (one.run.benchmark, one.run.method, one.run.backbone, one.run.seed))
@@ -178,11 +170,7 @@ def by_place(cells: Iterable[Cell]) -> dict[tuple[str, str, str], tuple[Cell, ..
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Some columns of a table of a cell.
-
-    Raises:
-        UserError: The file is missing or damaged, or lacks a column.
-    """
+    """Some columns of a table of a cell; raises UserError where it is missing or damaged, or lacks one."""
     try:
         return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
     except (pa.ArrowException, OSError, KeyError) as error:
@@ -193,19 +181,14 @@ def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def answered(backbone: Mapping[str, Any]) -> str:
-    """What answered under the name of a backbone, an identity of ``run.json``: its weights, and a known revision.
-
-    The revision is in its short form; that of the simulator names its calibration, its code and its ``length_scale``.
-    """
+    """What answered under the name of a backbone, an identity of ``run.json``: its weights, and a known revision."""
     return f"{backbone['model']}{revision(backbone)}"
 
 
 def revision(backbone: Mapping[str, Any]) -> str:
     """The revision behind ``at``; empty where none is known."""
     known = backbone.get("revision")
-    if not known:
-        return ""
-    return f" at {short(known) if _COMMIT.fullmatch(known) else known}"
+    return f" at {short(known) if _COMMIT.fullmatch(known) else known}" if known else ""
 
 
 def _agree(what: str, cells: Sequence[Cell], told: Sequence[str]) -> None:

@@ -55,18 +55,14 @@ class Scenario(NamedTuple):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders of the cells."""
+        """Those of the cells."""
         return tuple(layout.cell(self.preset, cell) for cell in self.cells)
 
 
 def plan(preset: Preset, path: Path = PATH) -> list[Scenario]:
     """The scenarios of a preset: as stated first, then every parameter at each end of its range, with its first seed.
 
-    Returns:
-        Nothing for a run on real models, with a parameter changed already, or without any of the rows.
-
-    Raises:
-        UserError: The file has a slip or names a parameter that does not exist.
+    None for a run on real models, with a parameter changed already, or without any of the rows.
     """
     found = conclusions(preset, path)
     if not preset.simulated or preset.simulator or not found:

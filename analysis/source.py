@@ -29,11 +29,7 @@ class Source:
         return cls(tuple(cells), options=options)
 
     def results(self, benchmark: str | None = None) -> Results:
-        """The cells, of one benchmark where it is named, with the published numbers.
-
-        Raises:
-            UserError: There is none, one cannot be read, or two of them cannot be in one artefact.
-        """
+        """The cells, of one benchmark where it is named; raises UserError as :func:`analysis.results.read_all`."""
         # Planning a run and starting a job import this module too, and need no pandas.
         from analysis.frames import Results
         from analysis.results import read_all

@@ -6,12 +6,12 @@ Accuracies are fractions between 0 and 1; tables turn them into percent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
@@ -19,13 +19,15 @@ RESAMPLES = 9_999
 SEED = 0
 # Numbers held at once by a batch of resamples: memory stays small however long a test set is.
 _BATCH = 500_000
+# Resamples of ratios at a time, on which the draws over several seeds depend.
+_AT_ONCE = 1000
 
 Array = NDArray[np.float64]
 Drawn = NDArray[np.int64]
 
 
 class Estimate(NamedTuple):
-    """A value, the ends of its interval, and the variance of the value itself, its squared standard error."""
+    """A value, the ends of its 95 % interval, and its squared standard error."""
 
     mean: float
     low: float
@@ -44,14 +46,10 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
 
-    One seed is a count out of ``n`` and gets a Wilson interval, which says nothing of how far another training would
-    move the value; so do verdicts that are all the same, and a single item. Several seeds answer the same items, so
-    each resample draws items and, apart from them, seeds. Three seeds show on average two thirds of the variance
-    between trainings: the interval covers its 95 % where trainings differ by less than questions let the value vary,
-    and some 80 % where they differ by much more.
-
-    Raises:
-        ValueError: There is no verdict at all, or the seeds differ in length.
+    One seed gets a Wilson interval, which says nothing of how far another training would move the value; so do verdicts
+    that are all the same, and a single item. Of several seeds each resample draws items and, apart from them, seeds.
+    Three seeds show on average two thirds of the variance between trainings: the interval covers its 95 % where
+    trainings differ by less than questions let the value vary, and some 80 % where they differ by much more.
     """
     verdicts = np.array(seeds, dtype=float)
     if not verdicts.size:
@@ -68,9 +66,8 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
 def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
     """The unweighted mean of several test sets, with its normal interval.
 
-    The test sets share no item and no training, so the variances of their means add. A test set on which every item
-    has the same verdict contributes no variance: with few items the interval is then too narrow. ``lowest`` is the
-    smallest possible value: 0 of an accuracy, -1 of a difference of two.
+    The test sets share no item and no training, so the variances of their means add; one on which every item has the
+    same verdict contributes none. ``lowest`` is the smallest possible value.
     """
     count = len(estimates)
     mean = math.fsum(one.mean for one in estimates) / count
@@ -101,12 +98,20 @@ def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None
     """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples).
 
     ``tops`` and ``bottoms`` are by measure, seed and item, no bottoms for a mean over the items; the numbers of
-    ``items`` and ``seeds`` drawn are by resample, no seeds for all. A seed whose items have no part in a measure has
-    none in its mean; not a number where that leaves none.
+    ``items`` and ``seeds`` drawn are by resample, no seeds for all.
     """
+    return mean_of_seeds(ratios_by_seed(tops, bottoms, items), seeds)
+
+
+def ratios_by_seed(tops: Array, bottoms: Array | None, items: Drawn) -> Array:
+    """Σ top / Σ bottom over drawn items, shape (measures, seeds, resamples); not a number where nothing has a part."""
     top = _sums(tops, items)
     bottom = np.full_like(top, items.shape[1]) if bottoms is None else _sums(bottoms, items)
-    by_seed = np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+    return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+
+
+def mean_of_seeds(by_seed: Array, seeds: Drawn | None) -> Array:
+    """The mean over drawn seeds, shape (measures, resamples); a seed without a value has no part in it."""
     if seeds is not None:
         by_seed = np.take_along_axis(by_seed, seeds.T[np.newaxis], axis=1)
     known = np.count_nonzero(~np.isnan(by_seed), axis=1)
@@ -121,11 +126,69 @@ def _sums(values: Array, items: Drawn) -> Array:
 def estimate(mean: float, drawn: Array) -> Estimate:
     """A value with the percentile interval of its resamples, of which those without a value are left out.
 
-    An interval holds its own point: sums in another order differ in the last digit, and a resampled mean of few
-    questions can lie outside it.
+    An interval holds its own point, although a resampled mean of few questions can lie outside it.
     """
     tail = 100 * (1 - CONFIDENCE) / 2
     with np.errstate(invalid="ignore"):
         # Between two infinite values numpy finds no number.
         low, high = np.nan_to_num(np.nanpercentile(drawn, [tail, 100 - tail]), nan=math.inf, posinf=math.inf).tolist()
         return Estimate(mean, min(mean, low), max(mean, high), float(np.nanvar(drawn, ddof=1)))
+
+
+class Ratio(NamedTuple):
+    """A measure of one seed: Σ numerator / Σ denominator over the questions."""
+
+    numerators: Array
+    denominators: Array  # 0 for a question that has no part in the measure
+    is_share: bool = True  # whether the ratio lies between 0 and 1
+
+    @property
+    def value(self) -> float:
+        """The ratio, not a number where nothing has a part in it."""
+        total = self.denominators.sum()
+        return float(self.numerators.sum() / total) if total else float("nan")
+
+    @property
+    def cases(self) -> int:
+        """How many questions have a part in it."""
+        return int(np.count_nonzero(self.denominators))
+
+
+def mean_of(values: ArrayLike) -> Ratio:
+    """The mean of one value a question, as a ratio."""
+    each = np.asarray(values, dtype=float)
+    return Ratio(each, np.ones(len(each)), is_share=False)
+
+
+def mean(seeds: Sequence[ArrayLike]) -> Estimate:
+    """The mean of one value a question, of one or several seeds (:func:`estimates`)."""
+    return estimates([{"mean": mean_of(values)} for values in seeds])["mean"]
+
+
+def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
+    """Mean over the seeds and 95 % percentile interval of every measure that any seed has, in order of appearance.
+
+    The questions are resampled and, independently of them, several seeds. A share of exactly 0 or 1 would have an
+    interval without width; it gets the Wilson interval of as many questions as have a part in it. A single question has
+    no interval. A seed without a measure has no part in its mean.
+    """
+    names = list(dict.fromkeys(name for seed in seeds for name in seed))
+    if not names:
+        return {}
+    nothing = np.zeros(next(len(one.numerators) for seed in seeds for one in seed.values()))
+    of = {name: [seed.get(name, Ratio(nothing, nothing)) for seed in seeds] for name in names}
+    # Both of shape (measures, seeds, questions).
+    tops, bottoms = (np.array([[one[part] for one in each] for each in of.values()], dtype=float) for part in (0, 1))
+
+    _, several, questions = tops.shape
+    found = resampled([questions, several][: 1 + (several > 1)], lambda *drawn: ratios(tops, bottoms, *drawn), _AT_ONCE)
+    return {name: _estimate(each, row) for (name, each), row in zip(of.items(), found, strict=True)}
+
+
+def _estimate(seeds: Sequence[Ratio], drawn: Array) -> Estimate:
+    found = estimate(float(np.nanmean([one.value for one in seeds])), drawn)
+    if found.low < found.high or not any(one.is_share for one in seeds):
+        return found
+    cases = max(one.cases for one in seeds)
+    low, high = wilson(round(found.mean * cases), cases)
+    return found._replace(low=min(found.mean, low), high=max(found.mean, high))

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from analysis.figure import on_frontier
 from analysis.frames import Results
-from analysis.frontier import on_frontier
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import settings_of
 
-#: The weight λ_c of cost.
-COST_WEIGHTS = ("gmr_lambda_10", "gmr", "gmr_lambda_50")
+COST_WEIGHTS = ("gmr_lambda_10", "gmr", "gmr_lambda_50")  # λ_c
 #: The most steps φ of a trajectory.
 DEPTHS = ("gmr_depth_2", "gmr_depth_4", "gmr", "gmr_depth_8", "gmr_depth_10")
 
@@ -26,11 +25,7 @@ def values(names: Sequence[str], setting: str) -> dict[str, float]:
 
 
 def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
-    """What a sweep measured with its costs, benchmark by benchmark and by rising setting, which is a column.
-
-    Raises:
-        UserError: Another method is among the results.
-    """
+    """What a sweep measured, benchmark by benchmark and by rising setting; raises UserError for other methods."""
     known = values(names, setting)
     strange = sorted({method for method, *_ in results.trainings} - set(known))
     if strange:

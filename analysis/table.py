@@ -47,10 +47,7 @@ def say(values: pd.Series, form: str | Callable[[float], str]) -> pd.Series:
 
 
 def entries(text: pd.Series, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
-    """A column of a table from columns of text, one for each part of an :class:`Entry`, or one text for all.
-
-    Where there is no number, ``missing`` stands alone.
-    """
+    """A column of a table from columns of text, one a part of an :class:`Entry`; ``missing`` where there is none."""
     frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
     for name, part in parts.items():
         frame[name] = part if isinstance(part, str) else part.to_numpy()
@@ -107,13 +104,7 @@ def shown(
     heads: Sequence[str],
     groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
 ) -> pd.DataFrame:
-    """The printed form of a table.
-
-    Args:
-        rows: The section of each row, which stands between two rules, and its labels.
-        heads: Titles of the label columns.
-        groups: By heading and the smaller line below it, the columns by title.
-    """
+    """The printed form of a table: ``rows`` are the section of each row and its labels, titled by ``heads``."""
     index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
     columns = {(*group, title): list(entries) for group, of in groups.items() for title, entries in of.items()}
     names = pd.MultiIndex.from_tuples(columns)
@@ -128,10 +119,15 @@ def marks(values: Iterable[float | None]) -> pd.Series:
     return pd.Series([names.get(rank, "") for rank in ranks], column.index, dtype=object)
 
 
+def number(value: float, digits: int, sign: str = "") -> str:
+    """With a true minus, with ``"+"`` for every sign, and no sign on what prints as zero."""
+    text = f"{value:{sign}.{digits}f}"
+    return (text if float(text) else text.lstrip("+-")).replace("-", "−")
+
+
 def signed(points: float, digits: int = 2) -> str:
-    """Percentage points with their sign, such as ``"+1.20"``; no sign on what prints as zero."""
-    text = f"{points:+.{digits}f}"
-    return text.replace("-", "−") if float(text) else text[1:]
+    """Percentage points with their sign, such as ``"+1.20"``."""
+    return number(points, digits, "+")
 
 
 def csv(frame: pd.DataFrame, said: str) -> str:
@@ -149,11 +145,10 @@ def markdown(table: Table) -> str:
     """Warning, caption, a pipe table, notes, provenance."""
     _, *names = table.shown.index.names
     heads = [*names, *(f"{group} {title}" for group, _, title in table.shown.columns)]
-    lines = [
+    rows = [
         [*map(md_escape, labels), *map(_markdown_entry, row)]
         for (_, *labels), row in zip(table.shown.index, table.shown.to_numpy(), strict=True)
     ]
-    rule = ["---"] * len(names) + ["--:"] * table.shown.shape[1]
     details = dict.fromkeys(f"{group} {detail}" for group, detail, _ in table.shown.columns if detail)
     notes = [*table.notes, *([f"{'; '.join(details)}."] if details else [])]
     return "\n".join(
@@ -161,8 +156,7 @@ def markdown(table: Table) -> str:
             *([f"> **{md_escape(table.warning)}**", ""] if table.warning else []),
             md_escape(table.caption),
             "",
-            *(f"| {' | '.join(line)} |" for line in (list(map(md_escape, heads)), rule, *lines)),
-            "",
+            *grid(heads, rows, left=len(names)),
             *(f"- {md_escape(note)}" for note in notes),
             "",
             f"Provenance: {md_escape(_of(table))}",
@@ -215,10 +209,7 @@ def environment() -> jinja2.Environment:
 
 
 def latex(table: Table) -> str:
-    """A LaTeX fragment: one ``table*`` that needs booktabs, multirow and graphicx and nothing else.
-
-    The table keeps its natural width where that fits the text and shrinks to the width of the text elsewhere.
-    """
+    """A LaTeX fragment: one ``table*``, shrunk where it is wider than the text."""
     body = table.shown.map(_latex_entry)
     _, *names = body.index.names
     rows = [tuple(map(latex_escape, labels)) for _, *labels in body.index]
@@ -318,8 +309,13 @@ def md_escape(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", text)
 
 
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """The lines of a pipe table and an empty one, its fields as given; the first columns are set flush left."""
+    rule = ["---"] * left + ["--:"] * (len(heads) - left)
+    return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
+
+
 def _section_starts(table: Table) -> list[int]:
-    """The places of the rows that begin a section, but for the first."""
     sections = list(table.shown.index.get_level_values(0))
     return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
 

@@ -1,43 +1,47 @@
-"""Reading timing jobs: how long a method took for a whole test set, each with the cell it was made from."""
+"""Compute and time of test questions: FLOPs from the tokens of calls, seconds from timing jobs.
+
+FLOPs (paper, appendix on cost calculation): two operations a parameter and token, prompt and completion alike, over all
+calls of a question, the final one included; the attention term is left out as in the paper.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-import orjson
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+import pandas as pd
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from analysis.frames import Key
-from analysis.results import Cell, short
+from analysis.results import Cell, read_json, read_table, short
 from harness.errors import UserError
-from harness.files import AsWritten, Declaration, Text, check
+from harness.files import ROOT, AsWritten, Declaration, Text
+from harness.llm.backbones import load as load_backbones
 
-SCHEMA = 1
 FILE = "timing.json"
+PETA = 1e15
+BACKBONES = ROOT / "config" / "backbones.yaml"
+_TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
 class Timing(Declaration, extra="ignore"):
-    """What ``timing.json`` says, as far as a report needs it.
+    """What ``timing.json`` says, as far as a report needs it."""
 
-    ``seconds`` are of all ``n`` questions together, ``concurrency`` of which were worked on at the same time;
-    ``engine`` are the settings of modelled servers, None where they were real.
-    """
-
+    version: Literal[1] = Field(alias="schema")
     method: Text
     benchmark: Text
     backbone: Text
     seed: int
     simulated: bool
     n: PositiveInt
-    seconds: PositiveFloat
-    concurrency: PositiveInt
+    seconds: PositiveFloat  # of all n questions together
+    concurrency: PositiveInt  # questions at the same time
     calls: NonNegativeInt
     failed_calls: NonNegativeInt
     prompt_tokens: NonNegativeInt
     completion_tokens: NonNegativeInt
-    engine: Mapping[str, Annotated[float, AsWritten]] | None
+    engine: Mapping[str, Annotated[float, AsWritten]] | None  # settings of modelled servers
     cell: Mapping[str, Any]  # the cell whose method was timed
     host: Mapping[str, Any]  # where the job ran; not where the backbones were served
 
@@ -48,20 +52,16 @@ class Timing(Declaration, extra="ignore"):
 
     @property
     def machine(self) -> str:
-        """Kind of the machine the method ran on."""
+        """Where the method ran."""
         return f"{self.host['processors']} processors, {self.host['platform']}"
 
 
 def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Timing]:
-    """The timings of comparable cells, by what they are of.
-
-    Raises:
-        UserError: One cannot be read, is of no such cell or of an earlier run of it, or two of them cannot be compared.
-    """
+    """The timings of cells; raises UserError where one is unreadable or of other runs, or two cannot be compared."""
     run_ids = {cell.run.cell: cell.run.run_id for cell in cells}
     found: dict[Key, Timing] = {}
     for folder in sorted(folders):
-        one = _read(folder / FILE)
+        one: Timing = read_json(folder / FILE, Timing, "run the timing job again")
         if run_ids.get(f"{one.method}/{one.benchmark}/{one.backbone}/{one.seed}") != one.cell["run_id"]:
             raise UserError(
                 f"{folder}: the timing of run {short(one.cell['run_id'])}, which is none of the cells shown with it; "
@@ -74,14 +74,16 @@ def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Ti
     return found
 
 
-def _read(path: Path) -> Timing:
-    try:
-        document = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; expected a finished timing job; run it") from error
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path}: not JSON ({error}); expected a finished timing job; run it again") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UserError(f"{path}: not of timing schema {SCHEMA}; run the job again with this version of the suite")
-    timing: Timing = check(document, Timing, path)
-    return timing
+def pflops(cell: Cell) -> pd.Series:
+    """PFLOPs of each test question, by id; 0 where no model was asked. Raises UserError for an unknown backbone."""
+    path = cell.folder / "calls.parquet"
+    calls, known = read_table(path, ("item_id", "backbone", *_TOKENS)), load_backbones(BACKBONES)
+    strangers = sorted(set(calls["backbone"]) - set(known))
+    if strangers:
+        raise UserError(
+            f"{path}: calls of backbone {strangers[0]!r}, whose size config/backbones.yaml does not have; restore its "
+            "entry, or run the cell again"
+        )
+    flops = [known[one.backbone].flops(one.prompt_tokens, one.completion_tokens) for one in calls.itertuples()]
+    sums = pd.Series(flops, dtype=float).groupby(calls["item_id"]).sum()
+    return sums.reindex(cell.items["item_id"], fill_value=0) / PETA

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.frames import Results
-from analysis.ratios import Ratio, mean_of
 from analysis.results import Cell, read_table
+from analysis.statistics import Ratio, mean_of
 from harness.errors import UserError
 
 STEPS = range(1, 6)
@@ -19,10 +19,7 @@ Counts = NDArray[np.int64]
 
 
 class Traces(NamedTuple):
-    """The trajectories of one cell, one entry a question in the order of its items; n questions.
-
-    A gate that is off draws nothing, and its counts are 0. Steps are counted from 0 as in the paper.
-    """
+    """The trajectories of one cell by question, n of them; a gate that is off draws nothing. Steps count from 0."""
 
     depth: Counts  # executed steps, shape (n,)
     considered: Counts  # responses that the write gate decided about, shape (n,)
@@ -32,11 +29,7 @@ class Traces(NamedTuple):
 
 
 def by_benchmark(results: Results) -> dict[str, tuple[Cell, ...]]:
-    """The cells of the one router that an artefact is about, in the order of the benchmarks.
-
-    Raises:
-        UserError: The cells are of several methods or backbones.
-    """
+    """The cells of the one router that an artefact is about, by benchmark; raises UserError where it is not one."""
     routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.trainings})
     if len(routers) > 1:
         raise UserError(f"cells of {', '.join(routers)}; expected those of one router; leave the others out")
@@ -65,12 +58,10 @@ def read(cell: Cell) -> Traces:
 
 
 def ratios(traces: Traces) -> dict[str, Ratio]:
-    """The gate statistics (paper, Gate Behavior at Test Time) that the trajectories have, by name.
+    """The gate statistics (paper, Gate Behavior at Test Time) by name; absent where no trajectory has a part in one.
 
-    ``depth``; ``write_rate``, written over executed steps; ``retrieved_k``, Σ retrieved / Σ available over the
-    trajectories that reach step k with something stored; ``retrieved_mean_k``, the mean of the same ratio of each of
-    these trajectories; ``empty_memory``, the share that ends with nothing stored. What no trajectory has a part in is
-    absent, never zero.
+    ``retrieved_k`` is Σ retrieved / Σ available over the trajectories that reach step k with something stored,
+    ``retrieved_mean_k`` the mean of the same ratio of each, ``empty_memory`` the share that ends with nothing stored.
     """
     n, deepest = traces.available.shape
     found = {

@@ -6,7 +6,7 @@ All functions raise UserError for a table of a cell that is missing or damaged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,46 +29,26 @@ ENTROPY = (
 BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "cost"]
 
 
-class Rollouts(NamedTuple):
-    """Training rollouts: different questions x epochs x rollouts of a question in one epoch."""
-
-    questions: int
-    epochs: int
-    group: int
-
-
 def updates(cell: Cell) -> pd.DataFrame:
-    """The training log: one row an update, indexed by its number, one column a measure, besides ``epoch``."""
+    """The training log: one row an update, one column a measure, besides ``epoch``."""
     rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
     return log.reset_index("epoch").rename_axis(columns=None)
 
 
 def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series:
-    """Mean of a measure over the attempts of groups of updates.
-
-    The last update of an epoch may be of fewer attempts than the others, and counts for less.
-    """
+    """Mean of a measure over the attempts of groups of updates, of which the last of an epoch may have fewer."""
     attempts = log["trajectories"]
     sums = pd.DataFrame({"total": log[measure] * attempts, "attempts": attempts}).groupby(np.asarray(by)).sum()
     return sums["total"] / sums["attempts"]
 
 
-def rollouts(cell: Cell) -> Rollouts:
-    """How many training rollouts there were."""
-    rows = read_table(cell.folder / "training_decisions.parquet", ("item_id", "epoch", "rollout"))
-    return Rollouts(*(int(rows[column].nunique()) for column in ("item_id", "epoch", "rollout")))
-
-
 def learned(results: Results) -> pd.DataFrame:
     """What every learner of a run used and ended with, one row a place where every seed left the tables of a training.
 
-    Columns: :data:`BUDGET` as means over the seeds (different training questions; passes over them, of a search its
-    rounds; trajectories, graded attempts at a question; updates of the optimiser, of a search workflows that were
-    scored; calls, tokens and cost of every use of a model). Then for every choice of :data:`CHOICES` that a trained
-    policy makes on the test questions: ``entropy_NAME`` in percent of that of a uniform one among the same options,
-    missing where nothing was drawn; ``top_NAME``, the option chosen most by all seeds together; ``top_NAME_share``, how
-    often, in percent.
+    Columns: :data:`BUDGET` as means over the seeds; then for every choice of :data:`CHOICES` that a trained policy
+    makes on the test questions: ``entropy_NAME`` in percent of a uniform choice among the same options, missing where
+    nothing was drawn; ``top_NAME``, the option chosen most by all seeds together; ``top_NAME_share``, in percent.
     """
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}

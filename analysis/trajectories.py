@@ -82,20 +82,12 @@ class Record:
 
 
 def questions(preset: str, benchmark: str) -> dict[str, Item]:
-    """The questions of a benchmark as a preset uses them, by id.
-
-    Raises:
-        UserError: They are not prepared, or damaged.
-    """
+    """The questions of a benchmark as a preset uses them, by id."""
     return {item.id: item for item in read(layout.manifest(preset, benchmark), layout.items(preset, benchmark)).pool}
 
 
 def records(preset: str, cell: Cell, asked: Mapping[str, Item]) -> Iterator[Record]:
-    """The trajectories of a finished cell in the order of the test, given the questions by id.
-
-    Raises:
-        UserError: The cell is damaged, or is of other questions than the given ones.
-    """
+    """The trajectories of a finished cell in the order of the test; raises UserError for other questions than given."""
     folder = layout.cell(preset, cell)
     utilities = {row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])}
     if strangers := [id_ for id_ in utilities if id_ not in asked]:
@@ -109,11 +101,7 @@ def records(preset: str, cell: Cell, asked: Mapping[str, Item]) -> Iterator[Reco
 
 @contextmanager
 def call_texts(path: Path) -> Iterator[Callable[[Call], Said]]:
-    """Finds the texts of calls in a log, which need not be there, and which another process may be writing.
-
-    Raises:
-        UserError: It is damaged.
-    """
+    """Finds the texts of calls in a log, which need not be there, and which another process may be writing."""
     if not path.exists():
         yield lambda call: Said(call, None, None)
         return
@@ -122,10 +110,7 @@ def call_texts(path: Path) -> Iterator[Callable[[Call], Said]]:
 
 
 def record_of(answered: Answered, utility: float | None, said: Callable[[Call], Said], *, has_gates: bool) -> Record:
-    """Return an answered question as people read it, given its utility and what finds the texts of a call.
-
-    A method that is Gated-Memory Routing or a variant of it has gates, even where none of them draws.
-    """
+    """An answered question as people read it; GMR and its variants have gates, even where none of them draws."""
     trajectory, row = answered.trajectory, item_row(answered)
     totals = {**{name: row[name] for name in _TOTALS}, "utility": utility}
     return Record(
@@ -163,7 +148,6 @@ def _steps(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bo
 
 
 def _choice(decision: Decision) -> Choice:
-    """A decision with the probability of what was chosen."""
     probability = None if decision.name in _UNDRAWN else math.exp(decision.log_prob)
     return Choice(decision.name, decision.slot, decision.choice, decision.options, probability)
 

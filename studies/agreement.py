@@ -25,7 +25,7 @@ import pandas as pd
 import typer
 from tqdm import tqdm
 
-from analysis.markdown import grid
+from analysis.table import grid
 from harness import files
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.code_grading import task_of
@@ -169,7 +169,6 @@ def another_rule(record: Record, rule: str) -> str | None:
 
 
 def _brackets(answer: str) -> str | None:
-    """The brackets that enclose a list of values, if any do."""
     text = answer.replace("\\left", "").replace("\\right", "").strip()
     return text[0] + text[-1] if re.fullmatch(r"[(\[].*,.*[)\]]", text) else None
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import chain, zip_longest
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import openai
 import typer
 from tqdm import tqdm
 
-from analysis.markdown import grid
 from analysis.statistics import wilson
+from analysis.table import grid
 from harness.agents.prompts import question_prompt
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
@@ -40,11 +40,8 @@ from workflow.app import Overrides, PresetName, preset_of
 HEADS = ("backbone", "compared", "requests", "replies differ", "95% interval", "verdicts differ", "95% interval")
 
 
-class Answer(NamedTuple):
-    """A reply, and whether it is right."""
-
-    text: str
-    correct: bool
+#: A reply, and whether it is right.
+Answer = tuple[str, bool]
 
 
 async def measure(preset: Preset, requests: int) -> list[list[str]]:
@@ -82,16 +79,16 @@ async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools
             )
         text = reply.choices[0].message.content or ""
         done.update()
-        return Answer(text, (await graded.grade(item, text, tools)).correct)
+        return text, (await graded.grade(item, text, tools)).correct
 
     async with openai.AsyncOpenAI(api_key=place.api_key, base_url=place.urls[0]) as client:
         return await asyncio.gather(*(one(client, item) for item in items))
 
 
 def _differing(first: Sequence[Answer], second: Sequence[Answer]) -> list[str]:
-    """How many replies and verdicts differ, of how many, each with its share and interval."""
     pairs, fields = list(zip(first, second, strict=True)), [str(len(first))]
-    for number in (sum(a.text != b.text for a, b in pairs), sum(a.correct != b.correct for a, b in pairs)):
+    for place in range(2):
+        number = sum(a[place] != b[place] for a, b in pairs)
         low, high = wilson(number, len(pairs))
         fields += [f"{number} ({100 * number / len(pairs):.1f}%)", f"{100 * low:.1f}% to {100 * high:.1f}%"]
     return fields

@@ -43,9 +43,6 @@ def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.
 
     Calls ``used`` are those that tables charge, with ``used_prompt`` and ``used_completion`` tokens and ``cost`` in the
     paper's unit; calls ``asked`` the distinct ones of each cell, with ``prompt`` and ``completion`` tokens.
-
-    Raises:
-        UserError: No cell like any of these is finished in the other preset, or questions are not prepared.
     """
     runs = sorted((layout.RESULTS / source.name / "cells").glob("*/*/*/seed*/run.json"))
     measured = [cell for cell in map(layout.cell_of, (run.parent for run in runs)) if cell is not None]
@@ -70,11 +67,7 @@ def most_like(cell: Cell, measured: Sequence[Cell]) -> Cell | None:
 
 
 def hours(amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT) -> tuple[str, pd.DataFrame]:
-    """Return the GPU, by default the first of the table, and its ``least`` and ``most`` hours by backbone.
-
-    Raises:
-        UserError: The table has a slip, or no such GPU or backbone.
-    """
+    """Return the GPU, by default the first of the table, and its ``least`` and ``most`` hours by backbone."""
     table: dict[str, dict[str, Rates]] = files.read(path, dict[str, dict[str, Rates]])
     gpu = gpu or next(iter(table))
     if gpu not in table:
@@ -116,7 +109,6 @@ def main(
 
 
 def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFrame:
-    """The use of a cell by backbone, estimated from the one most like it."""
     backbones = load(ROOT / "config" / "backbones.yaml")
     prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
     questions = _questions(preset if prepared else source, cell.benchmark)

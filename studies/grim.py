@@ -1,9 +1,6 @@
 """Which counts of right answers the paper's printed accuracies can come from (the GRIM test, docs/claims.md).
 
-    python -m studies.grim
-
-A percentage with two decimals takes one of 10 001 values, of which ``n`` questions reach at most ``n + 1``. The counts
-behind each are in ``config/published.yaml``; what three of them give a mean and a deviation is computed here, exactly.
+python -m studies.grim
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
 
-from analysis.published import Fit, Published, PublishedAccuracy, load
+from analysis.published import Published, PublishedAccuracy, load
 
 # What is plausible: splits that the released code makes, with and without a last, dropped batch (D-GEN-6).
 PLAUSIBLE = {"math": (416,), "gsm_hard": (1056,), "mbpp": (500, 496), "humaneval": (129, 128), "mmlu_pro": (880, 400)}
@@ -23,14 +20,11 @@ def counts(one: PublishedAccuracy) -> str:
     """Return a printed percentage with the counts behind it, or the nearest one, in words."""
     found = " ".join(f"{k}/{n}" for k, n in one.counts)
     behind = f"none (near {one.near.k}/{one.near.n})" if one.near else found
-    return f"{one.percent:.2f} {behind}{' truncated' * (one.fit is Fit.TRUNCATED)}"
+    return f"{one.percent:.2f} {behind}{' truncated' * (one.fit == 'truncated')}"
 
 
 def triples(mean: float, sd: float, n: int, containing: float) -> list[tuple[float, ...]]:
-    """Return the ascending triples of percentages of ``n`` with a printed mean, sample deviation and member.
-
-    Mean and deviation are taken from the percentages as rounded half up; the given one need not come from a count.
-    """
+    """Return the ascending triples of percentages of ``n``, rounded half up, of a mean, deviation and member."""
     # In units of the last printed decimal.
     centre, spread, own = (round(100 * printed) for printed in (mean, sd, containing))
     reach = _REACH * (spread + 1) + 1
@@ -64,7 +58,7 @@ def lines(published: Published) -> Iterator[str]:
         row = [row for row in published.rows if row.method == method][-1]
         for key in (key for key in published.benchmarks if key in benchmarks):
             mean, sd, own = benchmarks[key]["mean"], benchmarks[key]["sd"], row.accuracies[key]
-            tried = [count.n for count in own.counts] if own.fit is Fit.ROUNDED else PLAUSIBLE[key]
+            tried = [count.n for count in own.counts] if own.fit == "rounded" else PLAUSIBLE[key]
             runs = [f"{', '.join(map(str, one))} of {n}" for n in tried for one in triples(mean, sd, n, own.percent)]
             yield f"- {method} {key}: {mean:.2f} ± {sd:.2f}: {'; '.join(runs) or 'none'}"
 

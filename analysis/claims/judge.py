@@ -37,8 +37,7 @@ COLUMNS = (
     *("contains_published", "calibrated", "outcome", "missing", "reason", "verdict", "simulated", "note", "cells"),
     *("run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
 )
-#: One part of a claim, judged: those of the columns in which there is something to say. ``missing`` is a tuple, and why
-#: the paper prints no number stands under ``not_printed``.
+#: One part of a claim, judged: those of the columns in which there is something to say.
 Part: TypeAlias = dict[str, Any]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
@@ -47,11 +46,7 @@ _BATCH = 200
 
 
 def judge(claim: Claim, run: Run) -> list[Part]:
-    """The parts of a claim, judged.
-
-    Raises:
-        UserError: A cell cannot be read.
-    """
+    """The parts of a claim, judged."""
     words = {name: getattr(claim, name) for name in ("section", "place", "says", "unit", "note")}
     parts: list[Part] = []
     for arguments in claim.parts():
@@ -83,7 +78,6 @@ def _label(arguments: tuple[Any, ...]) -> str:
 
 
 def _told(told: Any, arguments: Sequence[Any]) -> Any:
-    """What a claim states or asks: a value, one by argument, or a function over the paper's numbers."""
     if isinstance(told, Mapping):
         return told[arguments[0]]
     return told(Printed(), *arguments) if callable(told) else told
@@ -162,20 +156,17 @@ def decide(region: Region, interval: tuple[float, float] | None) -> str:
 
 
 def interval(used: Sequence[Cells], value: Callable[..., Array]) -> tuple[float, float] | None:
-    """The interval of a quantity over some measurements, from its values for R replicates, shape (R,).
+    """The interval of a quantity over some measurements, or ``None`` where a bootstrap says nothing.
 
     Items are drawn once for each benchmark and shared by all methods, which answered the same ones; the seeds of every
-    measurement that has several are drawn by themselves. With two or three seeds the interval is too narrow: a
-    bootstrap of so few underestimates their spread. It is ``None`` where no replicate differs from another, or a test
-    set has a single item: then a bootstrap says nothing, and the interval would pretend to certainty.
+    measurement that has several are drawn by themselves. With two or three seeds the interval is too narrow.
     """
     items = {cells[0].run.benchmark: len(cells[0].items) for cells in used}
     several = [cells for cells in used if len(cells) > 1]
     if min(items.values(), default=1) == 1:
         return None
 
-    def statistic(*drawn: Draw, axis: int = -1) -> Array:
-        """Both kinds of draws, each of shape (R, size); the axis is always the last."""
+    def statistic(*drawn: Draw) -> Array:
         return value(dict(zip(items, drawn, strict=False)), dict(zip(several, drawn[len(items) :], strict=True)))
 
     drawn = resampled([*items.values(), *map(len, several)], statistic, _BATCH, _RESAMPLES)

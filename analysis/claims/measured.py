@@ -15,12 +15,11 @@ from scipy.stats import rankdata
 
 from analysis import traces
 from analysis.claims.numbers import AVERAGE, OVERALL, PAPER, SINGLE_CALLS, Array, Numbers, Row, Value, mean
-from analysis.flops import pflops
 from analysis.frames import Key
-from analysis.ratios import Ratio
 from analysis.registry import Selection, artefact
 from analysis.results import TRAINING, Cell
-from analysis.timings import Timing
+from analysis.statistics import Ratio, mean_of_seeds, ratios_by_seed
+from analysis.timings import Timing, pflops
 from analysis.training import updates
 from harness.runner import config
 
@@ -43,11 +42,7 @@ _OF_TRAININGS = ("training_", "entropy_")
 
 @dataclass(frozen=True)
 class Run:
-    """What claims are compared with: finished cells and timings, maybe none, and the seeds that every row must have.
-
-    Without the latter a training that is missing would silently change a mean, and a method that the table of seeds
-    trains more often would be compared with one that it does not.
-    """
+    """What claims are compared with: finished cells and timings, maybe none, and the seeds that every row must have."""
 
     cells: Mapping[Key, Cells] = field(default_factory=dict)
     timings: Mapping[Key, Timing] = field(default_factory=dict)
@@ -61,10 +56,7 @@ class Run:
 
 
 def seeds_of(preset: config.Preset) -> tuple[Seeds, Seeds]:
-    """The seeds of every row by a preset and by the table of seeds.
-
-    A seed on any benchmark is one that all need: an average over benchmarks is one of trainings.
-    """
+    """The seeds of every row on any benchmark, by a preset and by the table of seeds."""
     every = Selection(methods=tuple(config.methods())).cells(preset)
     return _by_row(every), _by_row(artefact("seed_variance").cells_of(preset))
 
@@ -79,9 +71,7 @@ def _by_row(cells: Sequence[config.Cell]) -> Seeds:
 class Measured(Numbers):
     """The side of a run: as measured, or for the R replicates that a bootstrap drew.
 
-    All methods share the drawn ``items``, of shape (R, n) by benchmark, because they answered the same ones. Each
-    training is independent of every other: its drawn ``seeds`` have shape (R, seeds), by its cells. A cost is that of
-    the counted calls, or of ``all_calls``.
+    All methods share the drawn ``items``, of shape (R, n) by benchmark; ``seeds`` have shape (R, seeds), by cells.
     """
 
     def __init__(
@@ -94,8 +84,7 @@ class Measured(Numbers):
     ) -> None:
         self._run, self._items, self._seeds = run, items, seeds
         self._names = {"cost": "cost_total" if all_calls else "cost", "seed_mean": "accuracy"}
-        #: What was asked for, the cells that were read for it, what was not run, and what was run and yet says nothing,
-        #: such as a gate at a step that no trajectory reaches; all in order.
+        #: What was asked for, the cells read for it, what was not run, and what was run and yet says nothing; in order.
         self.measures: dict[str, None] = {}
         self.used: dict[Cells, None] = {}
         self.missing: dict[str, None] = {}
@@ -141,41 +130,27 @@ class Measured(Numbers):
         return value
 
     def _mean(self, cells: Cells, by_seed: Array) -> Value:
-        """Over the drawn seeds; one without a case among the drawn items is left out, as in :mod:`analysis.ratios`."""
-        drawn = self._seeds.get(cells)
-        chosen = by_seed if drawn is None else np.take_along_axis(by_seed, drawn, axis=-1)
-        present = ~np.isnan(chosen)
-        with np.errstate(invalid="ignore"):
-            value: Value = np.where(present, chosen, 0).sum(axis=-1) / present.sum(axis=-1)
-        return value
+        (value,) = mean_of_seeds(by_seed[np.newaxis], self._seeds.get(cells))
+        return value if self._items else float(value[0])
 
     def _by_seed(self, cells: Cells, measure: str) -> Array:
-        """Σ / Σ over the drawn items of each seed: shape (R, seeds), or (seeds,) as measured."""
-        parts, drawn = _sums(cells, self._names.get(measure, measure)), self._drawn(cells)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            above, below = (np.stack([one[drawn].sum(axis=-1) for one in part], axis=-1) for part in parts)
-            ratios: Array = above / below
-        return ratios
+        """Over the drawn items: shape (seeds, R), R = 1 as measured."""
+        tops, bottoms = _sums(cells, self._names.get(measure, measure))
+        (found,) = ratios_by_seed(tops[np.newaxis], bottoms[np.newaxis], self._drawn(cells))
+        return found
 
     def _correlation(self, cells: Cells, singles: Sequence[Cells]) -> Array:
-        """Spearman's of the drawn items of each seed, of their steps and their difficulty.
-
-        Difficulty is the share of the main table's single-call rows that answer a question wrong; they have no part in
-        GMR's decisions.
-        """
+        """Spearman's of steps and difficulty, the share of the main table's single-call rows that answer wrong."""
         wrong = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in singles], axis=0)
         drawn = self._drawn(cells)
         depths, _ = _sums(cells, "depth")
-        return np.stack([_rank_correlation(depth[drawn], wrong[drawn]) for depth in depths], axis=-1)
+        return np.stack([_rank_correlation(depth[drawn], wrong[drawn]) for depth in depths])
 
     def _drawn(self, cells: Cells) -> Draw:
-        return self._items.get(cells[0].run.benchmark, np.arange(len(cells[0].items)))
+        return self._items.get(cells[0].run.benchmark, np.arange(len(cells[0].items))[np.newaxis])
 
     def _extreme(self, choose: Callable[[Array], np.intp], *rows: Row) -> Value:
-        """The average over the benchmarks of a row, or its lead over another, in the seed chosen as measured.
-
-        Drawing seeds again would leave some of them out, and the worst seed of each replicate would be worse than any.
-        """
+        """The average over the benchmarks of a row, or its lead over another, in the seed chosen as measured."""
         columns = [[self._take(row, one, self._run.several) for one in PAPER.benchmarks] for row in rows]
         if not all(map(all, columns)):
             return np.nan
@@ -187,8 +162,8 @@ class Measured(Numbers):
             lead: Array = first - sum(other)
             return lead
 
-        value: Value = by_seed(self)[..., int(choose(by_seed(Measured(self._run))))]
-        return value
+        value = by_seed(self)[int(choose(by_seed(Measured(self._run))))]
+        return value if self._items else float(value[0])
 
     def _seconds(self, row: Row, benchmark: str) -> Value:
         timing = self._run.timings.get((*row, benchmark))
@@ -216,10 +191,7 @@ class Measured(Numbers):
 
 @cache
 def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
-    """What a measure is a ratio of: what is added up over the questions, each of shape (seeds, n).
-
-    A seed that has no part in it, because memory never held a record at this step, has zeros.
-    """
+    """What a measure is a ratio of, each of shape (seeds, n); a seed without a part in it has zeros."""
     if of := _OF_ITEMS.get(measure):
         values = np.array([of(cell) for cell in cells])
         return values, np.ones_like(values)
@@ -229,10 +201,7 @@ def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
 
 
 def _of_training(cells: Cells, measure: str) -> float:
-    """Lowest of any update and seed; steps of all updates, mean over seeds; steps over trajectories.
-
-    Not a number where a seed has no log of it, as of a gate that was never asked.
-    """
+    """Lowest of any update and seed; steps of all updates, mean over seeds; steps over trajectories."""
     if not all((cell.folder / TRAINING).is_file() for cell in cells):
         return np.nan
     log = pd.concat([updates(cell) for cell in cells], keys=range(len(cells)))

@@ -1,8 +1,6 @@
-"""The numbers that statements are about, by functions that are the same for the paper and for a run.
+"""The numbers that statements are about, by functions that are the same for the paper and for a run, in percent.
 
-Accuracies, rates and shares are in percent on both sides. A cost of the paper is the total over a test set, one of a
-run the mean of a test question, of the calls that the printed total counts (D-REPORT-2). Claims therefore compare costs
-as ratios only.
+A cost of the paper is the total over a test set, one of a run the mean of a test question: compare ratios only.
 """
 
 from __future__ import annotations
@@ -135,11 +133,7 @@ class Numbers(ABC):
         return self.accuracy(self._by_accuracy(rows, benchmark)[place - 1], benchmark)
 
     def _by_accuracy(self, rows: Sequence[Row], benchmark: str) -> list[Row]:
-        """Rows, the best first: the same order in every replicate of a bootstrap.
-
-        The best row of each replicate would be another one, and better than any row is: the interval of a lead over it
-        would lean against the leading row.
-        """
+        """Rows, the best first: the same order in every replicate, whose own best would be better than any row is."""
         plain = self._plain()
         return sorted(rows, key=lambda row: -plain.accuracy(row, benchmark))
 
@@ -177,7 +171,6 @@ class Printed(Numbers):
         return self._instead.get((measure, *row, benchmark, table), value)
 
     def _in(self, table: str, row: Row, benchmark: str, name: str) -> float | None:
-        """A number of one table, if it is there."""
         if table == "main":
             found = [one for one in PAPER.rows if (one.method, one.backbone) == row]
             values = [one.average if benchmark == AVERAGE else one.accuracies[benchmark].percent for one in found]
@@ -185,17 +178,14 @@ class Printed(Numbers):
         if table == "costs":
             costs = [one for one in PAPER.costs.get(benchmark, ()) if (one.method, one.backbone) == row]
             return float(getattr(costs[0], name)) if costs else None
-        return PAPER.at(table, row[0], benchmark, name)
+        return PAPER.further[table].get(row[0], {}).get(benchmark, {}).get(name)
 
 
 def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
     """A quantity over the paper's numbers, and the ends of what these may have been before rounding.
 
-    It has its extremes in the corners of the box of its rounded inputs as long as it is monotone in each of them, which
-    differences, ratios, means and the least of them are; with too many inputs the ends are the quantity itself.
-
-    Raises:
-        AbsentError: The paper does not print a number that is needed.
+    Monotone in each input, it has its extremes in the corners of the box of its rounded inputs; with too many inputs
+    the ends are the quantity itself. Raises AbsentError where the paper does not print a number that is needed.
     """
     plain = Printed()
     value = float(quantity(plain))

@@ -13,11 +13,10 @@ from analysis.claims.declaration import ROUNDING, Claim
 from analysis.claims.judge import COLUMNS, CONSISTENT, NOT_CHECKABLE, PARTLY, Part, judge
 from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.statements import CLAIMS
-from analysis.markdown import grid
 from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
-from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, environment
+from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, environment, grid, number
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
 
@@ -93,12 +92,7 @@ class Report(Exhibit):
 
 
 def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
-    """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone.
-
-    Raises:
-        UserError: A cell or timing cannot be read, two of them do not go together, or the cells are of no preset that
-            would tell their seeds.
-    """
+    """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone."""
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()
@@ -121,7 +115,6 @@ def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
 
 
 def _frame(records: Sequence[Part]) -> pd.DataFrame:
-    """A row a part of a claim, with the columns of the CSV."""
     parts = pd.DataFrame(records)
     why = parts.reindex(columns=["not_printed", "reason"]).apply(lambda row: "; ".join(row.dropna()), axis=1)
     missing = parts.reindex(columns=["missing"])["missing"].map("; ".join, na_action="ignore")
@@ -143,7 +136,6 @@ def _seeds(own: Seeds, several: Seeds) -> str:
 
 
 def _markdown(report: Report) -> str:
-    """Warning, summary, a table a section, notes, provenance."""
     found = [f"> **{escape(report.warning)}**", ""] if report.warning else []
     found += [f"# {escape(report.caption)}", ""]
     for sentence in report.summary:
@@ -226,12 +218,6 @@ def _remarks(parts: Sequence[Part]) -> Iterator[str]:
 def _amount(part: Part, value: float, ends: Sequence[float], digits: int, sign: str = "") -> str:
     interval = f" [{', '.join(number(end, digits) for end in ends)}]" if ends else ""
     return number(value, digits) + (" %" if part["unit"] == "%" else "") + sign + interval
-
-
-def number(value: float, digits: int) -> str:
-    """With a true minus, and no sign on what prints as zero."""
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def _counted(values: Iterable[str]) -> str:

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure as Picture
 from analysis import notes, sweeps
 from analysis.figure import Figure, bars
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
-from analysis.ratios import mean
 from analysis.source import Source
+from analysis.statistics import mean
 from analysis.table import say, signed
 from harness.errors import UserError
 
@@ -44,11 +44,9 @@ def build(source: Source) -> Figure:
     (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
-        caption=f"{_CAPTION}{found}{notes.settings(results)}",
-        simulated=results.simulated,
+        **notes.about(results, _CAPTION + found),
         draw=functools.partial(_draw, title, frame),
         inches=(5.4, 3.9),
-        provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
 

@@ -54,11 +54,9 @@ def build(source: Source) -> Figure:
         raise UserError("nothing was trained in these cells, so there is no entropy; train them, with epochs above 0")
     return Figure(
         label="gate-entropy",
-        caption=f"{_CAPTION}{notes.settings(results)}",
-        simulated=results.simulated,
+        **notes.about(results, _CAPTION),
         draw=functools.partial(_draw, results.benchmarks, logs),
         inches=(2.8 * max(2, len(logs)), 1.7 * len(_BANDS) + 1.1),
-        provenance=results.provenance,
         frame=frame,
     )
 

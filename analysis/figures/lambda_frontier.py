@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure as Picture
 
-from analysis import frontier, notes, sweeps
-from analysis.figure import Figure, bars
+from analysis import notes, sweeps
+from analysis.figure import Figure, bars, draw_frontier
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
 from analysis.source import Source
 
@@ -34,11 +34,9 @@ def build(source: Source) -> Figure:
     frame = sweeps.by_weight(results)
     return Figure(
         label="lambda-frontier",
-        caption=f"{_CAPTION}{notes.settings(results)}",
-        simulated=results.simulated,
+        **notes.about(results, _CAPTION),
         draw=functools.partial(_draw, results.benchmarks, frame),
         inches=(3.3 * max(2, len(results.benchmarks)), 3.9),
-        provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
 
@@ -55,7 +53,7 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> N
             handles[row["lambda_c"]] = panel.errorbar(UNIT * row["cost_per_query"], row["percent"], **reach, **look)
         # Behind the points.
         style = {"color": "0.7", "linewidth": 1.5, "zorder": 1}
-        frontier.draw(panel, costs["cost_per_query"], 100 * own["fraction"], **style)
+        draw_frontier(panel, costs["cost_per_query"], 100 * own["fraction"], **style)
         panel.set_ylabel(f"accuracy on {title} (%)")
         panel.set_xlabel("cost of a question (1e-4)")
     weights = sorted(handles)

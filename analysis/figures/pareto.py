@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
+from numpy.typing import ArrayLike, NDArray
 
-from analysis import frontier, labels, notes
-from analysis.figure import SMALL, Figure
+from analysis import notes
+from analysis.figure import SMALL, Figure, draw_frontier, on_frontier
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, UNIT, with_costs
 from analysis.source import Source
 from harness.runner.config import POOL
@@ -36,6 +37,14 @@ _COLORS = (
     *("#000000", "#98DF8A", "#AEC7E8", "#FFBB78", "#C49C94", "#C5B0D5", "#393B79", "#637939", "#8C6D31"),
 )
 _MARKERS = "ovsD^P<>pXhd"
+_TURNS = 2 * np.pi * np.arange(16) / 16
+_DIRECTIONS = np.column_stack([np.cos(_TURNS), np.sin(_TURNS)])
+# From a marker's centre to a label at its side, beyond half the label.
+_GAP = 5.0
+_DISTANCES = (1.0, 1.3, 1.7, 2.3, 3.1)
+# Overlaps weigh by their area; a label also costs its distance, so that it stays near where nothing is in the way.
+_DISTANCE_WEIGHT = 0.25
+_OUTSIDE_WEIGHT = 10
 
 
 def build(source: Source) -> Figure:
@@ -54,14 +63,12 @@ def build(source: Source) -> Figure:
     )
     for side, (accuracy, cost) in zip(_SIDES, points, strict=True):
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
-        frame[f"{side}_on_frontier"] = frontier.on_frontier(cost, accuracy)
+        frame[f"{side}_on_frontier"] = on_frontier(cost, accuracy)
     return Figure(
         label=f"pareto-{benchmark}",
-        caption=f"{_CAPTION}{_beyond_the_points(frame)}{notes.settings(results)}",
-        simulated=results.simulated,
+        **notes.about(results, _CAPTION + _beyond_the_points(frame)),
         draw=functools.partial(_draw, title, frame),
         inches=(7.8, 4.1),
-        provenance=results.provenance,
         frame=frame.reset_index()[_COLUMNS],
     )
 
@@ -98,7 +105,7 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     left.set_ylabel(f"accuracy on {title} (%)")
     right.tick_params(labelleft=False)
     for side, panel in zip(_SIDES, (left, right), strict=True):
-        frontier.draw(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=1, zorder=2)
+        draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=1, zorder=2)
     _key(picture.add_subplot(grid[2]), frame, colors, markers)
     # Labels find their places once the panels have their sizes.
     picture.draw_without_rendering()
@@ -124,7 +131,6 @@ def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: M
 
 
 def _names(panel: Axes, frame: pd.DataFrame, side: str, picture: Picture) -> None:
-    """The names of the points on the frontier, and of what is emphasised."""
     found = frame[frame[f"{side}_x"].notna()]
     named = found[found[f"{side}_on_frontier"].eq(True) | (found.index.get_level_values("method") == _EMPHASISED)]
     # In points of 1/72 inch, as sizes of markers and letters are.
@@ -137,9 +143,31 @@ def _names(panel: Axes, frame: pd.DataFrame, side: str, picture: Picture) -> Non
     # Width and height of the letters over their size.
     sizes = [(0.6 * SMALL * max(map(len, text.split("\n"))), 1.25 * SMALL * (1 + text.count("\n"))) for text in texts]
     taken = np.column_stack([centres, np.full((len(centres), 2), _MARKER)])
-    shifts = labels.places(at, sizes, taken, room) - at
+    shifts = _places(at, sizes, taken, room) - at
     for text, point, shift in zip(texts, named[columns].to_numpy(float), shifts, strict=True):
         style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 2.5}
         style["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0}
         style["arrowprops"] = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
         panel.annotate(text, tuple(point), tuple(shift), textcoords="offset points", **style).set_in_layout(False)
+
+
+def _places(
+    points: ArrayLike, sizes: Sequence[tuple[float, float]], obstacles: ArrayLike, room: Sequence[float]
+) -> NDArray[np.float64]:
+    """The centres of labels, each in turn where least is in the way; boxes are centre, width and height."""
+    taken = list(np.asarray(obstacles, dtype=float))
+    found = []
+    for centre, size in zip(np.asarray(points, dtype=float), np.asarray(sizes, dtype=float), strict=True):
+        reach = size / 2 + _GAP
+        around = np.concatenate([centre + distance * reach * _DIRECTIONS for distance in _DISTANCES])
+        outside = np.prod(size) - _overlap(around, size, np.array(room))
+        cost = sum(_overlap(around, size, box) for box in taken) + _OUTSIDE_WEIGHT * outside
+        best = around[np.argmin(cost + _DISTANCE_WEIGHT * np.linalg.norm(around - centre, axis=1))]
+        taken.append(np.array([*best, *size]))
+        found.append(best)
+    return np.array(found)
+
+
+def _overlap(centres: NDArray[np.float64], size: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
+    shared = (size + box[2:]) / 2 - np.abs(centres - box[:2])
+    return np.clip(np.minimum(shared, np.minimum(size, box[2:])), 0, None).prod(axis=1)

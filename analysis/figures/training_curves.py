@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Picture
 
 from analysis.figure import Figure
 from analysis.frames import Results
-from analysis.notes import settings
+from analysis.notes import about
 from analysis.results import Cell, Run
 from analysis.source import Source
 from analysis.training import mean_of_updates, updates
@@ -52,11 +52,9 @@ def curves(results: Results, logs: Trained, frame: pd.DataFrame) -> Figure:
     columns = len({(run.method, run.backbone) for run, _ in trained})
     return Figure(
         label="training-curves",
-        caption=f"{_CAPTION if trained else 'Nothing was trained in the finished cells.'}{settings(results)}",
-        simulated=results.simulated,
+        **about(results, _CAPTION if trained else "Nothing was trained in the finished cells."),
         draw=functools.partial(_draw, trained, results.benchmarks),
         inches=(max(2.3 * columns, 7.0), 1.9 * len(results.benchmarks) + 1.0),
-        provenance=results.provenance,
         frame=frame,
     )
 
@@ -67,11 +65,7 @@ def row_title(run: Run) -> str:
 
 
 def by_epoch(log: pd.DataFrame) -> pd.Series:
-    """Mean own utility over the attempts of each epoch, at the middle of its updates.
-
-    An epoch tries every training question, so from one point to the next nothing but the policy and its draws has
-    changed. A running mean between these points would compare other questions.
-    """
+    """Mean own utility over the attempts of each epoch, which tries every question, at the middle of its updates."""
     middles = log.index.to_series().groupby(log["epoch"]).mean()
     return mean_of_updates(log, _MEASURE, log["epoch"]).set_axis(middles)
 

@@ -1,8 +1,4 @@
-"""Measures of one cell of a learning method: outcome, use of the memory, choices, and how its training ended.
-
-A measure that a cell does not have is absent, never zero: that of a module which is off, of a gate that never had
-anything to decide, of a training that did not take place.
-"""
+"""Measures of one cell of a learning method; one that it does not have is absent, never zero."""
 
 from __future__ import annotations
 
@@ -125,11 +121,7 @@ def shares(decisions: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str, float]:
-    """Entropies at the end of a training, groups without a signal, its size.
-
-    ``collapse`` is the first update whose rollouts came from a policy with a backbone entropy below the limit, and
-    infinite where there was none. The log of a router left as initialised is empty.
-    """
+    """Entropies at the end of a training, groups without a signal, its size; ``collapse`` infinite where none came."""
     if log.empty:
         return {}
     first, last = log.head(_FIRST_UPDATES).mean(), log.tail(math.ceil(_LAST_SHARE * len(log))).mean()

@@ -43,15 +43,12 @@ _LOGGED = ("accuracy", "utility", "cost_total", "depth", "entropy")
 class Report:
     """What was measured, and how many cells of the run are missing.
 
-    Attributes:
-        values: One row a benchmark, method, backbone, seed and measure. Shares are in percent, utility in points, own
-            utility in the unit of the method, costs in the paper's unit, entropies in nats. A single backbone has no
-            seed. A measure that does not apply has no row; ``collapse`` is ``inf`` where the choice never settled.
-        trained: Cells with their training logs, without those left as initialised.
+    ``values`` has a row a benchmark, method, backbone, seed (none of a single backbone) and measure that applies, in
+    percent, points, the paper's unit of cost or nats; ``trained`` lacks cells left as initialised.
     """
 
     study: Study
-    cells: tuple[Cell, ...]
+    results: Results
     unfinished: int
     values: pd.DataFrame
     trained: Sequence[tuple[Cell, pd.DataFrame]]
@@ -64,10 +61,7 @@ class Report:
 
     @cached_property
     def singles(self) -> pd.DataFrame:
-        """The single backbones by benchmark, the most accurate first, the cheaper of equals.
-
-        ``dominated`` is the best that is at least as accurate on these very questions, and cheaper.
-        """
+        """The single backbones by benchmark, the best first; ``dominated`` is the best no worse and cheaper."""
         own = self.values[self.values["method"] == self.study.single]
         frame = own.pivot(index=["benchmark", "backbone"], columns="measure", values="value").reindex(columns=_SINGLE)
         frame = frame.sort_values(["accuracy", "cost_total", "backbone"], ascending=[False, True, True])
@@ -77,14 +71,9 @@ class Report:
         return frame.assign(dominated=best.reindex(frame.index).fillna(""))
 
     @cached_property
-    def benchmarks(self) -> dict[str, str]:
-        """Keys and titles."""
-        return {cell.run.benchmark: cell.run.benchmark_title for cell in self.cells}
-
-    @cached_property
     def titles(self) -> dict[tuple[str, str], str]:
         """Methods and backbones as a reader knows them."""
-        return {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in self.cells}
+        return {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in self.results.cells}
 
     @property
     def seeds(self) -> list[int]:
@@ -130,7 +119,7 @@ class Report:
         for name, asked in self.study.contrasts.items():
             # Where its first side was not run at all, the pool stands for what is missing.
             backbones = list(self._of(asked.a).index.unique("backbone")) or [POOL]
-            places = [(key, one) for key in asked.benchmarks if key in self.benchmarks for one in backbones]
+            places = [(key, one) for key in asked.benchmarks if key in self.results.benchmarks for one in backbones]
             lacking = [
                 key if one == POOL else f"{key} {one}" for key, one in places if (name, key, one) not in answered
             ]
@@ -151,12 +140,7 @@ def at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
 
 
 def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
-    """Measure the cells of a preset for a study; those not finished are counted and left out.
-
-    Raises:
-        UserError: A cell cannot be read, the cells do not belong together, none has learned anything, or the
-            declaration is wrong.
-    """
+    """Measure the finished cells of a preset for a study; raises UserError where none has learned anything."""
     study, whole = load(declaration), list(folders)
     cells = read_all(folder for folder in whole if (folder / "run.json").is_file())
     places = {method: number for number, method in enumerate([*methods(), None, study.single])}
@@ -180,7 +164,7 @@ def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
             "no cell of a method that learns among the finished ones; run `snakemake --cores all "
             f"reports/{cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
         )
-    return Report(study, cells, len(whole) - len(cells), values, trained)
+    return Report(study, Results(cells), len(whole) - len(cells), values, trained)
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -199,11 +183,10 @@ def _curves(report: Report) -> Figure:
         names = [name for name in log.columns if name in _LOGGED or name.startswith("entropy_")]
         rows = log[names].melt(var_name="measure", ignore_index=False).dropna().reset_index()
         parts.append(rows.assign(**{name: getattr(cell.run, name) for name in _PLACE}))
-    return training_curves.curves(Results(report.cells), report.trained, pd.concat(parts))
+    return training_curves.curves(report.results, report.trained, pd.concat(parts))
 
 
 def _measured(report: Report) -> Table:
-    """Every measure of every row, with mean, deviation and the value of each seed."""
     single, dominated = report.study.single, report.singles["dominated"]
     names = [*MEASURES, *sorted(name for name in report.learned if name.startswith(_SHARE))]
     index = ["benchmark", "measure", "method", "backbone"]
@@ -216,7 +199,7 @@ def _measured(report: Report) -> Table:
         better = dominated.get((benchmark, backbone)) if method == single else ""
         title = report.titles[method, backbone] + (f", dominated by {better}" if better else "")
         seeds = [Entry() if method == single else _entry(of[seed], measure) for seed in report.seeds]
-        labels = (benchmark, report.benchmarks[benchmark], measure.title, title)
+        labels = (benchmark, report.results.benchmarks[benchmark], measure.title, title)
         lines.append((labels, [_mean(of.dropna(), measure)], seeds))
     # Of equals the first by name.
     used = report.learned.filter(regex=f"^{_SHARE}").dropna(how="all").idxmax(axis=1).str.removeprefix(_SHARE)
@@ -224,7 +207,7 @@ def _measured(report: Report) -> Table:
         taken = of.droplevel(_PLACE[:3]).reindex(report.seeds, fill_value=NOT_RUN)
         seeds = [Entry(one, sign=DAGGER if dominated.get((benchmark, one)) else "") for one in taken]
         share = f"{sum(bool(one.sign) for one in seeds)} of {len(of)} dominated" if len(dominated) else ""
-        where, title = report.benchmarks[benchmark], report.titles[method, backbone]
+        where, title = report.results.benchmarks[benchmark], report.titles[method, backbone]
         lines.append(((f"{benchmark}, used", where, "most used backbone", title), [share], seeds))
     caption = (
         "Methods that learn, on test questions that no training saw, training seeds "
@@ -235,7 +218,6 @@ def _measured(report: Report) -> Table:
 
 
 def _reading(report: Report) -> Iterator[str]:
-    """How to read what was measured."""
     study = report.study
     yield (
         "The standard deviation is that of the sample of seeds. Trainings tend to end at one of few places; then no "
@@ -262,7 +244,6 @@ def _reading(report: Report) -> Iterator[str]:
 
 
 def _contrasts(report: Report) -> Table:
-    """The questions of the study, answered by differences between rows."""
     study, parts = report.study, [pd.DataFrame(columns=[*_CONTRAST, "statistic", "seed", "value"])]
     lines: list[_Line] = []
     for place, of in report.differences.groupby(_CONTRAST, sort=False):
@@ -273,7 +254,7 @@ def _contrasts(report: Report) -> Table:
         tidy = statistics.dropna().rename_axis("statistic").reset_index(name="value")
         parts += [of.assign(statistic="difference"), tidy.assign(seed="", **dict(zip(_CONTRAST, place, strict=True)))]
         sides = f"{report.titles[a, backbone]} minus {_OTHERS.get(b) or report.titles[b, backbone]}"
-        labels = (name, asks, sides, report.benchmarks[benchmark], measure.title)
+        labels = (name, asks, sides, report.results.benchmarks[benchmark], measure.title)
         seeds = [_entry(values.get(seed, math.nan), measure, "+") for seed in report.seeds]
         lines.append((labels, [_difference(values, measure), str(len(values))], seeds))
     paired = (
@@ -309,7 +290,7 @@ def _table(
     lines: Sequence[_Line],
     frame: pd.DataFrame,
 ) -> Table:
-    results, missing = Results(report.cells), report.unfinished
+    results, missing = report.results, report.unfinished
     partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
     labels, means, seeds = zip(*lines, strict=True)
     of_all = {title: list(map(Entry, column)) for title, column in zip(over, zip(*means, strict=True), strict=True)}
@@ -321,7 +302,7 @@ def _table(
         shown=shown(labels, heads, {("Over seeds", ""): of_all, ("Seed", ""): by_seed}),
         notes=tuple(notes),
         provenance=results.provenance,
-        frame=frame.assign(run=table_run_id(report.cells)),
+        frame=frame.assign(run=table_run_id(results.cells)),
     )
 
 
@@ -333,12 +314,8 @@ def interval(values: pd.Series) -> float:
 
 
 def number(value: float, measure: Measure, sign: str = "") -> str:
-    """A value in the unit and with the digits of its measure; what never came says so; ``"+"`` shows every sign."""
-    if math.isinf(value):
-        return "never"
-    text = f"{value * measure.factor:{sign}.{measure.digits}f}"
-    # What prints as zero has no sign.
-    return (text if float(text) else text.lstrip("+-")).replace("-", "−")
+    """A value in the unit and with the digits of its measure; what never came says so."""
+    return "never" if math.isinf(value) else table.number(value * measure.factor, measure.digits, sign)
 
 
 def _entry(value: float, measure: Measure, sign: str = "") -> Entry:

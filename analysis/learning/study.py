@@ -37,10 +37,7 @@ _Measure = Annotated[str, _one_of("measure", lambda: MEASURES, "analysis/learnin
 
 
 class Contrast(Declaration):
-    """The question ``asks``: method ``a`` minus ``b``, by each of some measures on each of some benchmarks.
-
-    ``b`` is a method, :data:`BEST_SINGLE` or :data:`RANDOM`.
-    """
+    """The question ``asks``: method ``a`` minus ``b``, by each of some measures on each of some benchmarks."""
 
     asks: Text
     a: _Method
@@ -50,22 +47,14 @@ class Contrast(Declaration):
 
 
 class Study(Declaration):
-    """The whole declaration.
+    """The whole declaration."""
 
-    Attributes:
-        cost_weight: λ_c of the utility in every row, so that rows can be compared.
-        own_utility: What the methods maximise, in words.
-        collapsed_entropy: In nats; below it the choice of a backbone counts as settled.
-        single: The method whose cells are the single backbones.
-        random: Routers that choose uniformly, each with a fixed depth.
-    """
-
-    cost_weight: NonNegativeFloat
+    cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
     contrasts: Mapping[_Name, Contrast]
-    own_utility: Text = ""
-    collapsed_entropy: PositiveFloat | None = None
-    single: _Method | None = None
-    random: Distinct[_Method] = ()
+    own_utility: Text = ""  # what the methods maximise, in words
+    collapsed_entropy: PositiveFloat | None = None  # in nats; below it the choice of a backbone counts as settled
+    single: _Method | None = None  # the method whose cells are the single backbones
+    random: Distinct[_Method] = ()  # routers that choose uniformly, each with a fixed depth
 
     @model_validator(mode="after")
     def _answerable(self) -> Self:
@@ -77,12 +66,7 @@ class Study(Declaration):
 
 
 def load(path: Path = PATH) -> Study:
-    """Read a declaration.
-
-    Raises:
-        UserError: It breaks its schema, names a method or a measure that does not exist, or nothing could ever answer
-            one of its contrasts.
-    """
+    """A declaration; raises UserError for a slip, an unknown name, or a contrast that nothing could answer."""
     study: Study = read(path, Study)
     return study
 

@@ -12,11 +12,11 @@ from analysis.results import short
 from analysis.source import Source
 from analysis.table import FAR as OFF
 from analysis.table import NOT_RUN, Entry, Table, shown
-from harness.files import ROOT, fingerprint
+from analysis.timings import BACKBONES
+from harness.files import fingerprint
 from harness.llm.backbones import PRICE_IN_PER_B, PRICE_OUT_PER_B
 from harness.llm.backbones import load as load_backbones
 
-BACKBONES = ROOT / "config" / "backbones.yaml"
 _VALUES = {
     "size": ("Size", "billions of parameters"),
     "price_in": ("Price of prompts", "per million tokens"),

@@ -8,9 +8,9 @@ from analysis import columns, notes, traces
 from analysis.columns import entries, labels, say
 from analysis.frames import IDENTITY, Results
 from analysis.provenance import identity
-from analysis.ratios import estimates
 from analysis.results import Cell
 from analysis.source import Source
+from analysis.statistics import estimates
 from analysis.table import NOT_RUN, Entry, Table, signed
 
 _WHOLE, _POOLED, _MEAN = "Trajectories", "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"

@@ -12,13 +12,10 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import compared, ends, say
-from analysis.flops import pflops
-from analysis.frames import IDENTITY, KEY, Results
-from analysis.ratios import mean
-from analysis.results import Cell
+from analysis.frames import IDENTITY, KEY, Results, spread
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table
-from analysis.timings import Timing, read_timings
+from analysis.timings import Timing, pflops, read_timings
 
 _TIMED = [
     *("seconds", "seconds_are", "seconds_total", "timed_seed", "timed_calls", "timed_calls_failed", "timed_tokens"),
@@ -41,8 +38,9 @@ def build(source: Source) -> Table:
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)
     timed = [_timed(timings[key], kind) if key in timings else {} for key in index]
+    flops = results.each(lambda cells: spread(cells, "pflops", pflops))
     frame = pd.DataFrame({"benchmark_title": [titles[key] for *_, key in index]}, index).join(
-        [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], results.each(_pflops)]
+        [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops]
     )
     frame = frame.join(pd.DataFrame(timed, index, _TIMED).astype({"seconds": float}))
     for name in ("pflops", "seconds"):
@@ -67,13 +65,6 @@ def build(source: Source) -> Table:
         legend=_legend(results, frame, list(timings.values())),
         frame=frame.reset_index()[_COLUMNS],
     )
-
-
-def _pflops(cells: Sequence[Cell]) -> dict[str, float]:
-    seeds = {cell.run.seed: pflops(cell) for cell in cells}
-    found = mean(list(seeds.values()))
-    alone = seeds[0].mean() if len(seeds) > 1 and 0 in seeds else float("nan")
-    return {"pflops": found.mean, "pflops_low": found.low, "pflops_high": found.high, "pflops_seed0": alone}
 
 
 def _timed(timing: Timing, kind: str) -> dict[str, Any]:

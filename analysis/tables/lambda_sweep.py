@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-import numpy as np
 import pandas as pd
 
 from analysis import columns, notes, sweeps
 from analysis.columns import below_one_another, by_benchmark, ends, entries, say
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
-from analysis.ratios import mean
 from analysis.results import TRAINING, Cell
 from analysis.source import Source
+from analysis.statistics import mean
 from analysis.table import NO, NOT_RUN, YES, Entry, Table, marks
-from analysis.training import updates
+from analysis.training import mean_of_updates, updates
 
 _COLUMNS = [
     *("method", "lambda_c", "backbone", "benchmark", "benchmark_title", "depth", "depth_low", "depth_high", "frontier"),
@@ -51,9 +50,8 @@ def _steps_and_utility(cells: Sequence[Cell]) -> dict[str, float]:
     depth = mean([cell.items["depth"] for cell in cells])
     found = {"depth": depth.mean, "depth_low": depth.low, "depth_high": depth.high, "training_utility": float("nan")}
     if all((cell.folder / TRAINING).is_file() for cell in cells):
-        logs = [updates(cell) for cell in cells]
-        last = [log[log["epoch"] == log["epoch"].max()] for log in logs]
-        found["training_utility"] = fmean(np.average(log["utility"], weights=log["trajectories"]) for log in last)
+        logs = map(updates, cells)
+        found["training_utility"] = fmean(mean_of_updates(log, "utility", log["epoch"]).iloc[-1] for log in logs)
     return found
 
 

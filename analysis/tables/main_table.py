@@ -19,11 +19,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """The published rows, in the paper's order, and below them those the paper does not have.
-
-    In its tidy form, costs and tokens are totals over the test set, as means over the seeds; where there is an average,
-    it follows the benchmarks of a row under their key.
-    """
+    """The published rows, in the paper's order, and below them those the paper does not have."""
     results = source.results()
     groups = {(title, n): accuracies(own) for _, title, n, own in by_benchmark(results, results.frame)}
     frame = results.frame
@@ -32,10 +28,11 @@ def build(source: Source) -> Table:
         order = [(*row, key) for row in results.shown.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
     flags = {name: results.shown[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")}
+    sign = f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
     return columns.table(
         results,
         label="main-table",
-        caption=f"Test accuracy (%), published and measured{_sign(results)}.",
+        caption=f"Test accuracy (%), published and measured{sign}.",
         rows=columns.labels(
             results.shown.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
         ),
@@ -44,10 +41,6 @@ def build(source: Source) -> Table:
         legend=_legend(results),
         frame=frame.reset_index()[_COLUMNS],
     )
-
-
-def _sign(results: Results) -> str:
-    return f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
 
 
 def _legend(results: Results) -> Iterator[str]:

@@ -62,11 +62,7 @@ def _reference(results: Results) -> tuple[str, str]:
 
 
 def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
-    """Every other row on every benchmark and on average, run or not.
-
-    Accuracies, their differences and the ends of their intervals are in percent or points, reference minus row; ratios
-    of costs are reference over row. p values are adjusted after Holm over the benchmarks of a row.
-    """
+    """Every other row on every benchmark and on average, run or not: reference minus row, or over it for costs."""
     places = _both(with_costs(results.frame, results), reference)
     found = comparisons(results, {key: ((*reference, key[2]), key) for key in places.index})
     p_holm = found["p_exact"].groupby(level=KEY[:2], group_keys=False).apply(holm)
@@ -139,7 +135,6 @@ def _ratio(value: float) -> str:
 
 
 def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
-    """Legend first; what was not run or fitted is explained where it occurs."""
     places = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
     several = results.measured["several"].any()
     yield (

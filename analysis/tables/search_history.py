@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.notes import settings
+from analysis.notes import about
 from analysis.results import Cell
 from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry, Table, shown
@@ -53,11 +53,9 @@ def build(source: Source) -> Table:
     heads = ("Benchmark", "LLM", "Seed", "Round")
     return Table(
         label="search-history",
-        caption=f"Searches for a workflow.{settings(results)}",
-        simulated=results.simulated,
+        **about(results, "Searches for a workflow."),
         shown=shown(rows, heads, groups),
         notes=(_SCORES, _COSTS, *told),
-        provenance=results.provenance,
         frame=pd.DataFrame(records),
     )
 
@@ -72,7 +70,6 @@ def _facts(cell: Cell) -> Mapping[str, Any]:
 
 
 def _fields(one: Mapping[str, Any], tested: Cell | None) -> dict[tuple[str, str], str]:
-    """What a round tried, or why there was nothing to score, and what it scored and cost."""
     edit = f"{one['edit']}: {_line(one['modification'])}" if one["edit"] else "start workflow"
     if one["status"] == "no_proposal":
         edit = f"no edit to try: {_line(one['reason'])}"
@@ -90,7 +87,6 @@ def _fields(one: Mapping[str, Any], tested: Cell | None) -> dict[tuple[str, str]
 
 
 def _sentences(cell: Cell, facts: Mapping[str, Any]) -> Iterator[str]:
-    """The end of a search and the workflow it chose."""
     rounds, run = facts["search"], cell.run
     cost = sum(one["cost"] + one["proposal_cost"] for one in rounds)
     end = "its best rounds no longer changed" if facts["converged"] else "its rounds were used up"
@@ -109,7 +105,6 @@ def _sentences(cell: Cell, facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _in_words(node: Mapping[str, Any]) -> str:
-    """One step as a sentence or three."""
     times = "once" if node["repeat"] == 1 else f"{node['repeat']} times, the first greedily and the others sampled,"
     seen = [name for name in node["inputs"] if name != "question"]
     what = " and ".join(["the question", *(f"what {name} gave" for name in seen)])

@@ -24,11 +24,7 @@ Label = tuple[str, str, str]
 
 
 def build(source: Source) -> Table:
-    """A row of means and deviations for each method, and below it a row a seed.
-
-    Raises:
-        UserError: A seed is missing on one benchmark of a method.
-    """
+    """Means and deviations of each method, and a row a seed; raises UserError where one lacks a benchmark."""
     results = source.results()
     keys = [key for key in (*_ORDER, *sorted(set(results.benchmarks) - set(_ORDER))) if key in results.benchmarks]
     seeds, printed = _by_seed(results), results.printed("seed_variance")
@@ -57,10 +53,7 @@ def build(source: Source) -> Table:
 
 
 def _by_seed(results: Results) -> pd.DataFrame:
-    """The accuracy of each training in percent: a row a method, backbone and seed, a column a benchmark and overall.
-
-    Overall is the unweighted mean of the benchmarks, so that its deviation is that of whole trainings.
-    """
+    """The accuracy of each training in percent: a row a method, backbone and seed, a column a benchmark and overall."""
     one = {
         (*key[:2], cell.run.seed, key[2]): 100 * float(cell.items["correct"].mean())
         for key, cells in results.trainings.items()

@@ -29,11 +29,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """A row a scenario, a column a conclusion.
-
-    Raises:
-        UserError: The preset has no such scenarios.
-    """
+    """A row a scenario, a column a conclusion; raises UserError where the preset has no scenarios."""
     preset = source.run
     scenarios, watched = plan(preset), conclusions(preset)
     if not scenarios:
@@ -65,11 +61,7 @@ def build(source: Source) -> Table:
 
 
 def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequence[Conclusion]) -> pd.DataFrame:
-    """One row a scenario and conclusion: differences are fractions, costs ratios, as in the table's columns.
-
-    ``decision`` says whether the whole interval lies on the side of the conclusion; ``flipped`` whether the point
-    estimate is on the other side than with the simulator as stated, a tie being on neither.
-    """
+    """One row a scenario and conclusion, of fractions or ratios; a tie is on neither side, so it is not flipped."""
     sides = {side: [one.keys[at] for one in watched] for at, side in enumerate(_SIDES)}
     printed = with_costs(runs[0].frame, runs[0])
     first, second = (printed.loc[keys].reset_index() for keys in sides.values())
@@ -99,7 +91,6 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
 
 
 def _column(conclusion: Conclusion, own: pd.DataFrame) -> list[Entry]:
-    """The published value, then those of the scenarios."""
     if conclusion.measure == "accuracy":
         text = [say(100 * own[name], signed) for name in ("published", "measured")]
         below = interval(100 * own["low"], 100 * own["high"], lambda points: signed(points, 1), ", ")
@@ -141,7 +132,6 @@ def _legend(base: Results, frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _decided(frame: pd.DataFrame) -> Iterator[str]:
-    """The conclusions whose interval decides otherwise anywhere, with the decision as stated and the others."""
     other = frame[frame["decision"] != frame["stated_decision"]]
     for (_, title, stated), of in other.groupby(["place", "title", "stated_decision"]):
         scenarios = of.groupby("decision").apply(_listed)

@@ -49,7 +49,6 @@ def _entropies(row: pd.Series) -> str:
 
 
 def _top(row: pd.Series) -> str:
-    """The first choice that the policy makes."""
     made = [name for name in training.CHOICES if not pd.isna(row[f"top_{name}_share"])]
     return f"{row[f'top_{made[0]}']} {row[f'top_{made[0]}_share']:.0f}" if made else ""
 

@@ -36,19 +36,14 @@ _COLUMNS = [
 
 
 class Design(NamedTuple):
-    """What a table of variants shows.
-
-    ``printed`` are names of the paper's further tables, of which the first that has a number counts. Costs are shown as
-    multiples of ``base``, or as what the reference saves. ``twins`` are one configuration trained twice; a note has the
-    difference between them.
-    """
+    """What a table of variants shows."""
 
     caption: str
-    printed: tuple[str, ...]
+    printed: tuple[str, ...]  # names of the paper's further tables, of which the first that has a number counts
     note: str
-    base: str = "the full system's"
-    saving: bool = False
-    twins: tuple[str, str] | None = None
+    base: str = "the full system's"  # what costs are multiples of
+    saving: bool = False  # costs are shown as what the reference saves
+    twins: tuple[str, str] | None = None  # one configuration trained twice
 
 
 DESIGNS: Mapping[str, Design] = {
@@ -159,7 +154,6 @@ def _groups(
 
 
 def _factor(ratio: float) -> str:
-    """A cost as a multiple of the reference's."""
     return f"×{ratio:.2f}"
 
 
@@ -208,7 +202,6 @@ def _power(detectable: pd.Series) -> Iterator[str]:
 
 
 def _twins(twins: tuple[str, str], results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
-    """How far apart two trainings of one configuration ended, where both were run."""
     first, second = ([(one, POOL, key) for key in results.benchmarks] for one in twins)
     found = comparisons(results, {key: (key, other) for key, other in zip(first, second, strict=True)})
     printed = frame["published"].reindex(first) - frame["published"].reindex(second).to_numpy()

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.flops import pflops
 from analysis.frames import UNIT
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
 from analysis.table import FAR
+from analysis.timings import pflops
 from harness.errors import UserError
 from tests.analysis.cells import timing, title
 from tests.analysis.reading import Read as Table
@@ -135,7 +135,7 @@ def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": 2}, "not of timing schema 1"),
+        ({"schema": 2}, "not as this version"),
         ({"cell": {"run_id": "f" * 64}}, "the timing of run ffffffffffff, which is none of the cells"),
     ],
 )

@@ -228,7 +228,7 @@ def test_fifths_of_a_training(make: MakeCell, curves: Report) -> None:
 
 
 def test_the_files_hold_what_was_measured(curves: Report, single: Callable[..., Path], tmp_path: Path) -> None:
-    report = build([*(cell.folder for cell in curves.cells), single("good", 3, 0.004), tmp_path / "not yet"])
+    report = build([*(cell.folder for cell in curves.results.cells), single("good", 3, 0.004), tmp_path / "not yet"])
     written = write(report, tmp_path)
     assert all(b"SIMULATED" in path.read_bytes() for path in written)
     assert "INCOMPLETE: 1 cells" in (tmp_path / "learning.md").read_text()

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
 from analysis import figure as drawing
-from analysis.figure import Figure
-from analysis.frontier import on_frontier
+from analysis.figure import Figure, on_frontier
 from analysis.source import Source
 from tests.analysis.reading import pareto
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from analysis.published import load
 from analysis.source import Source
-from analysis.table import BEST, NOT_RUN, Entry, Table, html, latex, latex_escape, md_escape, shown, write
+from analysis.table import BEST, NOT_RUN, Entry, Table, html, latex, latex_escape, md_escape, number, shown, write
 from harness.files import ROOT
 from tests.analysis.reading import Html, main_table
 
@@ -70,6 +70,11 @@ def test_latex_escapes_leave_plain_ascii_and_balanced_groups(text):
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_characters="\n\r"), max_size=30))
 def test_markdown_escapes_are_undone_by_dropping_backslashes(text):
     assert re.sub(r"\\(.)", r"\1", md_escape(text)) == text
+
+
+def test_a_number_has_a_true_minus_and_zero_no_sign() -> None:
+    assert [number(one, 1) for one in (-1.25, -0.04, 2)] == ["−1.2", "0.0", "2.0"]
+    assert [number(one, 1, "+") for one in (-1.25, 0.04, -0.04, 2)] == ["−1.2", "0.0", "0.0", "+2.0"]
 
 
 def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):

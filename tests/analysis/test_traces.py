@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from analysis import traces, training
-from analysis.ratios import Ratio, estimates, mean_of
 from analysis.results import read
-from analysis.statistics import wilson
+from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
 from tests.analysis.cells import trajectory
 
@@ -54,7 +53,6 @@ def test_the_training_log_has_a_row_an_update(make: Any) -> None:
     log = training.updates(cell)
     assert (log.index.tolist(), log["epoch"].tolist(), log["depth"].tolist()) == ([1, 2], [1, 2], [1.5, 2.5])
     assert log["steps"].isna().tolist() == [True, False]
-    assert training.rollouts(cell) == (2, 3, 6)
     with pytest.raises(UserError, match=r"training\.parquet"):
         training.updates(read(make(seed=1, updates=None)))
 

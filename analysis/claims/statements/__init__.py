@@ -1,8 +1,4 @@
-"""The statements of the paper with a number in them or behind them, in our words; docs/claims.md explains the verdicts.
-
-A statement of several places is listed once. What ``holds`` asks of a run is what the paper says where it names a
-threshold, and the direction where it names a value; a margin that is ours is called so in the note.
-"""
+"""The statements of the paper with a number in them or behind them, in our words (docs/claims.md)."""
 
 from __future__ import annotations
 
