@@ -108,28 +108,20 @@ app = typer.Typer(
 
 
 def preset_of(name: str, overrides: list[str] | None) -> Preset:
-    """Return the preset of a command, with the overrides given with it; of several of a key the last counts.
-
-    Raises:
-        UserError: An unknown preset or key, or an override that is neither KEY=YAML nor @FILE.
-    """
+    """Return the preset of a command with its overrides, of a key the last; UserError for what is none of either."""
+    from harness import files
     from harness.runner import config
 
     found: dict[str, Any] = {}
     for text in overrides or ():
-        found |= _override(text)
+        key, equals, value = text.partition("=")
+        if text.startswith("@"):
+            given = files.read_yaml(Path(text[1:]))
+            if not isinstance(given, dict):
+                raise UserError(f"{text[1:]} holds no keys of a preset; name the config.yaml of a run")
+            found |= given
+        elif equals:
+            found[key] = files.yaml_value(value)
+        else:
+            raise UserError(f"--set {text!r} is neither KEY=YAML, such as --set 'limit={{test: 32}}', nor @FILE")
     return config.preset(name, found)
-
-
-def _override(text: str) -> dict[str, Any]:
-    from harness import files
-
-    if text.startswith("@"):
-        given = files.read_yaml(Path(text[1:]))
-        if not isinstance(given, dict):
-            raise UserError(f"{text[1:]} holds no keys of a preset; name the config.yaml of a run")
-        return given
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise UserError(f"--set {text!r} is neither KEY=YAML, such as --set 'limit={{test: 32}}', nor @FILE")
-    return {key: files.yaml_value(value)}

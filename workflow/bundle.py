@@ -47,11 +47,8 @@ _TIME = 946_684_800
 def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
     """Write what the reports and a replay of a preset read into one file, with or without questions and prompts.
 
-    Returns:
-        The manifest, and in ``unfinished`` why cells were left out.
-
-    Raises:
-        UserError: Nothing is finished, the folder was itself unpacked, a file changed meanwhile, or the disk is full.
+    Returns the manifest, and in ``unfinished`` why cells were left out. Raises UserError where nothing is finished, the
+    folder was itself unpacked, or a file changed meanwhile.
     """
     preset = config.preset(name, read_yaml(layout.settings(name)))
     if preset.recorded:
@@ -83,12 +80,8 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
 def unpack(path: Path, folder: Path) -> dict[str, Any]:
     """Unpack a bundle into a new folder, every file checked; questions that it lacks are prepared from their source.
 
-    Returns:
-        The manifest.
-
-    Raises:
-        UserError: The file is no bundle, damaged, or of other code; the folder exists; the questions cannot be had or
-            are others; or the disk is full.
+    Returns the manifest. Raises UserError where the file is no bundle, damaged or of other code, the folder exists, or
+    the questions cannot be had or are others.
     """
     if folder.exists():
         raise UserError(f"{folder} exists; name a new folder")
@@ -207,7 +200,7 @@ def _code() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout, ``-dirty`` where files differ; ``None`` where there is no repository."""
+    """The commit of the checkout, ``-dirty`` where files differ; ``None`` without a repository."""
     describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603

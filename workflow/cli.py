@@ -51,9 +51,7 @@ def stand_here() -> None:
     """Continue with the code and configuration of the current checkout, where this is another's.
 
     Snakemake reads those of the folder it is started in, so a ``gmr`` of another environment would not go with it.
-
-    Raises:
-        UserError: Python takes the code from elsewhere all the same.
+    Raises UserError where Python takes the code from elsewhere all the same.
     """
     here, root = Path.cwd().resolve(), Path(__file__).resolve().parents[1]
     is_checkout = all((here / name).is_file() for name in ("Snakefile", "workflow/cli.py", "harness/files.py"))

@@ -46,14 +46,10 @@ class Heard:
 
 
 async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
-    """Ask every server of a preset what it serves, and write that down for some of its benchmarks.
+    """Ask every server of a preset what it serves; write that down for some benchmarks, and return the files, one each.
 
-    Returns:
-        The files written, one a benchmark.
-
-    Raises:
-        UserError: The preset has simulated backbones, its questions are not prepared; or a server is down, refuses the
-            key, does not serve what the preset asks, or cannot take its longest question: one line for each.
+    Raises UserError with a line for each server that is down, refuses the key, does not serve what the preset asks, or
+    cannot take its longest question; or where backbones are simulated or questions not prepared.
     """
     if preset.simulated:
         raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
@@ -87,9 +83,6 @@ def needs(preset: Preset, benchmark: str) -> int:
     """Tokens that one agent's longest prompt on a benchmark and its reply may take, estimated on the safe side.
 
     Agents that read what others wrote need more, by up to the length of a reply for each.
-
-    Raises:
-        UserError: The questions are not prepared.
     """
     prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))

@@ -30,13 +30,8 @@ def prepare() -> None:
 def settle(preset: Preset) -> BinaryIO:
     """Write the settings of a run where its jobs read them; a file that says the same already is left as it is.
 
-    As an input or a parameter of a rule, any change of them would rerun every job.
-
-    Returns:
-        What keeps other runs from writing other settings of this preset, until it is closed.
-
-    Raises:
-        UserError: Another run of the preset, with other settings, is under way; or the file cannot be written.
+    As an input or a parameter of a rule, any change of them would rerun every job. Returns what keeps other runs from
+    writing other settings of this preset, until it is closed; raises UserError while such a run is under way.
     """
     import yaml
 

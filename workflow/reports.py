@@ -26,14 +26,9 @@ def is_study(preset: Preset) -> bool:
 
 
 def write(name: str, preset: Preset) -> list[Path]:
-    """Make a report of a preset, in every format, and return its files.
+    """Make a report (a key of :data:`WRITERS` or ``config/artefacts.yaml``) of finished cells; return its files.
 
-    Args:
-        name: A key of :data:`WRITERS` or of ``config/artefacts.yaml``.
-        preset: Whose finished cells it is made from.
-
-    Raises:
-        UserError: There is no such report, the preset cannot have it, or a cell is missing or unreadable.
+    Raises UserError where there is no such report, the preset cannot have it, or a cell is missing or unreadable.
     """
     if name in WRITERS:
         return WRITERS[name](preset)
@@ -77,8 +72,4 @@ def _page(preset: Preset) -> list[Path]:
     return [page]
 
 
-WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {
-    "claims": _claims,
-    "learning": _learning,
-    "page": _page,
-}
+WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {"claims": _claims, "learning": _learning, "page": _page}

@@ -45,15 +45,10 @@ class Restored:
 
 
 def restore(path: Path, preset: Callable[[str, Sequence[str]], Preset], *, greedy: bool = False) -> Restored:
-    """Rebuild a router from its checkpoint.
+    """Rebuild a router from its checkpoint; if ``greedy``, one that takes the most probable choice everywhere.
 
-    Args:
-        path: The file.
-        preset: Gives the preset to work under, by the name of that it was trained under and its backbones.
-        greedy: Take the most probable choice everywhere, whatever the router's configuration says.
-
-    Raises:
-        UserError: It is no checkpoint of a router, or was trained with other roles, backbones, profiles or embeddings.
+    ``preset`` gives the preset to work under, by the name of that it was trained under and its backbones. Raises
+    UserError for no router's checkpoint, or one with other roles, backbones, profiles or embeddings.
     """
     found = checkpoint.load(path)
     facts = found.facts
@@ -97,11 +92,7 @@ def about(restored: Restored, item: Item) -> dict[str, Any]:
 
 
 def own_question(restored: Restored, text: str) -> Item:
-    """A question of the user's own; equal texts meet equal chance.
-
-    Raises:
-        UserError: The text is blank, or no text in the terminal's encoding.
-    """
+    """A question of the user's own; equal texts meet equal chance. Raises UserError for a blank or garbled text."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise UserError("the question is not valid UTF-8; check the encoding of the terminal or of the file it is from")
     if not text.strip():
@@ -126,9 +117,6 @@ async def run(restored: Restored, item: Item) -> Walk:
     """Walk a trajectory with the backbones of the preset, and grade it where the question has a reference answer.
 
     Calls are kept in a log of their own, so that none is asked twice; failed ones are asked again.
-
-    Raises:
-        UserError: An endpoint is gone, what simulated backbones need is missing, or another process does the same.
     """
     made = restored.plan
     path = made.folder / layout.CALL_LOG

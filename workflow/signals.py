@@ -35,11 +35,7 @@ def stop_cleanly() -> None:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; where the process is told to stop, cancel it and exit.
-
-    Raises:
-        SystemExit: The process was told to stop; the line is written.
-    """
+    """Run a coroutine to its end; where the process is told to stop, cancel it, say so and raise SystemExit."""
     import asyncio
 
     told: list[int] = []

@@ -82,6 +82,8 @@ def percent(share: float) -> str:
 def record_lines(record: Record, page: Page) -> list[str]:
     """A whole trajectory, from the question to its cost."""
     totals = record.totals
+    # Those whose failure leaves a trajectory without an answer.
+    last = record.final or (record.steps[-1].calls if record.steps else ())
     calls, steps = count(totals["calls"], "call"), count(totals["depth"], "step")
     prompt, completion = totals["prompt_tokens"], totals["completion_tokens"]
     return [
@@ -91,7 +93,7 @@ def record_lines(record: Record, page: Page) -> list[str]:
         *(line for said in record.final for line in ("", f"Last call: {_asked(said)}", *_said(said, page))),
         "",
         "Answer",
-        *page.indented(record.answer or failure(_last_calls(record)), "  ", whole=True),
+        *page.indented(record.answer or failure(said.call for said in last), "  ", whole=True),
         *(_verdict_lines(record, page) if record.item.gold else []),
         "",
         f"{calls} in {steps}, {prompt:,} + {completion:,} tokens.",
@@ -102,10 +104,11 @@ def record_lines(record: Record, page: Page) -> list[str]:
 
 def _step_lines(step: Step, page: Page) -> list[str]:
     """One step: who acted, what memory held, what was said, what the gates did."""
+    memory = (f"step {number}: {gate(one, 'seen', 'left out')}" for number, one in step.retrieved.items())
     return [
         _head(step),
-        *([] if step.written is None else page.entry("memory", _memory(step))),
-        *(line for choice in step.choices for line in page.entry(_label(choice, step.choices), _choice(choice))),
+        *([] if step.written is None else page.entry("memory", "; ".join(memory) or "empty")),
+        *(line for choice in step.choices for line in _choice(choice, step.choices, page)),
         *(_agent(step, page) if step.role else _calls(step, page)),
         *([] if step.written is None else page.entry("write", gate(step.written, "stored", "refused"))),
         *([] if step.halted is None else page.entry("halt", gate(step.halted, "halts", "continues"))),
@@ -155,19 +158,11 @@ def _chosen(choice: Choice) -> str:
     return f"{visible(choice.choice)}{of}"
 
 
-def _label(choice: Choice, among: Sequence[Choice]) -> str:
-    """The name of a choice, with a number where a step has several of that name."""
+def _choice(choice: Choice, among: Sequence[Choice], page: Page) -> list[str]:
+    """A choice behind its name, with a number where a step has several of that name."""
     several = sum(one.name == choice.name for one in among) > 1
-    return choice.name.replace("_", " ") + (f" {choice.slot + 1}" if several else "")
-
-
-def _choice(choice: Choice) -> str:
-    return f"{_chosen(choice)}, one of {choice.options}" if choice.options > 1 else _chosen(choice)
-
-
-def _memory(step: Step) -> str:
-    seen = (f"step {number}: {gate(one, 'seen', 'left out')}" for number, one in step.retrieved.items())
-    return "; ".join(seen) or "empty"
+    label = choice.name.replace("_", " ") + (f" {choice.slot + 1}" if several else "")
+    return page.entry(label, _chosen(choice) + (f", one of {choice.options}" if choice.options > 1 else ""))
 
 
 def _agent(step: Step, page: Page) -> list[str]:
@@ -210,12 +205,6 @@ def _prompt(said: Said, page: Page) -> list[str]:
 def reply(said: Said) -> str:
     """The text of a reply, or why there is none."""
     return GONE if said.reply is None else said.reply or failure([said.call])
-
-
-def _last_calls(record: Record) -> list[Call]:
-    """Those whose failure leaves a trajectory without an answer."""
-    said = record.final or (record.steps[-1].calls if record.steps else ())
-    return [one.call for one in said]
 
 
 def to_json(document: Any) -> str:

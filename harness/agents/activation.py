@@ -43,45 +43,28 @@ async def act(
     role: Role,
     backbone: str,
     item: Item,
-    records: Sequence[Record],
+    records: Sequence[Record],  # what others have said that the agent may see, in the order shown
     context: Context,
     *,
     step: int,
     slot: int = 0,
-    note: str = "",
+    note: str = "",  # what the agent is told beyond its role
     header: str = RECORDS_HEADER,
-    second_call: str | None = None,
+    second_call: str | None = None,  # for a role without one of its own
     formats: Formats | None = None,
-    style: Style | None = None,
+    style: Style | None = None,  # how explicitly to reason, where that is not its role's own way
     temperature: float | None = 0.0,
 ) -> str:
-    """Let an agent contribute once.
+    """Let an agent contribute once; raises UserError where the sandbox is broken, or an endpoint is gone.
 
     The backbone is asked once, or twice where there is a second call: that one continues the conversation, sees the
     first reply with what the tool added to it, and its own reply replaces the first. Unless an agent has formats of its
-    own, the output rules of the benchmark are in the system text, which both calls share.
-
-    Args:
-        role: Who acts.
-        backbone: Key of the backbone behind the role.
-        item: The question.
-        records: Contributions of others that the agent may see, in the order in which they are shown.
-        context: Where the output rules, models and tools are.
-        step: Step of the trajectory, counted from 1.
-        slot: Tells agents of one step apart.
-        note: What the agent is told beyond its role.
-        header: What stands above the records.
-        second_call: What a role without a second call of its own is asked to do in one; ``None`` for no such call.
-        formats: What it is told of the form of its replies instead of the benchmark's output rules.
-        style: How explicitly it is to reason, where that is not its role's own way.
-        temperature: Of both calls, as the context takes it.
+    own, the output rules of the benchmark are in the system text, which both calls share. Step, slot and temperature
+    are those of the calls.
 
     Returns:
         The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
         call failed for good (D-GMR-11); after a failed first call there is no second.
-
-    Raises:
-        UserError: The sandbox is broken, or an endpoint is gone.
     """
     hints: tuple[str, ...] = ()
     if role.sees == "test_feedback":
@@ -118,9 +101,6 @@ async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[
 
     A record states what stands in its last box or, without a box, the number on its last answer line; it computes
     what its program leaves in ``answer``. Numbers of equal value are one candidate.
-
-    Raises:
-        UserError: The sandbox is broken.
     """
     values = await gather(code_tools.value(record.text) for record in records)
     found: dict[Decimal | str, str] = {}

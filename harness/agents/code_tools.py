@@ -44,11 +44,7 @@ class CodeTools:
         self._sandbox = sandbox
 
     async def examples(self, item: Item, text: str) -> str:
-        """Run the program of a text on the examples of the question, each in a process of its own.
-
-        Returns:
-            A heading and one line for each example; a single line where there is no program or no example.
-        """
+        """Run a text's program on each example of the question; a heading and a line each, or one that says why not."""
         runs = await self._on_examples(item, text)
         if not runs:
             return NO_EXAMPLE if programs(text) else NO_PROGRAM
@@ -72,7 +68,7 @@ class CodeTools:
         task, sources = item.code, programs(text)
         if task is None or not sources:
             return []
-        source = _first_that_defines(task.entry_point, sources)
+        source = next((one for one in sources if task.entry_point in _defined(one)), sources[0])
         runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )
@@ -82,17 +78,14 @@ class CodeTools:
         run = await self._sandbox.run(program)
         if run.outcome is Outcome.SANDBOX_ERROR:
             raise UserError(
-                f"the sandbox failed on a program that a role's tool ran ({run.detail}); mend the cause, then "
-                "give the same command again (finished calls are kept)"
+                f"the sandbox failed on a program that a role's tool ran ({run.detail}); mend the cause, then give "
+                "the same command again (finished calls are kept)"
             )
         return run
 
 
 def programs(text: str) -> list[str]:
-    """The programs in a text: fenced blocks that say they are Python, or that say nothing and read like it.
-
-    A text without fenced blocks may be a program as a whole.
-    """
+    """The fenced blocks that say they are Python, or say nothing and read like it; without fences, a whole text may."""
     blocks = fenced_blocks(text)
     if not blocks:
         return [text] if _defined(text) else []
@@ -123,10 +116,6 @@ def _defined(source: str) -> Collection[str]:
     """The names that a source defines; none where it is no Python."""
     tree = parse(source)
     return () if tree is None else definitions(tree)
-
-
-def _first_that_defines(name: str, sources: list[str]) -> str:
-    return next((source for source in sources if name in _defined(source)), sources[0])
 
 
 def _example_line(example: str, run: Execution) -> str:

@@ -91,16 +91,10 @@ def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, An
 def write(
     folder: Path, answered: Sequence[Answered], identity: dict[str, Any], utility: Utility | None = None
 ) -> dict[str, Any]:
-    """Write the tables of a cell and, last, ``run.json``.
+    """Write the tables of a cell and, last, ``run.json``; return its content.
 
-    Args:
-        folder: The cell's folder.
-        answered: In the order of the test split.
-        identity: What made the run; ``run_id``, a hash over it and over the tables, is added.
-        utility: What the method maximises, of one question; ``None`` for a method that does not learn.
-
-    Returns:
-        The content of ``run.json``.
+    That is the identity (what made the run) and ``run_id``, a hash over it and over the tables. Answers come in the
+    order of the test split; the utility is what a learning method maximises, of one question.
     """
     tables: Mapping[str, Iterable[Mapping[str, Any]]] = {
         "items": (item_row(one, utility) for one in answered),
@@ -118,14 +112,9 @@ def write(
 
 
 def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
-    """Answers and verdicts of a cell: the inverse of :func:`write`.
+    """Answers and verdicts of a cell about the questions of the test, in its order: the inverse of :func:`write`.
 
-    Args:
-        folder: The cell's folder.
-        items: The questions of the test, in its order.
-
-    Raises:
-        UserError: A table is missing, damaged, of another version of the suite, or of other questions.
+    Raises UserError where a table is missing, damaged, of another version of the suite, or of other questions.
     """
     stored, calls, decisions = (_stored(folder / f"{name}.parquet", schema) for name, schema in TABLES.items())
     if [row["item_id"] for row in stored] != [item.id for item in items]:
@@ -177,11 +166,7 @@ def rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
 
 
 def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a table whole or not at all; equal rows give equal bytes. A row group at a time is in memory.
-
-    Raises:
-        UserError: The disk is full, or the folder cannot be written.
-    """
+    """Write a table whole or not at all; equal rows give equal bytes. A row group at a time is in memory."""
     waiting = iter(rows)
     with whole_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         group = list(islice(waiting, ROW_GROUP))
@@ -191,12 +176,7 @@ def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 
 def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a table, of which a row group at a time is in memory.
-
-    Args:
-        path: The file.
-        columns: Only these; all where none are named.
-    """
+    """The rows of a table, with all columns or those named; a row group at a time is in memory."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield from file.read_row_group(number, columns=columns).to_pylist()

@@ -11,11 +11,7 @@ _RANGE = 1 << 53
 
 
 def uniform(*key: str) -> float:
-    """A number strictly between 0 and 1, fixed by the key (53 bits of its SHA-256).
-
-    Args:
-        key: What the number belongs to; the parts are kept apart, so ``("ab", "c")`` and ``("a", "bc")`` differ.
-    """
+    """A number strictly between 0 and 1, fixed by the key (53 bits of its SHA-256), whose parts are kept apart."""
     digest = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()
     return ((int.from_bytes(digest[:8], "big") >> 11) + 0.5) / _RANGE
 
@@ -46,11 +42,7 @@ def weighted(weights: Sequence[float], *key: str) -> int:
 
 
 class Stream:
-    """Small numbers in a row, all fixed by one key; cheaper than a fresh key for each.
-
-    Args:
-        key: What the numbers belong to.
-    """
+    """Small numbers in a row, all fixed by one key; cheaper than a fresh key for each."""
 
     def __init__(self, *key: str) -> None:
         self._seed = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()

@@ -65,11 +65,7 @@ class Role(Declaration):
 
 
 def load(path: Path) -> tuple[Role, ...]:
-    """The roles declared in a file, in sorted order of their keys.
-
-    Raises:
-        UserError: The file is unreadable or repeats a key, or a field is missing, unknown or invalid.
-    """
+    """The roles declared in a file, in sorted order of their keys; raises UserError where the file has a slip."""
     entries = read_entries(path, Role)
     return tuple(entries[key] for key in sorted(entries))
 
@@ -81,11 +77,7 @@ def catalogue() -> tuple[Role, ...]:
 
 
 def role(key: str) -> Role:
-    """The role with a key such as ``"Math/Inspector"``.
-
-    Raises:
-        UserError: No such role; the message names the nearest one.
-    """
+    """The role with a key such as ``"Math/Inspector"``; raises UserError with the nearest one if there is none."""
     for candidate in catalogue():
         if candidate.key == key:
             return candidate
@@ -93,11 +85,7 @@ def role(key: str) -> Role:
 
 
 def by_domain(domain: str) -> tuple[Role, ...]:
-    """The roles of one domain, sorted.
-
-    Raises:
-        UserError: No such domain.
-    """
+    """The roles of one domain, sorted; raises UserError for an unknown one."""
     if domain not in DOMAINS:
         raise unknown("domain", domain, DOMAINS, "harness/agents/roles.yaml")
     return tuple(candidate for candidate in catalogue() if candidate.domain == domain)

@@ -39,10 +39,9 @@ class ErrorShare:
     _errors: defaultdict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def note(self, status: Status, final: Call | None) -> None:
-        """Count one attempt: how it ended, and the call that its outcome rests on, if a model was asked.
+        """Count one attempt, and raise UserError with the most frequent errors when too many have failed.
 
-        Raises:
-            UserError: Too many have failed; the message has an example of each of the most frequent errors.
+        ``final`` is the call that the outcome rests on, if a model was asked.
         """
         self.attempts += 1
         if status is Status.CALL_FAILED and final is not None:
@@ -71,14 +70,14 @@ def _cut(text: str) -> str:
 class Runtime:
     """The client, tools and embeddings of one cell."""
 
-    client: ChatClient  # asks backbones
+    client: ChatClient
     backbones: Mapping[str, Backbone]  # those that may be asked, as their servers report them
-    benchmark: Benchmark  # gives the output rules and grades
+    benchmark: Benchmark
     tools: Tools  # what grading needs
     code_tools: CodeTools  # what the tools of roles may do
-    embeddings: Embeddings  # sentence embeddings
-    seed: int  # training seed
-    errors: ErrorShare  # stops the cell when too many attempts fail
+    embeddings: Embeddings
+    seed: int
+    errors: ErrorShare
     greedy: bool = False  # whether every call takes the most probable tokens, also where a method asks otherwise
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
@@ -99,8 +98,7 @@ class Runtime:
     async def attempt(self, solve: Solve, item: Item, episode: Episode = TEST) -> Answered:
         """Solve a question and grade the answer.
 
-        Raises:
-            UserError: Too many attempts have failed, the sandbox is broken, or an endpoint is gone.
+        Raises UserError when too many attempts have failed, the sandbox is broken, or an endpoint is gone.
         """
         context = self.context(item, episode)
         answer = await solve(item, context)
@@ -116,11 +114,7 @@ class Runtime:
 
 
 async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> Verdict:
-    """The verdict on a trajectory, where an error or a cut-off text is told from a wrong answer.
-
-    Raises:
-        UserError: The sandbox failed twice, so there is no verdict at all.
-    """
+    """The verdict, with an error or a cut-off text told from a wrong answer; raises UserError if the sandbox failed."""
     final = trajectory.final_call
     if final is not None and final.error is not None and not trajectory.answer.strip():
         return Verdict(False, None, Status.CALL_FAILED, final.error)

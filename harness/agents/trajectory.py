@@ -37,7 +37,7 @@ class Call:
     step: int  # step of the trajectory, counted from 1
     purpose: str  # what the call was for, in the method's words (``solve``, ``critique``, ``aggregate`` ...)
     slot: int  # tells calls of the same step and purpose apart, in an order that no latency can change
-    backbone: str  # key of the backbone
+    backbone: str
     role: str  # key of the role, empty where there is none
     key: str  # identity of the call in the log
     prompt_tokens: int  # as the server reported
@@ -64,10 +64,10 @@ class Decision:
 class Trajectory:
     """The calls and decisions of a method on one question, in order, and its answer."""
 
-    item: Item  # the question
+    item: Item
     answer: str  # the text to be graded
-    calls: tuple[Call, ...]  # every use of a model
-    decisions: tuple[Decision, ...]  # every choice of a policy
+    calls: tuple[Call, ...]
+    decisions: tuple[Decision, ...]
     embedded: int = 0  # how many texts it looked at as embeddings
     truncated: int = 0  # how many of these were longer than the sentence encoder reads
 
@@ -168,7 +168,9 @@ class Context:
         if self._greedy:
             sampling, draw = GREEDY, 0
         if draw is None:
-            draw = self._own_draw(step, purpose, slot) if sampling.temperature else 0
+            # Servers take a seed of 31 bits.
+            key = (*self._key, str(step), f"sample of {purpose}", str(slot))
+            draw = rng.index(1 << 31, *key) if sampling.temperature else 0
         request = Request(
             model.model,
             model.revision,
@@ -179,26 +181,23 @@ class Context:
             metadata={"kind": kind, "style": style, "form": form, "role": role, "instruction": instruction},
         )
         reply = await self._client.complete(backbone, request)
-        call = Call(
-            step=step,
-            purpose=purpose,
-            slot=slot,
-            backbone=backbone,
-            role=role,
-            key=request.key,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            cost=model.cost(reply.prompt_tokens, reply.completion_tokens),
-            is_step=is_step,
-            finish_reason=reply.finish_reason,
-            error=reply.error,
+        self._calls.append(
+            Call(
+                step=step,
+                purpose=purpose,
+                slot=slot,
+                backbone=backbone,
+                role=role,
+                key=request.key,
+                prompt_tokens=reply.prompt_tokens,
+                completion_tokens=reply.completion_tokens,
+                cost=model.cost(reply.prompt_tokens, reply.completion_tokens),
+                is_step=is_step,
+                finish_reason=reply.finish_reason,
+                error=reply.error,
+            )
         )
-        self._calls.append(call)
         return reply
-
-    def _own_draw(self, step: int, purpose: str, slot: int) -> int:
-        """The sample of a call; servers take a seed of 31 bits."""
-        return rng.index(1 << 31, *self._key, str(step), f"sample of {purpose}", str(slot))
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """The sentence embedding of a text, shape (384,), of unit length."""

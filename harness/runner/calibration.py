@@ -27,10 +27,8 @@ async def calibrate(preset: Preset) -> None:
     """Calibrate the simulated backbones to a preset's questions and write ``calibration.json``.
 
     A preset that changes a parameter takes the wrong programs of the calibration as stated: no parameter affects them,
-    and trying them takes nearly all of the time.
-
-    Raises:
-        UserError: The questions or the calibration as stated are missing, or the parameters do not cover the questions.
+    and trying them takes nearly all of the time. Raises UserError where questions or that calibration are missing, or
+    the parameters do not cover the questions.
     """
     from harness.sandbox import Limits, Sandbox
     from harness.simulator import Calibration, build
@@ -57,11 +55,7 @@ def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
 
 
 def check_calibration(preset: Preset, served: Mapping[str, Served]) -> None:
-    """Refuse simulated backbones of another server that are not those this process would simulate itself.
-
-    Raises:
-        UserError: The server has another calibration, other code or other lengths, or does not simulate.
-    """
+    """Refuse a server whose calibration, code or lengths differ from those this process would simulate (UserError)."""
     url = endpoints.simulated_url()
     if not preset.simulated or preset.recorded or url is None:
         return

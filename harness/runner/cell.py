@@ -32,10 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """Run a cell to its end, or resume where an earlier process stopped.
-
-    Returns:
-        The content of ``run.json``.
+    """Run a cell to its end, or resume where an earlier process stopped; return the content of ``run.json``.
 
     Raises:
         UserError: The log is being written by another process, an endpoint is gone, the disk is full.

@@ -133,11 +133,7 @@ class Cell:
 
 @cache
 def methods() -> Mapping[str, MethodEntry]:
-    """Every method, by key.
-
-    Raises:
-        UserError: The file has a slip, or names a method, backbone or module that does not exist.
-    """
+    """Every method, by key; raises UserError for a slip, or for a method, backbone or module that does not exist."""
     path = FOLDER / "methods.yaml"
     entries = check_entries(_extended(check(read_yaml(path), dict[str, _Stated], path)), MethodEntry, path)
     for key, entry in entries.items():
@@ -177,13 +173,10 @@ def check_presets(names: Iterable[str]) -> None:
 
 
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
-    """Read a preset, apply overrides, and check every name it uses.
+    """Read a preset, apply overrides, and check every name it uses (UserError).
 
     A name is a file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same with one parameter of the simulator
     changed, such as ``embedded@slope=4.0``.
-
-    Raises:
-        UserError: Unknown preset, key, benchmark, method or backbone.
     """
     base, _, change = name.partition("@")
     check_presets([base])
@@ -257,11 +250,7 @@ def check_benchmark(chosen: Preset, benchmark: str) -> None:
 
 
 def check_cell(chosen: Preset, cell: Cell) -> None:
-    """Refuse a cell that cannot be run under a preset: any method may, on the benchmarks and backbones it has.
-
-    Raises:
-        UserError: Names the first part that is unknown.
-    """
+    """Refuse a cell whose benchmark or backbone the preset does not have (UserError); any method may be run."""
     entries = methods()
     _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)

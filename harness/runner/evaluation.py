@@ -29,10 +29,7 @@ async def evaluate(
 ) -> list[Answered]:
     """Answer and grade every question, so many at a time; return the answers in the order of the questions.
 
-    A line of progress begins with the label; there is one at most every five seconds, and one at the end.
-
-    Raises:
-        UserError: Too many questions failed, or an endpoint is gone.
+    Raises UserError when too many questions failed, or an endpoint is gone.
     """
     answered: list[Answered] = []
     started = last = time.monotonic()
@@ -62,10 +59,8 @@ def _progress(label: str, answered: Sequence[Answered], total: int, elapsed: flo
 async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], in_flight: int) -> list[T]:
     """What work gives for each question, so many worked on at a time, in the order of the questions.
 
-    Questions begin in descending order of their length, which stands for how long they will take: a long one begun last
-    would be worked on alone while the servers idle. The order cannot show in a result: what happens to a question
-    follows from the question, the trained method and the replies, its chance from seed and question, and nothing of it
-    from what other questions are doing.
+    Long questions begin first: begun last, one would be worked on alone while the servers idle. The order cannot show
+    in a result, for chance follows from seed and question, and nothing from what other questions are doing.
     """
     found: dict[int, T] = {}
     waiting = iter(sorted(range(len(items)), key=lambda position: -len(items[position].question)))
@@ -81,9 +76,8 @@ async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], i
 def questions_in_flight(endpoints: Iterable[Endpoint]) -> int:
     """How many questions a cell works on at the same time, where its preset does not say.
 
-    Most methods ask one call a question at a time, so there are twice as many questions as the servers of its backbones
-    take calls together: while a reply is graded, or looked at as an embedding, the call of another question has its
-    place. A server of several backbones counts once. A question in flight is some twenty kilobytes.
+    Twice as many as the servers take calls, each server counted once: while a reply is graded or embedded, the call of
+    another question has its place. A question in flight is some twenty kilobytes.
     """
     capacities = {url: endpoint.max_in_flight for endpoint in endpoints for url in endpoint.urls}
     return 2 * sum(capacities.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -19,8 +19,7 @@ from harness.training.loop import CHECKPOINT, checkpoint
 def identity(plan: Plan) -> dict[str, Any]:
     """What ``run.json`` says of the finished cell of a plan.
 
-    Raises:
-        UserError: The cell is not finished, or was made by other code, of other settings or of other questions.
+    Raises UserError where the cell is not finished, or was made by other code, of other settings or other questions.
     """
     path = plan.folder / "run.json"
     try:
@@ -44,11 +43,7 @@ def identity(plan: Plan) -> dict[str, Any]:
 
 
 def check_backbones(plan: Plan, cell: Mapping[str, Any], backbones: Mapping[str, Backbone]) -> None:
-    """Refuse backbones, as their servers report them now, that are not those the cell of this :func:`identity` asked.
-
-    Raises:
-        UserError: One of them has another name or revision.
-    """
+    """Refuse backbones whose name or revision, as servers report them now, is not what the cell asked (UserError)."""
     for key, backbone in backbones.items():
         known = cell["backbones"][key]
         if (known["model"], known["revision"]) != (backbone.model, backbone.revision):
@@ -59,11 +54,7 @@ def check_backbones(plan: Plan, cell: Mapping[str, Any], backbones: Mapping[str,
 
 
 def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
-    """The method of the cell as it answered the test questions.
-
-    Raises:
-        UserError: Its checkpoint is gone, damaged or another than the cell's.
-    """
+    """The method as it answered the test; raises UserError where its checkpoint is gone, damaged or another's."""
     method: Any = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
     if plan.method.trained:
         path = plan.folder / CHECKPOINT
@@ -71,8 +62,7 @@ def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
         if hashlib.sha256(path.read_bytes()).hexdigest() != cell["checkpoint"]:
             raise UserError(f"{path} is not what the cell answered with; {_again(plan)}")
         method.load(found)
-    answering: Method = method
-    return answering
+    return cast(Method, method)
 
 
 def _again(plan: Plan) -> str:

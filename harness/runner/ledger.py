@@ -19,10 +19,8 @@ def ledger(cells: Sequence[Path]) -> pd.DataFrame:
 
     Columns by method, ``NAME training`` for what it used to learn: ``uses`` (calls as charged), ``calls`` (distinct
     within a cell; one that training and test share counts for the test), ``alike`` (asked by another cell of the run
-    too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost`` summed over uses.
-
-    Raises:
-        UserError: No cell is finished.
+    too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost`` summed over uses. Raises UserError where no
+    cell is finished.
     """
     import pandas as pd
 

@@ -40,18 +40,14 @@ class Setting:
 
     backbone: str  # the row of the table: key of a backbone, or ``"pool"``
     pool: Mapping[str, Backbone]  # the backbones the method may ask, in the order of the preset
-    benchmark: str  # key of the benchmark
+    benchmark: str
     domain: str  # the domain of roles that fits the benchmark
-    seed: int  # training seed
+    seed: int
     max_epochs: int | None  # most passes over the training questions, ``None`` for as many as the method wants
 
     @property
     def one_backbone(self) -> str:
-        """The backbone of the row, for a method that works with one.
-
-        Raises:
-            UserError: The row is the pool.
-        """
+        """The backbone of the row; raises UserError where that is the pool."""
         if self.backbone not in self.pool:
             raise UserError(
                 f"the row {self.backbone!r} is no backbone, and this method works with one; name backbones under "
@@ -86,19 +82,11 @@ class Learner(Method, Protocol):
         """The utility of one graded trajectory, which training maximises; reported for test questions too."""
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over what an earlier :meth:`fit` saved.
-
-        Raises:
-            UserError: It was trained for something else than this method's setting.
-        """
+        """Take over what :meth:`fit` saved; raises UserError where it was trained for another setting."""
 
 
 def settings_of(module: str, config: Mapping[str, Any]) -> Any:
-    """The settings of a configuration entry with the method's own defaults filled in: its ``Config``.
-
-    Raises:
-        UserError: The module does not exist, or the entry has a field its ``Config`` does not know.
-    """
+    """The ``Config`` of an entry, defaults filled in; raises UserError for an unknown module or field."""
     return check(dict(config), _imported(module).Config, f"config/methods.yaml, config of {module}")
 
 
@@ -106,11 +94,7 @@ def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: 
     """Make the method a configuration entry describes: a :class:`Method`; where it is ``trained``, a :class:`Learner`.
 
     The module provides ``Config``, a :class:`~harness.files.Declaration` of the entry's ``config``, and
-    ``build(setting, config)``.
-
-    Raises:
-        UserError: The module does not exist, the entry has a field its ``Config`` does not know, or it says ``trained``
-            of a method that is no :class:`Learner`.
+    ``build(setting, config)``. Raises UserError for an unknown module or field, or ``trained`` without a Learner.
     """
     method = _imported(module).build(setting, settings_of(module, config))
     missing = [name for name in _LEARNERS if trained and not hasattr(method, name)]

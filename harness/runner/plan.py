@@ -71,11 +71,7 @@ class Plan:
 
 
 def plan(preset: Preset, cell: Cell) -> Plan:
-    """Collect what a cell needs.
-
-    Raises:
-        UserError: A name that is not in the preset, or data that is missing or altered.
-    """
+    """Collect what a cell needs; raises UserError for a name the preset lacks, or data missing or altered."""
     config.check_cell(preset, cell)
     entry = config.methods()[cell.method]
     return Plan(

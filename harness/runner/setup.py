@@ -47,14 +47,10 @@ async def runtime_of(
     cache: Cache,
     stack: AsyncExitStack,
 ) -> tuple[Runtime, Mapping[str, Served]]:
-    """Reach the backbones of a plan and set up all else that its trajectories need, until the stack is closed.
+    """The runtime of a plan, open until the stack is closed, and what each endpoint says of the model it serves.
 
-    Returns:
-        The runtime, and what each endpoint says of the model it serves.
-
-    Raises:
-        UserError: An endpoint does not answer, or serves another model; or it serves a real one, and this machine
-            cannot confine the programs of real models.
+    Raises UserError where an endpoint does not answer, serves another model, or serves a real one whose programs this
+    machine cannot confine.
     """
     await stack.enter_async_context(client)
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
@@ -79,12 +75,9 @@ async def runtime_of(
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:
-    """Refuse real models where nothing but limits would hold the programs they write; warn where they are simulated.
+    """Refuse real models where nothing but limits would hold their programs (UserError); warn of simulated ones.
 
     Every method and benchmark counts, for roles may run programs on any question.
-
-    Raises:
-        UserError: A model is real, and the sandbox has its weakest level.
     """
     if level == FULL:
         return
@@ -103,11 +96,7 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
 
 
 def as_served(backbone: Backbone, served: Served) -> Backbone:
-    """The backbone with the revision its server reports, which then is part of every call's identity.
-
-    Raises:
-        UserError: The configuration pins another revision.
-    """
+    """The backbone with the revision its server reports; raises UserError where the configuration pins another."""
     pinned = backbone.revision if not served.simulated else None
     if pinned and served.revision and pinned != served.revision:
         raise UserError(
@@ -118,11 +107,7 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 
 def spending_of(plan: Plan) -> Spending | None:
-    """What keeps a cell within the budget of its preset; ``None`` where it has none.
-
-    Raises:
-        UserError: A log of the preset is damaged.
-    """
+    """What keeps a cell within the budget of its preset; ``None`` where it has none."""
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
         return None

@@ -56,18 +56,12 @@ _EACH = 64
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """Time the method of a finished cell, and write ``timing.json`` when the last question is answered.
+    """Time the method of a finished cell; write ``timing.json`` when the last question is answered, and return it.
 
     Within the measured time is all that happens between the questions and the texts of their answers: the method's own
     computing, embeddings, the tools of its roles, calls and their repetitions after a failure. Outside are loading the
     method and the sentence encoder, and the grading of answers. What a server itself caches is as it was started.
-
-    Returns:
-        The content of the file.
-
-    Raises:
-        UserError: The cell is not finished, or was made by other code, of other settings, questions or backbones; an
-            endpoint is gone; too many questions failed.
+    Raises UserError as :mod:`~harness.runner.finished` does, or when an endpoint is gone or too many questions failed.
     """
     cell = finished.identity(plan)
     in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
@@ -112,11 +106,7 @@ async def run(plan: Plan) -> dict[str, Any]:
 
 
 async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int) -> list[Trajectory]:
-    """Let a method answer every question, ``in_flight`` at a time; answers are not graded.
-
-    Raises:
-        UserError: Too many questions failed, the sandbox is broken, or an endpoint is gone.
-    """
+    """Let a method answer every question, ``in_flight`` at a time; answers are not graded. Raises as :func:`run`."""
     done = 0
 
     async def answer(item: Item) -> Trajectory:
@@ -139,21 +129,13 @@ class AskingAlways(ChatClient):
     """A client that asks the server every time, also for what it has asked before or is just asking."""
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        """The outcome of a call, from the server.
-
-        Raises:
-            UserError: The endpoint is down or refuses the key.
-        """
+        """The outcome of a call, from the server; raises UserError where that is down or refuses the key."""
         return await self._ask(backbone, request)
 
 
 @asynccontextmanager
 async def servers_of(plan: Plan) -> AsyncIterator[tuple[Mapping[str, Endpoint], EngineParameters | None]]:
-    """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port, and their speed.
-
-    Raises:
-        UserError: There is no calibration, or no endpoint for a backbone.
-    """
+    """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port, and their speed."""
     if plan.preset.recorded:
         raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
     if not plan.preset.simulated:

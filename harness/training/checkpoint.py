@@ -34,11 +34,7 @@ class Checkpoint:
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; equal content gives equal bytes.
-
-    Raises:
-        UserError: The disk is full, or the folder cannot be written.
-    """
+    """Write a checkpoint; equal content gives equal bytes."""
     from safetensors import numpy as safetensors
 
     facts = orjson.dumps({"format": FORMAT, **checkpoint.facts}, option=orjson.OPT_SORT_KEYS).decode()
@@ -47,11 +43,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint.
-
-    Raises:
-        UserError: There is none, it is damaged, or another version of the suite wrote it.
-    """
+    """Read a checkpoint; raises UserError where there is none, it is damaged or of another version of the suite."""
     from safetensors import SafetensorError, safe_open
 
     try:

@@ -87,11 +87,7 @@ class Learning(Generic[Network]):
         }
 
     def restore(self, tensors: Tensors) -> None:
-        """Take over what :meth:`learned` and, to resume learning, :meth:`moments` gave.
-
-        Raises:
-            UserError: They are not those of a network of this shape.
-        """
+        """Take over what :meth:`learned` and, to resume learning, :meth:`moments` gave; UserError on other shapes."""
         weights = network_of(tensors)
         shapes = {name: tuple(value.shape) for name, value in self.network.state_dict().items()}
         if {name: value.shape for name, value in weights.items()} != shapes:
@@ -107,11 +103,7 @@ class Learning(Generic[Network]):
 
 
 def network_of(tensors: Tensors) -> Tensors:
-    """The tensors of the network by their names in it, without what the optimiser remembers.
-
-    Raises:
-        UserError: There are none.
-    """
+    """The tensors of the network by their names in it, without those of the optimiser; UserError where none are."""
     found = {name.removeprefix(_NETWORK): value for name, value in tensors.items() if name.startswith(_NETWORK)}
     if not found:
         raise UserError("the file holds what the optimiser remembers and no network; name one without .optimiser")
@@ -131,11 +123,7 @@ def seed_of(*key: object) -> int:
 
 
 def refuse_other_choices(trained: Mapping[str, Any], now: Choices) -> None:
-    """Refuse choices that differ from those of a checkpoint's facts, in a name, an order or a profile.
-
-    Raises:
-        UserError: Names the first difference.
-    """
+    """Raise UserError with the first choice that differs from a checkpoint's in its name, place or profile."""
     for kind, choices in now.items():
         for (old, old_profile), (new, new_profile) in zip(trained[kind], choices, strict=False):
             if old != new:
@@ -154,11 +142,7 @@ def refuse_other_choices(trained: Mapping[str, Any], now: Choices) -> None:
 
 
 def check_on_policy(again: ArrayLike, sampled: Sequence[float]) -> None:
-    """Refuse to learn from draws that another policy made, by their log-probabilities now and when they were made.
-
-    Raises:
-        RuntimeError: A difference above 1e-5, or one that is no number.
-    """
+    """Raise RuntimeError where log-probabilities computed again differ from the sampled ones by more than 1e-5."""
     worst = float(np.abs(np.asarray(again) - np.asarray(sampled)).max())
     if not worst <= LOG_PROB_TOLERANCE:
         raise RuntimeError(
@@ -230,11 +214,7 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
     def learn(
         self, learning: Learning[Network], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> Mapping[str, float]:
-        """Take one step of the optimiser; returns what the training log holds of it.
-
-        Raises:
-            RuntimeError: The log-probabilities computed again differ from those sampled.
-        """
+        """Take one step of the optimiser; returns what the training log holds of it. Checks that it is on policy."""
 
     def frozen(self, network: Network) -> Policy:
         """The policy of a network that does not change meanwhile."""
@@ -250,25 +230,17 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
 
     @property
     def policy(self) -> Policy:
-        """The policy as it decides now.
-
-        Raises:
-            RuntimeError: It was neither trained nor loaded.
-        """
+        """The policy as it decides now, once trained or loaded."""
         if self._policy is None:
             raise RuntimeError("the network has no weights yet: call fit or load first")
         return self._policy
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over a trained network; raises as :meth:`restored`."""
+        """Take over a trained network; raises UserError as :meth:`restored`."""
         self._policy = self.frozen(self.restored(checkpoint).network)
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Network]:
-        """The network as a checkpoint left it, ready to resume learning.
-
-        Raises:
-            UserError: It was trained with other choices or another configuration.
-        """
+        """The network as a checkpoint left it; raises UserError where that has other choices or configuration."""
         refuse_other_choices(checkpoint.facts, self.choices())
         learning = Learning(self.like(checkpoint), self._lr)
         learning.restore(checkpoint.tensors)

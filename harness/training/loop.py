@@ -68,8 +68,8 @@ class Training:
 
     def __init__(
         self,
-        items: Sequence[Item],  # the training questions
-        runtime: Runtime,  # where attempts happen
+        items: Sequence[Item],
+        runtime: Runtime,
         folder: Path,  # the cell's
         facts: Mapping[str, Any],  # identify the training; a checkpoint with another ``identity`` is not continued
         label: str,  # names the cell in progress lines
@@ -96,13 +96,9 @@ class Training:
         return (await self._runtime.embeddings.embed(text)).vector
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
-        """Let the method try a question once, and grade it.
+        """Let the method try a question once, and grade it; raises as :meth:`Runtime.attempt`.
 
-        Of the attempts that wait, the one at the longest question begins first, for the reason and with the right given
-        in :func:`~harness.runner.evaluation.evaluate`.
-
-        Raises:
-            UserError: Too many attempts have failed, the sandbox is broken, or an endpoint is gone.
+        Of the attempts that wait, the one at the longest question begins first, as in the evaluation.
         """
         async with self._turns.turn(len(item.question)):
             return Attempt(episode, await self._runtime.attempt(solve, item, episode))
@@ -112,9 +108,6 @@ class Training:
 
         The calls are in the ledger of the training, where ``purpose``, such as ``optimizer``, takes the place of the
         question's id. Together they count as one attempt, which has failed where the last (by step, then slot) has.
-
-        Raises:
-            UserError: Too many attempts have failed, or an endpoint is gone.
         """
         context = self._runtime.context(
             Item(id=purpose, benchmark=self._runtime.benchmark.key, question="", gold=""), episode
@@ -128,10 +121,7 @@ class Training:
         return found
 
     def resume(self) -> Checkpoint | None:
-        """The checkpoint to resume from, ``None`` to begin.
-
-        Checkpoints of another training are removed, and such as have lost what they rest on.
-        """
+        """The checkpoint to resume from, ``None`` to begin; one of another training or with lost files is removed."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
         finished = self._finished_epochs()
@@ -169,10 +159,7 @@ class Training:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
     def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
-        """Log one update: what the method measured, and the attempts it learned from.
-
-        Accuracy, costs, depth and calls of the attempts are added to the measures.
-        """
+        """Log one update: what the method measured, with accuracy, costs, depth and calls of its attempts."""
         measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
         self._updates_of_epoch += (
             {"epoch": step.epoch, "update": step.update, "measure": name, "value": float(value)}
@@ -182,11 +169,7 @@ class Training:
         self._progress(step, measures)
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
-        """Write the checkpoint of a finished epoch; 0 is the state before any training.
-
-        What was learned, and facts of the method's own, are kept for every epoch; what the optimiser also needs to
-        resume learning for the last one only.
-        """
+        """Write the checkpoint of a finished epoch, 0 before any training; of the optimiser only the last is kept."""
         for name, schema in TABLES.items():
             found = self._updates_of_epoch if name == "training" else self._rows(name.removeprefix("training_"))
             write_table(self._piece(epoch, name), schema, found)

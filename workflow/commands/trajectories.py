@@ -13,8 +13,6 @@ from workflow import signals
 from workflow.app import Json, Overrides, PresetName, app, default_preset, preset_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from harness.runner.config import Cell, Preset
 
 
@@ -117,9 +115,15 @@ def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> st
 
 
 def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
-    from workflow.trajectory_text import MADE_UP, to_json
+    from analysis.results import outcome, read
+    from workflow.trajectory_text import MADE_UP, to_json, visible
 
-    found = _questions(preset, cell)
+    rows = read(_finished(preset, cell)).items
+    kept = rows[["item_id", "correct", "status", "detail", "calls", "cost_total"]]
+    found = kept.rename(columns={"item_id": "id", "cost_total": "cost"}).assign(
+        tokens=rows["prompt_tokens"] + rows["completion_tokens"],
+        outcome=list(map(outcome, rows["status"], rows["correct"])),
+    )
     asked = [name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen]
     some = found[found["outcome"].isin(asked)] if asked else found
     if as_json:
@@ -128,38 +132,17 @@ def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) 
     failed = (found["outcome"] == "error").sum()
     head = f"{cell}, preset {preset.name}: {found['correct'].sum()} of {len(found)} right, {failed} in error."
     shown = f"Shown: {len(some)}." if asked else "Shown: all."
-    return "\n".join([*([MADE_UP] if preset.simulated else []), head, shown, "", *_rows(some)])
-
-
-def _rows(listed: pd.DataFrame) -> list[str]:
-    from workflow.trajectory_text import visible
-
-    width = listed["id"].str.len().max() if len(listed) else 0
-    return [
+    width = some["id"].str.len().max() if len(some) else 0
+    lines = [
         f"{visible(one.id):<{width}}  {one.outcome}  {one.calls:>3} calls  "
         f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
-        for one in listed.itertuples()
+        for one in some.itertuples()
     ]
-
-
-def _questions(preset: Preset, cell: Cell) -> pd.DataFrame:
-    """The questions of a finished cell in the order of their ids, and how each went."""
-    from analysis.results import outcome, read
-
-    items = read(_finished(preset, cell)).items
-    tokens = items["prompt_tokens"] + items["completion_tokens"]
-    outcomes = list(map(outcome, items["status"], items["correct"]))
-    columns = {"item_id": "id", "cost_total": "cost"}
-    listed = items[["item_id", "correct", "status", "detail", "calls", "cost_total"]].rename(columns=columns)
-    return listed.assign(tokens=tokens, outcome=outcomes)
+    return "\n".join([*([MADE_UP] if preset.simulated else []), head, shown, "", *lines])
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
-    """The cell that is meant, where parts of its name may be left out.
-
-    Raises:
-        UserError: There is no such cell, or there are several.
-    """
+    """The cell that is meant, where parts of its name may be left out; UserError where there is none, or several."""
     from harness.runner import config
 
     entries = config.methods()
