@@ -55,7 +55,6 @@ def _version(asked: bool) -> None:
 
 
 def _list(asked: bool) -> None:
-    """Print every preset, method, benchmark and artefact with its title."""
     if not asked:
         return
     from analysis import registry

@@ -30,13 +30,12 @@ from harness.llm.client import SERVERS
 from harness.runner import config, finished, layout
 from harness.runner.config import Preset
 from harness.runner.plan import plan
-from harness.training.loop import CHECKPOINT
-from harness.training.loop import TABLES as TRAINING_TABLES
+from harness.training import loop
 from workflow.reports import artefacts_of
 
 _MANIFEST = "manifest.json"
 _ANSWERED = ("run.json", *(f"{table}.parquet" for table in TABLES), call_log.CALL_LOG, SERVERS)
-_LEARNED = (*(f"{table}.parquet" for table in TRAINING_TABLES), CHECKPOINT)
+_LEARNED = (*(f"{table}.parquet" for table in loop.TABLES), loop.CHECKPOINT)
 # How fast and how far a run may go decides about no result, nor does where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "recorded"}
 _NO_RESULTS = {"config", "endpoints", "faults", "licences", "throughput"}
@@ -175,7 +174,7 @@ def _unpacked(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
 
 
 def _prepare(preset: Preset, folder: Path) -> None:
-    """Prepare the questions that a bundle was made without, and refuse others than the recorded ones."""
+    """Prepare the questions that a bundle was made without; UserError if they are others than the recorded ones."""
     for manifest in sorted((folder / layout.RESULTS / preset.name / "data").glob("*.json")):
         items = folder / layout.items(preset.name, manifest.stem)
         known = manifest.read_bytes()
@@ -209,7 +208,6 @@ def _commit() -> str | None:
 
 
 def _licences(preset: Preset) -> dict[str, Any]:
-    """The terms of the suite, and of the questions and the models whose replies are others' work."""
     known = read_yaml(ROOT / "config" / "licences.yaml")
     used: dict[str, Any] = {"questions": preset.benchmarks if preset.data == "real" else ()}
     if preset.weights in known["weights"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,18 +80,13 @@ def backbones_of(preset: Preset) -> dict[str, Backbone]:
 
 
 def needs(preset: Preset, benchmark: str) -> int:
-    """Tokens that one agent's longest prompt on a benchmark and its reply may take, estimated on the safe side.
-
-    Agents that read what others wrote need more, by up to the length of a reply for each.
-    """
+    """Tokens that an agent's longest prompt and reply may take, on the safe side, without what others wrote."""
     prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + _REPLY
 
 
 async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> list[Heard | str]:
-    """The answers of the servers of a backbone, and what is wrong with them."""
-
     async def ask(server: Server) -> Heard | str:
         try:
             served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
@@ -112,7 +107,6 @@ async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -
 
 
 async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
-    """The version of the server, where it tells one."""
     base = urlsplit(url)._replace(path="", query="", fragment="").geturl()
     for path in _VERSIONS:
         try:
@@ -125,19 +119,14 @@ async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
     return None
 
 
-def _too_short(key: str, answers: Iterable[Heard], needed: Mapping[str, int]) -> list[str]:
-    found = []
+def _too_short(key: str, answers: Iterable[Heard], needed: Mapping[str, int]) -> Iterator[str]:
     for one in answers:
         window = one.served.context_length
-        short = [
-            f"{benchmark} ({tokens})" for benchmark, tokens in needed.items() if window is not None and tokens > window
-        ]
-        if short:
-            found.append(
+        if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
+            yield (
                 f"{one.url} of {key} takes {window} tokens, prompt and reply together, too few for the longest "
                 f"questions of {', '.join(short)}; start it with --max-model-len {max(needed.values())} or more"
             )
-    return found
 
 
 def _record(

@@ -59,10 +59,7 @@ def settle(preset: Preset) -> BinaryIO:
 
 
 def begin_no_more() -> None:
-    """Let the announced process, if it is Snakemake on this host, end what is running and begin nothing else.
-
-    With ``keep-going``, every job to come would only say once more why this one has ended.
-    """
+    """Let Snakemake on this host begin nothing else: with ``keep-going``, every job would end for the same reason."""
     host, _, pid = os.environ.get(PARENT, "").rpartition(":")
     if host == socket.gethostname() and int(pid) != os.getpid():
         # Snakemake takes it for the wish to end when the jobs that run have come to theirs.
@@ -70,10 +67,7 @@ def begin_no_more() -> None:
 
 
 def die_with_parent() -> None:
-    """Watch the announced process, if it runs on this host, and end this one at once when it is gone.
-
-    A signal on the parent's death would not do: between Snakemake and a job stands a shell.
-    """
+    """End this process when Snakemake on this host does; a signal on a parent's death stops at the shell between."""
     host, _, pid = os.environ.get(PARENT, "").rpartition(":")
     if host != socket.gethostname() or not hasattr(os, "pidfd_open"):
         return

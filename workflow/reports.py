@@ -26,10 +26,7 @@ def is_study(preset: Preset) -> bool:
 
 
 def write(name: str, preset: Preset) -> list[Path]:
-    """Make a report (a key of :data:`WRITERS` or ``config/artefacts.yaml``) of finished cells; return its files.
-
-    Raises UserError where there is no such report, the preset cannot have it, or a cell is missing or unreadable.
-    """
+    """Make a report, a key of :data:`WRITERS` or ``config/artefacts.yaml``; return its files, or raise UserError."""
     if name in WRITERS:
         return WRITERS[name](preset)
     from analysis import table

@@ -114,10 +114,7 @@ def next_decision(restored: Restored, item: Item) -> Outlook:
 
 
 async def run(restored: Restored, item: Item) -> Walk:
-    """Walk a trajectory with the backbones of the preset, and grade it where the question has a reference answer.
-
-    Calls are kept in a log of their own, so that none is asked twice; failed ones are asked again.
-    """
+    """Walk a trajectory with the preset's backbones, and grade it where a gold answer is; its calls are logged."""
     made = restored.plan
     path = made.folder / layout.CALL_LOG
     async with AsyncExitStack() as stack:

@@ -25,10 +25,11 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 
 
 class Page:
-    """Lays text out in so many columns; long texts are cut, or shown whole, line by line as they are."""
+    """Lays text out in the terminal's columns; long texts are cut, or shown whole, line by line as they are."""
 
-    def __init__(self, width: int, *, full: bool) -> None:
-        self._width = width
+    def __init__(self, *, full: bool) -> None:
+        # 100 before a pager, within what reads well.
+        self._width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
         self.full = full
 
     def entry(self, label: str, text: str) -> list[str]:
@@ -50,11 +51,6 @@ class Page:
     def _broken(self, line: str, indent: int) -> list[str]:
         inner = line[: min(len(line) - len(line.lstrip()), self._width // 2)]
         return textwrap.wrap(line, self._width - indent, subsequent_indent=inner) or [""]
-
-
-def terminal_width() -> int:
-    """Columns of the terminal, 100 before a pager, within what reads well."""
-    return min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
 
 
 def check_item(item: str, known: Sequence[str], where: str) -> None:
@@ -93,7 +89,7 @@ def record_lines(record: Record, page: Page) -> list[str]:
         *(line for said in record.final for line in ("", f"Last call: {_asked(said)}", *_said(said, page))),
         "",
         "Answer",
-        *page.indented(record.answer or failure(said.call for said in last), "  ", whole=True),
+        *page.indented(record.answer or _failure(said.call for said in last), "  ", whole=True),
         *(_verdict_lines(record, page) if record.item.gold else []),
         "",
         f"{calls} in {steps}, {prompt:,} + {completion:,} tokens.",
@@ -103,16 +99,15 @@ def record_lines(record: Record, page: Page) -> list[str]:
 
 
 def _step_lines(step: Step, page: Page) -> list[str]:
-    """One step: who acted, what memory held, what was said, what the gates did."""
     memory = (f"step {number}: {gate(one, 'seen', 'left out')}" for number, one in step.retrieved.items())
     return [
         _head(step),
         *([] if step.written is None else page.entry("memory", "; ".join(memory) or "empty")),
         *(line for choice in step.choices for line in _choice(choice, step.choices, page)),
-        *(_agent(step, page) if step.role else _calls(step, page)),
+        *(_calls_of_agent(step, page) if step.role else _calls(step, page)),
         *([] if step.written is None else page.entry("write", gate(step.written, "stored", "refused"))),
         *([] if step.halted is None else page.entry("halt", gate(step.halted, "halts", "continues"))),
-        *(spent([said.call for said in step.calls], page) if step.role else []),
+        *(_spent([said.call for said in step.calls], page) if step.role else []),
     ]
 
 
@@ -127,8 +122,7 @@ def _verdict_lines(record: Record, page: Page) -> list[str]:
     ]
 
 
-def spent(calls: Sequence[Call], page: Page) -> list[str]:
-    """The use of some calls together."""
+def _spent(calls: Sequence[Call], page: Page) -> list[str]:
     prompt, completion = sum(call.prompt_tokens for call in calls), sum(call.completion_tokens for call in calls)
     several = f" in {len(calls)} calls" if len(calls) > 1 else ""
     cost = sum(call.cost for call in calls)
@@ -141,8 +135,7 @@ def gate(of: Gate, is_open: str, closed: str) -> str:
     return f"{outcome}, without a draw" if of.probability is None else f"{percent(of.probability)}, {outcome}"
 
 
-def failure(calls: Iterable[Call]) -> str:
-    """What stands where a reply would: the reason why there is none."""
+def _failure(calls: Iterable[Call]) -> str:
     errors = [call.error for call in calls if call.error is not None]
     return f"(the call failed: {errors[-1]})" if errors else "(empty)"
 
@@ -165,24 +158,22 @@ def _choice(choice: Choice, among: Sequence[Choice], page: Page) -> list[str]:
     return page.entry(label, _chosen(choice) + (f", one of {choice.options}" if choice.options > 1 else ""))
 
 
-def _agent(step: Step, page: Page) -> list[str]:
-    """The calls of the one agent of a step; all have its role and its backbone."""
+def _calls_of_agent(step: Step, page: Page) -> list[str]:
     several = len(step.calls) > 1
     return [
         line
         for said in step.calls
-        for line in (*_prompt(said, page), *page.entry(_purpose(said) if several else "reply", reply(said)))
+        for line in (*_prompt(said, page), *page.entry(_purpose(said) if several else "reply", _reply(said)))
     ]
 
 
 def _calls(step: Step, page: Page) -> list[str]:
-    """The calls of a step that is not one agent's, each as a block of its own."""
     blocks = [[*page.entry("asked", _asked(said)), *_said(said, page)] for said in step.calls]
     return [line for number, block in enumerate(blocks) for line in ([""] if number or step.choices else []) + block]
 
 
 def _said(said: Said, page: Page) -> list[str]:
-    return [*_prompt(said, page), *page.entry("reply", reply(said)), *spent([said.call], page)]
+    return [*_prompt(said, page), *page.entry("reply", _reply(said)), *_spent([said.call], page)]
 
 
 def _asked(said: Said) -> str:
@@ -202,9 +193,8 @@ def _prompt(said: Said, page: Page) -> list[str]:
     return [line for message in said.messages for line in page.entry(message.role, message.content)]
 
 
-def reply(said: Said) -> str:
-    """The text of a reply, or why there is none."""
-    return GONE if said.reply is None else said.reply or failure([said.call])
+def _reply(said: Said) -> str:
+    return GONE if said.reply is None else said.reply or _failure([said.call])
 
 
 def to_json(document: Any) -> str:

@@ -144,7 +144,6 @@ async def _with_feedback(record: Record, item: Item, context: Context) -> Record
 
 
 async def _tool_line(role: Role, item: Item, reply: str, context: Context) -> str:
-    """What the tool of a role adds to its first reply; empty for nothing."""
     match role.tool:
         case "none":
             return ""
@@ -168,10 +167,7 @@ def _told(value: Value | None) -> str:
 
 
 def appended(text: str, addition: str) -> str:
-    """A text with an addition that no extractor takes for a part of the program in the text.
-
-    A program without a fence gets one, and a fence that was never closed is closed.
-    """
+    """A text with an addition that no extractor takes for a part of the program in it, whose fence is mended."""
     if not addition or not text.strip():
         return addition or text
     if programs(text) == [text]:
@@ -185,6 +181,5 @@ def appended(text: str, addition: str) -> str:
 
 
 def _closing(mark: str, text: str) -> str:
-    """A fence that closes any open fence of its kind."""
     longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
     return "\n" + mark * max(3, longest)

@@ -62,7 +62,12 @@ class CodeTools:
         source = computing(text)
         if source is None:
             return Value(failure="it has no variable named answer")
-        return _read_value(await self._run(Program(source, show="answer")))
+        run = await self._run(Program(source, show="answer"))
+        if run.outcome is not Outcome.PASSED:
+            return Value(failure=_reason(run))
+        printed = " ".join((run.shown or "").split())
+        shown = printed if len(printed) <= _LONGEST_VALUE else f"{printed[:_LONGEST_VALUE]}..."
+        return Value(printed=_ADDRESS.sub("...", shown))
 
     async def _on_examples(self, item: Item, text: str) -> list[tuple[str, Execution]]:
         task, sources = item.code, programs(text)
@@ -113,7 +118,6 @@ def _is_program(block: Block) -> bool:
 
 
 def _defined(source: str) -> Collection[str]:
-    """The names that a source defines; none where it is no Python."""
     tree = parse(source)
     return () if tree is None else definitions(tree)
 
@@ -124,14 +128,6 @@ def _example_line(example: str, run: Execution) -> str:
         return f"- example passed: {shown}"
     reason = "the result differs" if run.outcome is Outcome.WRONG_ANSWER else _reason(run)
     return f"- example failed: {shown} ({reason})"
-
-
-def _read_value(run: Execution) -> Value:
-    if run.outcome is not Outcome.PASSED:
-        return Value(failure=_reason(run))
-    printed = " ".join((run.shown or "").split())
-    shown = printed if len(printed) <= _LONGEST_VALUE else f"{printed[:_LONGEST_VALUE]}..."
-    return Value(printed=_ADDRESS.sub("...", shown))
 
 
 def _reason(run: Execution) -> str:

@@ -40,10 +40,7 @@ def agent_prompt(
     note: str = "",
     header: str = RECORDS_HEADER,
 ) -> tuple[Message, ...]:
-    """The prompt of one agent: role, note and output rules as system text, then the question, then what it may see.
-
-    That is earlier contributions in memory order below a header, and a line of candidate answers found in them, if any.
-    """
+    """The prompt of one agent: role, note, output rules; question; contributions it may see, candidate answers."""
     candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
     system = (role.description, role.instruction, note, rules)
     return team_prompt(system, item, records, candidates, header=header)

@@ -112,10 +112,7 @@ def write(
 
 
 def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
-    """Answers and verdicts of a cell about the questions of the test, in its order: the inverse of :func:`write`.
-
-    Raises UserError where a table is missing, damaged, of another version of the suite, or of other questions.
-    """
+    """What :func:`write` wrote of these questions; UserError for a table missing, damaged, or of another version."""
     stored, calls, decisions = (_stored(folder / f"{name}.parquet", schema) for name, schema in TABLES.items())
     if [row["item_id"] for row in stored] != [item.id for item in items]:
         raise UserError(f"{folder / 'items.parquet'} is not about the questions of this test; run the cell again")

@@ -39,10 +39,7 @@ class ErrorShare:
     _errors: defaultdict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def note(self, status: Status, final: Call | None) -> None:
-        """Count one attempt, and raise UserError with the most frequent errors when too many have failed.
-
-        ``final`` is the call that the outcome rests on, if a model was asked.
-        """
+        """Count an attempt, whose outcome rests on its final call; UserError with examples when too many failed."""
         self.attempts += 1
         if status is Status.CALL_FAILED and final is not None:
             self.failed += 1
@@ -50,7 +47,7 @@ class ErrorShare:
             self._errors[final.backbone, _OWN.sub("*", said)].append(said)
         if self.failed > self.limit * max(self.attempts, MIN_ATTEMPTS):
             most = sorted(self._errors.items(), key=lambda one: -len(one[1]))[:_SHOWN]
-            parts = [f"{len(alike)} x {_cut(alike[0])!r} from {self._place(key)}" for (key, _), alike in most]
+            parts = [self._example(backbone, alike) for (backbone, _), alike in most]
             if others := self.failed - sum(len(alike) for _, alike in most):
                 parts.append(f"{others} others")
             raise UserError(
@@ -58,12 +55,10 @@ class ErrorShare:
                 "the cause, then `gmr cell --retry-errors` asks them again"
             )
 
-    def _place(self, backbone: str) -> str:
-        return f"{backbone} at {self.places[backbone]}" if backbone in self.places else backbone
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    def _example(self, backbone: str, alike: list[str]) -> str:
+        said = alike[0] if len(alike[0]) <= _LONGEST else f"{alike[0][:_LONGEST]}..."
+        place = f" at {self.places[backbone]}" if backbone in self.places else ""
+        return f"{len(alike)} x {said!r} from {backbone}{place}"
 
 
 @dataclass(frozen=True)
@@ -96,10 +91,7 @@ class Runtime:
         )
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode = TEST) -> Answered:
-        """Solve a question and grade the answer.
-
-        Raises UserError when too many attempts have failed, the sandbox is broken, or an endpoint is gone.
-        """
+        """Solve a question and grade it; UserError when too many have failed, the sandbox or an endpoint is gone."""
         context = self.context(item, episode)
         answer = await solve(item, context)
         if not isinstance(answer, str):

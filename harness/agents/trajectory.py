@@ -102,8 +102,7 @@ def sample(probabilities: NDArray[np.float64], uniform: float) -> int:
 class Context:
     """A method's only door to models, chance, embeddings and tools, for one attempt at one question.
 
-    Everything asked or decided here is recorded; the record is put into an order of its own, so that neither latency
-    nor concurrency shows in it.
+    Everything asked or decided is recorded, in an order that neither latency nor concurrency can change.
     """
 
     def __init__(
@@ -154,14 +153,12 @@ class Context:
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
 
-        Kind, style and form of the turn tell a simulated backbone, which understands no prompt, what is asked of it;
-        others are not told, and nothing else depends on them. So does an instruction that a method has found by itself:
-        turns that differ in it are draws of their own.
+        Kind, style and form of the turn tell a simulated backbone, which understands no prompt, what is asked of it, as
+        does an instruction that a method has found by itself; others are not told, and nothing else depends on them.
 
-        A temperature comes with neither nucleus nor penalty; ``None`` is what the publisher of the backbone has it
-        sample by (D-GEN-2). At 0 the same prompt is the same call and gets the same reply, though each use is charged.
-        Above 0, unless a ``draw`` is given, every call is a sample of its own, which follows from seed, question,
-        episode, step, purpose and slot.
+        A temperature comes with neither nucleus nor penalty; ``None`` is what the backbone's publisher has it sample by
+        (D-GEN-2). At 0 the same prompt gets the same reply, though each use is charged; above 0, unless a ``draw`` is
+        given, every call is a sample of its own that follows from seed, question, episode, step, purpose and slot.
         """
         model = self._backbones[backbone]
         sampling = model.sampling if temperature is None else Sampling(temperature)

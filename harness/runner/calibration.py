@@ -27,8 +27,7 @@ async def calibrate(preset: Preset) -> None:
     """Calibrate the simulated backbones to a preset's questions and write ``calibration.json``.
 
     A preset that changes a parameter takes the wrong programs of the calibration as stated: no parameter affects them,
-    and trying them takes nearly all of the time. Raises UserError where questions or that calibration are missing, or
-    the parameters do not cover the questions.
+    and trying them takes nearly all of the time. Raises UserError where any of these are missing or do not fit.
     """
     from harness.sandbox import Limits, Sandbox
     from harness.simulator import Calibration, build

@@ -32,11 +32,9 @@ logger = logging.getLogger(__name__)
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """Run a cell to its end, or resume where an earlier process stopped; return the content of ``run.json``.
+    """Run a cell to its end, or resume it; return the content of ``run.json``.
 
-    Raises:
-        UserError: The log is being written by another process, an endpoint is gone, the disk is full.
-        StoppedError: The task was cancelled; the message says how much is kept.
+    Raises UserError for a log in use, an endpoint that is gone, a full disk; StoppedError when cancelled.
     """
     with CallLog(layout.call_log(plan.preset.name, plan.cell)) as log:
         if len(log):
@@ -90,12 +88,9 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
     simulated = any(one.simulated for one in served.values())
     return {
         "preset": plan.preset.name,
-        "method": plan.cell.method,
+        **asdict(plan.cell),
         "method_title": plan.method.title,
-        "benchmark": plan.cell.benchmark,
         "benchmark_title": plan.data.title,
-        "backbone": plan.cell.backbone,
-        "seed": plan.cell.seed,
         "simulated": simulated,
         "calibrated": simulated and plan.method.calibrated,
         "notes": _notes(plan, served.values()),
@@ -141,12 +136,9 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
         "identity": hashlib.sha256(orjson.dumps(made_of, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         "preset": plan.preset.name,
         "simulated": any(one.simulated for one in served.values()),
-        "method": plan.cell.method,
+        **asdict(plan.cell),
         "module": plan.method.module,
         "config": dict(plan.method.config),
-        "backbone": plan.cell.backbone,
-        "benchmark": plan.cell.benchmark,
-        "seed": plan.cell.seed,
         "training_seed": plan.seed,
         "encoder": encoder,
     }

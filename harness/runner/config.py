@@ -112,8 +112,6 @@ class MethodEntry(Declaration):
 
 
 class _Stated(Declaration, extra="allow"):
-    """An entry of ``config/methods.yaml`` as written."""
-
     extends: str = ""
     config: Mapping[str, Any] = {}
 
@@ -198,7 +196,6 @@ def settings(chosen: Preset) -> dict[str, Any]:
 
 
 def _check_weights(chosen: Keys, name: str) -> None:
-    """Refuse weights that are not declared of every backbone, or that nobody would load."""
     if chosen.weights is None:
         return
     if chosen.endpoints == "simulated":

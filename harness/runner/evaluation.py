@@ -27,10 +27,7 @@ _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}{postfix}]"
 async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Answer and grade every question, so many at a time; return the answers in the order of the questions.
-
-    Raises UserError when too many questions failed, or an endpoint is gone.
-    """
+    """Answer and grade the questions, in their order; UserError when too many failed, or an endpoint is gone."""
     answered: list[Answered] = []
     started = last = time.monotonic()
 
@@ -74,10 +71,9 @@ async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], i
 
 
 def questions_in_flight(endpoints: Iterable[Endpoint]) -> int:
-    """How many questions a cell works on at the same time, where its preset does not say.
+    """How many questions a cell works on at a time, where its preset does not say: twice the calls its servers take.
 
-    Twice as many as the servers take calls, each server counted once: while a reply is graded or embedded, the call of
-    another question has its place. A question in flight is some twenty kilobytes.
+    Each server counts once; while a reply is graded or embedded, the call of another question has its place.
     """
     capacities = {url: endpoint.max_in_flight for endpoint in endpoints for url in endpoint.urls}
     return 2 * sum(capacities.values())

@@ -17,10 +17,7 @@ from harness.training.loop import CHECKPOINT, checkpoint
 
 
 def identity(plan: Plan) -> dict[str, Any]:
-    """What ``run.json`` says of the finished cell of a plan.
-
-    Raises UserError where the cell is not finished, or was made by other code, of other settings or other questions.
-    """
+    """``run.json`` of a finished cell; raises UserError where there is none of this code, settings and questions."""
     path = plan.folder / "run.json"
     try:
         found: dict[str, Any] = orjson.loads(path.read_bytes())

@@ -49,8 +49,7 @@ async def runtime_of(
 ) -> tuple[Runtime, Mapping[str, Served]]:
     """The runtime of a plan, open until the stack is closed, and what each endpoint says of the model it serves.
 
-    Raises UserError where an endpoint does not answer, serves another model, or serves a real one whose programs this
-    machine cannot confine.
+    Raises UserError for an endpoint without an answer, with another model, or one whose programs cannot be confined.
     """
     await stack.enter_async_context(client)
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
@@ -89,9 +88,8 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
             "virtual machine or container has it. Presets with simulated backbones work here"
         )
     logger.warning(
-        "sandbox level %s: limits of resources alone hold the programs of the simulated backbones; real models would "
-        "be refused here (gmr sandbox)",
-        level,
+        f"sandbox level {level}: limits of resources alone hold the programs of the simulated backbones; real models "
+        "would be refused here (gmr sandbox)"
     )
 
 

@@ -1,9 +1,8 @@
 """Timing of a method: the test set of a finished cell answered once more, with nothing cached.
 
-A cell cannot tell: what its log holds it does not ask, texts and programs that another cell has met it does not look at
-again, and it trains, grades and shares the machine besides. Here the method as the cell trained it answers all test
-questions in one go, a stated number at a time. A pass that is interrupted leaves nothing behind, for half of it,
-continued later, would be another measurement.
+A cell cannot tell, for it answers from logs and caches, and trains, grades and shares the machine besides. Here its
+trained method answers all test questions in one go, a stated number at a time. An interrupted pass leaves nothing
+behind, for half of it, continued later, would be another measurement.
 
 Of simulated backbones the servers are modelled (``engine`` of ``config/simulator.yaml``): what is measured is their
 modelled time and the true time of everything around them.

@@ -160,10 +160,7 @@ class Update(NamedTuple):
 
 
 def updates(training: Training, done: int, epochs: int, size: int) -> Iterator[Update]:
-    """The updates of ``epochs``, less those that are done, in batches of ``size`` questions or, at the end, fewer.
-
-    The training questions come in an order that follows from seed and epoch.
-    """
+    """The updates of the epochs not done, in batches of ``size`` questions in an order of seed and epoch."""
     per_epoch = -(-len(training.items) // size)
     for epoch in range(done + 1, epochs + 1):
         key = ("order of training", str(training.seed), str(epoch))
@@ -185,10 +182,7 @@ class Rollout(Protocol[Trace_co]):
 
 
 class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
-    """A method that learns on policy, from so many rollouts (``group``) of each question of a batch, and then decides.
-
-    A subclass says what its network is, how it walks one question, and how it learns from such walks.
-    """
+    """A method that learns on policy, from so many rollouts (``group``) of each question of a batch."""
 
     def __init__(self, *, epochs: int, batch: int, lr: float, group: int = 1) -> None:
         self._epochs, self._batch, self._lr, self._group = epochs, batch, lr, group

@@ -96,10 +96,7 @@ class Training:
         return (await self._runtime.embeddings.embed(text)).vector
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
-        """Let the method try a question once, and grade it; raises as :meth:`Runtime.attempt`.
-
-        Of the attempts that wait, the one at the longest question begins first, as in the evaluation.
-        """
+        """Let the method try a question once, of those waiting the longest first, and grade it as the runtime does."""
         async with self._turns.turn(len(item.question)):
             return Attempt(episode, await self._runtime.attempt(solve, item, episode))
 
@@ -166,7 +163,17 @@ class Training:
             for name, value in measures.items()
         )
         self._trajectories += ((episode, one.trajectory) for episode, one in attempts)
-        self._progress(step, measures)
+        self._updates += 1
+        now = time.monotonic()
+        if now - self._last < INTERVAL_S and step.update < step.of:
+            return
+        self._last = now
+        left = (now - self._started) / self._updates * (step.of - step.update)
+        logger.info(
+            f"{self._label}: training, epoch {step.epoch}, update {step.update}/{step.of}, "
+            f"{100 * measures['accuracy']:.1f} % right, depth {measures['depth']:.2f}, "
+            f"cost {measures['cost_total']:.2e} a question, {left:.0f} s left"
+        )
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of a finished epoch, 0 before any training; of the optimiser only the last is kept."""
@@ -202,24 +209,6 @@ class Training:
 
     def _checkpoint(self, epoch: int, of: str = "") -> Path:
         return self._checkpoints / f"epoch-{epoch:02d}{of}.safetensors"
-
-    def _progress(self, step: TrainingStep, measures: Mapping[str, float]) -> None:
-        self._updates += 1
-        now = time.monotonic()
-        if now - self._last < INTERVAL_S and step.update < step.of:
-            return
-        self._last = now
-        logger.info(
-            "%s: training, epoch %d, update %d/%d, %.1f %% right, depth %.2f, cost %.2e a question, %.0f s left",
-            self._label,
-            step.epoch,
-            step.update,
-            step.of,
-            100 * measures["accuracy"],
-            measures["depth"],
-            measures["cost_total"],
-            (now - self._started) / self._updates * (step.of - step.update),
-        )
 
 
 def forget(folder: Path) -> None:

@@ -43,10 +43,7 @@ def cell(
 
 
 def _spare_pandas() -> None:
-    """Keep pyarrow from importing pandas, 0.2 s of each cell, to ask whether a list of rows is its object.
-
-    It tries once a process; a later import of pandas works as ever.
-    """
+    """Keep pyarrow from importing pandas, 0.2 s of each cell; it tries once, and a later import works as ever."""
     import pyarrow
 
     if "pandas" not in sys.modules:
@@ -152,9 +149,8 @@ def simulate(
     failing = read(faults, Faults) if faults is not None else None
     endpoint = simulated_endpoint(chosen)
     manners = Manners(endpoint.calibration.engine if engine else None, failing, latency)
-    logging.info(
-        "serving %d simulated models at http://%s:%d/v1, Ctrl-C stops", len(endpoint.models()["data"]), host, port
-    )
+    models = len(endpoint.models()["data"])
+    logging.info(f"serving {models} simulated models at http://{host}:{port}/v1, Ctrl-C stops")
     try:
         serve(endpoint, host, port, manners)
     except OSError as error:
@@ -178,8 +174,7 @@ def calibration(preset: PresetName, overrides: Overrides = None) -> None:
     """Calibrate the simulated backbones to a preset's questions."""
     from harness.runner.calibration import calibrate
 
-    chosen = preset_of(preset, overrides)
-    signals.run(calibrate(chosen))
+    signals.run(calibrate(preset_of(preset, overrides)))
 
 
 @app.command(hidden=True)
@@ -196,5 +191,4 @@ def timing(
     from harness.runner.config import Cell
     from harness.runner.plan import plan
 
-    one = Cell(method, benchmark, backbone, seed)
-    signals.run(timings.run(plan(preset_of(preset, overrides), one)))
+    signals.run(timings.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))

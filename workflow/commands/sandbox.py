@@ -15,7 +15,6 @@ from workflow.app import app
 if TYPE_CHECKING:
     from harness.sandbox import Execution, Program
 
-_STANDARD_INPUT = "-"
 _NOT_PASSED, _SANDBOX_ERROR = 1, 3
 
 
@@ -69,7 +68,7 @@ async def _executed(program: Program, level: str | None) -> tuple[Execution, str
 
 def _text(path: Path) -> str:
     try:
-        content = typer.get_binary_stream("stdin").read() if str(path) == _STANDARD_INPUT else path.read_bytes()
+        content = typer.get_binary_stream("stdin").read() if str(path) == "-" else path.read_bytes()
         return content.decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; expected a file with Python source") from error

@@ -74,7 +74,7 @@ def route(
         raise UserError("--checkpoint names the router already; leave --benchmark, --method and --seed out")
     from harness.training.loop import CHECKPOINT
     from workflow import route as routing
-    from workflow.trajectory_text import Page, terminal_width, to_json
+    from workflow.trajectory_text import Page, to_json
 
     def chosen(trained: str, backbones: Sequence[str]) -> Preset:
         return preset_of(preset or trained, [*(overrides or ()), f"backbones=[{', '.join(backbones)}]"])
@@ -94,13 +94,13 @@ def route(
     if as_json:
         typer.echo(to_json({"about": about, "walk" if walk else "outlook": found}))
     else:
-        typer.echo(routing.to_text(about, found, Page(terminal_width(), full=full)))
+        typer.echo(routing.to_text(about, found, Page(full=full)))
 
 
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     from analysis.results import read
     from analysis.trajectories import questions, records
-    from workflow.trajectory_text import MADE_UP, Page, check_item, record_lines, terminal_width, to_json
+    from workflow.trajectory_text import MADE_UP, Page, check_item, record_lines, to_json
 
     found = read(_finished(preset, cell))
     run = found.run
@@ -109,9 +109,8 @@ def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> st
     record = next(one for one in records(preset.name, cell, asked) if one.item.id == item)
     if as_json:
         return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
-    page = Page(terminal_width(), full=full)
     head = [f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}", ""]
-    return "\n".join([*([MADE_UP, ""] if run.simulated else []), *head, *record_lines(record, page)])
+    return "\n".join([*([MADE_UP, ""] if run.simulated else []), *head, *record_lines(record, Page(full=full))])
 
 
 def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
@@ -160,9 +159,7 @@ def _finished(preset: Preset, cell: Cell) -> Path:
     """The folder of a finished cell; raises UserError with the command that makes it."""
     from harness.runner import layout
 
-    folder = layout.cell(preset.name, cell)
-    if not (folder / "run.json").exists():
-        raise UserError(
-            f"{cell} of preset {preset.name} is not finished; run it with `snakemake --cores all {folder / 'run.json'}`"
-        )
-    return folder
+    run = layout.cell(preset.name, cell) / "run.json"
+    if not run.exists():
+        raise UserError(f"{cell} of preset {preset.name} is not finished; run it with `snakemake --cores all {run}`")
+    return run.parent
