@@ -102,10 +102,7 @@ class Results:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The rows of the main table by method and backbone: all published ones in their order, then those of the run.
-
-        ``name`` is how a footnote calls the row; ``was_run`` is on any benchmark.
-        """
+        """The rows of the main table by method and backbone: published ones in their order, then those of the run."""
         printed = {(row.method, row.backbone): row.average for row in self.published.rows}
         titles = {cell.run.method: cell.run.method_title for cell in self.cells}
         run = sorted({key[:2] for key in self.trainings})
@@ -189,11 +186,7 @@ class Results:
 
     @cached_property
     def averages(self) -> pd.DataFrame:
-        """The average over the paper's benchmarks of every row: the columns of :attr:`frame` that an average has.
-
-        Nothing is measured unless all were run with the same seeds (else it is ``uneven``): an average that weighs a
-        training on one benchmark more than on another is of no method.
-        """
+        """The average over the paper's benchmarks of every row, measured where all were run with the same seeds."""
         columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
         found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
         frame = _with_difference(self.shown.join(found).rename(columns={"average": "published"}), "measured")
@@ -226,10 +219,7 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
 
 
 def measure(cells: Sequence[Cell]) -> dict[str, Any]:
-    """What all seeds of one place scored and spent; an item without a verdict counts as wrong.
-
-    Calls, costs and tokens are sums over the test set, as means over the seeds.
-    """
+    """What all seeds of one place scored and spent over the test set, as means over the seeds."""
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
     first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)

@@ -108,8 +108,6 @@ def _values(cells: Sequence[Cell]) -> Array:
 
 
 def _estimates(first: Array, second: Array) -> dict[str, Estimate]:
-    """Differences in accuracy and cost, and two ratios of costs; a single item leaves all of them open."""
-
     def statistic(items: Drawn, *seeds: Drawn) -> Array:
         rest = iter(seeds)
         own, other = (ratios(one, None, items, next(rest) if one.shape[1] > 1 else None) for one in (first, second))

@@ -189,7 +189,6 @@ def html(table: Table) -> str:
 
 
 def _joined(labels: Sequence[str], place: int) -> list[tuple[str, str]]:
-    """Labels with what stands small after each; the one at ``place`` goes with the one before it, 0 for none."""
     small = {place - 1: labels[place]} if place else {}
     return [(label, small.get(number, "")) for number, label in enumerate(labels) if not place or number != place]
 

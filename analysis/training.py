@@ -1,7 +1,4 @@
-"""Training of a learning method: its log by update, its policy, its cost.
-
-All functions raise UserError for a table of a cell that is missing or damaged.
-"""
+"""Training of a learning method: its log, policy, cost; UserError for a table that is missing or damaged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""MacNet (Qian et al.): agents on a fixed directed acyclic graph hand their solutions along its edges.
-
-In this order: the graph, what agents are told, the calls of one node and of one edge, the order in which nodes run, and
-what the suite sees.
-"""
+"""MacNet (Qian et al.): agents on a fixed directed acyclic graph hand their solutions along its edges."""
 
 from __future__ import annotations
 
@@ -127,11 +123,7 @@ _EMPHASIS = " \t*_`#>\"'.!"
 
 
 def advice_in(critique: str) -> str:
-    """The advice a critique holds: empty where nothing was said, or where a line of its own approves the solution.
-
-    Case, emphasis and closing punctuation of that line do not matter. Approval inside a sentence does not count: what
-    stands around it may well be a restriction.
-    """
+    """The advice a critique holds, empty where a line of its own approves; approval inside a sentence counts not."""
     lines = [line.strip(_EMPHASIS).upper() for line in critique.splitlines()]
     return "" if NO_REVISION in lines else critique.strip()
 

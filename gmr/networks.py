@@ -254,10 +254,8 @@ class Halting(nn.Module):
 
 
 def bernoulli(logits: Tensor) -> Tensor:
-    """Log-probabilities of no and yes, shape (..., 2), for logits of yes.
-
-    As a softmax, because torch computes it by row; what it does entry by entry can round by the place of an entry.
-    """
+    """Log-probabilities of no and yes, shape (..., 2), for logits of yes."""
+    # As a softmax, which torch computes by row: what it does entry by entry can round by the place of an entry.
     return F.log_softmax(F.pad(logits.unsqueeze(-1), (1, 0)), dim=-1)
 
 

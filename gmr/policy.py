@@ -144,13 +144,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
-    """Walks finished trajectories again, side by side, under the router's present parameters and with gradient.
-
-    Draws of modules that the router lacks do not count.
-
-    Raises:
-        ValueError: A step has another number of retrieval draws than records before it.
-    """
+    """Walks finished trajectories again under the present parameters, with gradient; ValueError for a wrong trace."""
     latents, replay = router.latents(), _Replay()
     # The longest first, so that the trajectories with a further step are always the first ones.
     order = sorted(range(len(traces)), key=lambda index: -len(traces[index].steps))
@@ -179,8 +173,6 @@ _NAMES = {"retrieve": "retrieval"}
 
 
 class _Replay:
-    """Chooses what was chosen, and adds up what the update wants to know of the distributions it was chosen from."""
-
     steps: Sequence[Step]
 
     def __init__(self) -> None:

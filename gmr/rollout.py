@@ -33,10 +33,7 @@ def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tupl
 
 
 class Rollout:
-    """Walks one question through Algorithm 1 with a policy that does not change, and keeps the trace of its decisions.
-
-    Greedy takes the most probable choice, and gates at one half, instead of sampling.
-    """
+    """Walks one question through Algorithm 1; greedy takes the most probable choice, and gates at one half."""
 
     def __init__(self, policy: Snapshot, pool: Pool, config: Config, *, greedy: bool = False) -> None:
         self._policy = policy

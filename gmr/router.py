@@ -167,10 +167,7 @@ class Router(nn.Module):
     def keep(
         self, state: State, latents: Latents, acting: Acting, response: Tensor, choose: Choose
     ) -> tuple[State, Kept]:
-        """Whether the responses, embeddings of shape (rows, 384), are stored, and whether the trajectories halt there.
-
-        No halting is drawn after the last step that the configuration allows (D-GMR-3).
-        """
+        """Whether the responses (rows, 384) are stored and the trajectories halt; not at the last step (D-GMR-3)."""
         everyone = torch.ones_like(state.changed)
         written, direction = everyone, None
         if self.write_gate is not None:

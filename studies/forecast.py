@@ -125,7 +125,6 @@ def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFr
 
 
 def _rows(folder: Path, trained_on: set[str]) -> pd.DataFrame:
-    """Every use of a model in a finished cell; what is asked of a server is the first of each key."""
     columns = ["item_id", "backbone", "key", "prompt_tokens", "completion_tokens"]
     tables = [folder / name for name in ("training_calls.parquet", "calls.parquet") if (folder / name).exists()]
     uses = pd.concat(

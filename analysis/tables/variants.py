@@ -1,7 +1,4 @@
-"""GMR and its variants: what each scored and spent, also against one of them, published and measured.
-
-Paper, Ablation Study (a module switched off at a time and trained again), Routing-Paradigm Comparison, Role Pool.
-"""
+"""GMR and its variants (paper, Ablation Study, Routing-Paradigm Comparison, Role Pool)."""
 
 from __future__ import annotations
 
@@ -106,7 +103,6 @@ def build(source: Source) -> Table:
 
 
 def _frame(design: Design, results: Results) -> pd.DataFrame:
-    """Every place of the table: the methods among the cells, in the order of the paper, others by name."""
     printed = pd.concat([results.printed(name) for name in design.printed]).groupby(level=KEY, sort=False).first()
     run = {method for method, *_ in results.trainings}
     methods = dict.fromkeys([*(one for one in printed.index.unique("method") if one in run), *sorted(run)])
@@ -129,7 +125,6 @@ def _frame(design: Design, results: Results) -> pd.DataFrame:
 def _groups(
     design: Design, own: pd.DataFrame, reference: str, scaled: str
 ) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    """The columns of one benchmark, whose best values are marked among themselves."""
     change, title = (_saving, "Saved (%) by") if design.saving else (_factor, "Cost against")
     # Blank where one of both cost nothing; without an interval where the questions leave it open.
     factors = own[[f"cost_factor{end}" for end in ENDS]].astype(float)
@@ -158,7 +153,6 @@ def _factor(ratio: float) -> str:
 
 
 def _saving(ratio: float) -> str:
-    """What the reference spends less, in percent, from a cost as a multiple of the reference's."""
     return signed(100 * (1 - 1 / ratio)).removeprefix("+")
 
 
@@ -186,7 +180,6 @@ def _legend(design: Design, results: Results, frame: pd.DataFrame, titles: Mappi
 
 
 def _power(detectable: pd.Series) -> Iterator[str]:
-    """What the comparisons could have shown: without it, a large p would read as no difference."""
     finite = detectable[detectable < 100]
     if len(finite):
         limits = dict.fromkeys(f"{end:.1f}" for end in (finite.min(), finite.max()))

@@ -44,11 +44,7 @@ _OUTPUT_LENGTH = 2000
 
 
 class AFlow:
-    """A search over workflows by edits of a model, and the workflow it chose.
-
-    Raises:
-        UserError: The row is the pool, or the optimizer is no backbone that this method may ask.
-    """
+    """A search over workflows by edits of a model, and the workflow it chose."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self._executor = setting.one_backbone
@@ -74,11 +70,7 @@ class AFlow:
         return float(answered.verdict.correct)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over the best workflow of a search; the start workflow where no round was scored.
-
-        Raises:
-            UserError: It was found for another kind of questions, or by another method.
-        """
+        """Take over the best workflow of a search, or the start; raises UserError for one of other questions."""
         try:
             best = search.best(_rounds(checkpoint))
             workflow = start(self._setting.domain) if best is None else best.tried

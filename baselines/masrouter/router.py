@@ -65,12 +65,7 @@ class Trace(NamedTuple):
 
 
 class VAE(nn.Module):
-    """A variational autoencoder of embeddings, whose samples are what decisions compare.
-
-    Two oddities of the released code are kept, since the size of its loss rests on them: a sample is
-    μ + 0.1·σ·ε, although its divergence is that of σ, and the prior is N(0, 0.1²), so that a posterior of unit variance
-    starts with a divergence of 47.2 (D-MR-6).
-    """
+    """A variational autoencoder with sample μ + 0.1·σ·ε and prior N(0, 0.1²), as in the released code (D-MR-6)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -290,10 +285,7 @@ class Router(nn.Module):
 
 
 def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
-    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,), for c_m and log p_m of shape (n, backbones).
-
-    The first term holds the number before it is rounded: no other part of log π leads back to it.
-    """
+    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,); n_f is not rounded, for its gradient."""
     return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
 
 
@@ -303,7 +295,6 @@ def _one_by_one(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
 
 
 def _counts(chosen: Sequence[Sequence[int]], agents: Tensor, like: Tensor) -> Tensor:
-    """How many of the agents of each row were given each backbone, from what was chosen agent by agent."""
     there = torch.arange(len(chosen))[:, None] < agents
     return torch.zeros_like(like).scatter_add(1, torch.tensor(chosen).T, there.T.to(like.dtype))
 
@@ -321,5 +312,4 @@ def _rows(questions: Embeddings) -> Tensor:
 
 
 def _stacked(noises: Sequence[Noise]) -> Noise:
-    """Noise of shape (n, rows, 64) for each autoencoder."""
     return Noise(*(torch.stack(parts) for parts in zip(*noises, strict=True)))
