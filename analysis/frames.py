@@ -253,12 +253,8 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`.
-
-    Intervals are of a bootstrap: costs are skewed and sometimes all but constant. ``cost_ratio`` is measured over
-    published, missing where the one was fitted to the other, and ``is_far`` whether it asks for an explanation;
-    ``total_scaled`` is what as many questions as the paper's would have cost.
-    """
+    """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`."""
+    # Intervals are of a bootstrap: costs are skewed and sometimes all but constant.
     ends = results.each(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
     found = frame.astype({"published_total": float, "published_questions": float}).join(ends)
     printed = found["published_total"] / found["published_questions"]

@@ -153,12 +153,8 @@ def mean(seeds: Sequence[ArrayLike]) -> Estimate:
 
 
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
-    """Mean over the seeds and 95 % percentile interval of every measure that any seed has, in order of appearance.
-
-    The questions are resampled and, independently of them, several seeds. A share of exactly 0 or 1 would have an
-    interval without width; it gets the Wilson interval of as many questions as have a part in it. A single question has
-    no interval. A seed without a measure has no part in its mean.
-    """
+    """Mean over the seeds and 95 % percentile interval of every measure that any seed has."""
+    # A seed without a measure has no part in its mean; a share of exactly 0 or 1 gets a Wilson interval.
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     if not names:
         return {}

@@ -46,11 +46,7 @@ Draw = Callable[[str, "Probabilities | None", NDArray[np.bool_]], "int | list[in
 
 
 class Snapshot:
-    """The router as it decides now, for many trajectories at a time and without gradient.
-
-    What is asked for in one turn of the event loop is decided together, by the functions that the update calls, and
-    has the same bytes in any company. A snapshot keeps nothing of a trajectory; each draws its own decisions.
-    """
+    """The router as it decides now, without gradient; what is asked for at one time is decided together."""
 
     @torch.inference_mode()
     def __init__(self, router: Router) -> None:

@@ -1,8 +1,4 @@
-"""The router of Gated-Memory Routing: its networks put together, and its decisions for many trajectories at a time.
-
-Sampling and the update call the same two functions, ``act`` and ``keep``, which leave the draws to the caller. Every
-row is computed by operations of one shape, so it has the same bits in any company, with gradient or without.
-"""
+"""The router of GMR: its networks put together, and the two functions by which sampling and update decide."""
 
 from __future__ import annotations
 
@@ -92,13 +88,7 @@ class Kept(NamedTuple):
 
 
 class Router(nn.Module):
-    """All that is learned, in float64, with the profile embeddings of both pools as buffers.
-
-    Initial weights come from torch's global generator. Every module is drawn and only then dropped where the
-    configuration switches it off (its attribute is ``None``), so ablations of one seed start from the same weights.
-    The autoencoders and the state encoder serve several decisions and always stay. The profiles of roles and backbones
-    are embeddings of shape (R, 384) and (M, 384).
-    """
+    """All that is learned, in float64, with the profile embeddings (R, 384) and (M, 384) as buffers."""
 
     role_profiles: Tensor
     backbone_profiles: Tensor
@@ -111,6 +101,7 @@ class Router(nn.Module):
         self.role_vae = ProfileVAE()
         self.backbone_vae = ProfileVAE()
         self.encoder = StateEncoder(config.max_depth)
+        # Every module is drawn and only then dropped, so ablations of one seed start from the same weights.
         self.role_allocator = _kept(config.role_allocator, RoleAllocator(config.score))
         self.llm_router = _kept(config.llm_router, LLMRouter(config.score))
         self.retrieval_gate = _kept(config.retrieval_gate, RetrievalGate())

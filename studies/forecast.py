@@ -39,11 +39,7 @@ class Rates(Declaration):
 
 
 def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.DataFrame, list[Cell]]:
-    """Return what cells of a run take, by method and backbone, and those like which none was measured.
-
-    Calls ``used`` are those that tables charge, with ``used_prompt`` and ``used_completion`` tokens and ``cost`` in the
-    paper's unit; calls ``asked`` the distinct ones of each cell, with ``prompt`` and ``completion`` tokens.
-    """
+    """Return calls, tokens and cost of a run by method and backbone, and the cells like which none was measured."""
     runs = sorted((layout.RESULTS / source.name / "cells").glob("*/*/*/seed*/run.json"))
     measured = [cell for cell in map(layout.cell_of, (run.parent for run in runs)) if cell is not None]
     pairs = [(cell, most_like(cell, measured)) for cell in cells]

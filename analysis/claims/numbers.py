@@ -1,7 +1,4 @@
-"""The numbers that statements are about, by functions that are the same for the paper and for a run, in percent.
-
-A cost of the paper is the total over a test set, one of a run the mean of a test question: compare ratios only.
-"""
+"""The numbers of statements, of the paper or a run; costs are totals there and means here: compare ratios."""
 
 from __future__ import annotations
 

@@ -41,11 +41,7 @@ _LOGGED = ("accuracy", "utility", "cost_total", "depth", "entropy")
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, and how many cells of the run are missing.
-
-    ``values`` has a row a benchmark, method, backbone, seed (none of a single backbone) and measure that applies, in
-    percent, points, the paper's unit of cost or nats; ``trained`` lacks cells left as initialised.
-    """
+    """What was measured, one row of ``values`` a cell and measure; and how many cells of the run are missing."""
 
     study: Study
     results: Results

@@ -95,11 +95,8 @@ def _rewired(node: Node, removed: str, inputs: tuple[str, ...]) -> tuple[str, ..
 
 
 def schema(parent: Workflow, domain: str) -> dict[str, Any]:
-    """A JSON schema of the proposals that fit a parent, within what guided decoding knows.
-
-    Every position has a branch of its own, because a schema without conditions cannot say "earlier" otherwise. What it
-    cannot say is the length of a text, and what an edit does to nodes behind it: a few of its instances are invalid.
-    """
+    """A JSON schema of the proposals that fit a parent; a few of its instances are invalid all the same."""
+    # Every position has a branch of its own, because a schema without conditions cannot say "earlier" otherwise.
     edits = [*_additions(parent, domain), *_replacements(parent, domain), *_removals(parent, domain)]
     return _object({"modification": {"type": "string"}, "edit": {"anyOf": edits}})
 

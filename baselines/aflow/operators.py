@@ -167,11 +167,7 @@ async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) ->
 
 
 async def check_solution(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
-    """The first solution that passes the visible examples; else the first of all, rewritten until it passes (D-AF-4).
-
-    A solution without a program has failed, and there is nothing to rewrite. Where the question states no example,
-    there is nothing to hold against a program, so it passes.
-    """
+    """The first solution that passes the visible examples, if any; else the first, rewritten until it does (D-AF-4)."""
     solutions = [one.text for one in records]
     for solution in solutions:
         if await _status(turn.context, solution) == "passed":
@@ -215,11 +211,7 @@ class Result(NamedTuple):
 
 
 class Interpreter:
-    """Runs a checked workflow, node after node; the runs of one node are concurrent.
-
-    The steps of a trajectory are the places of the nodes, so the call of the last node is the last one recorded. Where
-    that node passes an earlier text on unchanged, it is the last call that had a say in it.
-    """
+    """Runs a checked workflow, node after node, a step each; the runs of one node are concurrent."""
 
     def __init__(self, workflow: Workflow, executor: str) -> None:
         self._workflow = workflow

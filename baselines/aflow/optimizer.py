@@ -165,11 +165,8 @@ class Optimizer:
         self._domain = domain
 
     async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Proposal:
-        """Ask for the edit of a round: three attempts at most, of which two may give nothing that can be applied.
-
-        The next prompt for the same parent says why a proposal was refused. A failed attempt leaves no trace in it:
-        nothing was proposed.
-        """
+        """Ask for the edit of a round: three attempts at most, of which two may give nothing to apply."""
+        # The next prompt for the same parent says why a proposal was refused; a failed call proposed nothing.
         replies: list[Reply] = []
         refused: dict[int, list[str]] = {}
         reason, unusable, attempt = "", 0, 0

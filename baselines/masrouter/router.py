@@ -1,8 +1,4 @@
-"""MASRouter's networks and the pass that decides on a team: task, mode, number, roles, backbones (D-MR-1, D-MR-6).
-
-A pass takes one question or many, a row each; an update needs one for all its trajectories. What a trajectory remembers
-of its decisions is enough to make the same pass again with gradient.
-"""
+"""MASRouter's networks and the pass that decides on teams, sampled or made again (D-MR-1, D-MR-6)."""
 
 from __future__ import annotations
 
@@ -175,12 +171,7 @@ class Decided(NamedTuple):
 
 
 class Router(nn.Module):
-    """All that is learned, in float64, with the embeddings of all texts as buffers.
-
-    Initial weights come from torch's global generator. Noise and choices come from the caller, so a pass is a function
-    of its arguments: the one that samples and the one that is differentiated are the same code, and log π has the same
-    bits in both, whatever the number of questions.
-    """
+    """All that is learned, in float64; noise and choices come from the caller, sampled or replayed."""
 
     task_texts: Tensor
     mode_texts: Tensor
@@ -203,10 +194,8 @@ class Router(nn.Module):
         self.double()
 
     def decide(self, questions: Embeddings, noises: Sequence[Noise], choose: Choose) -> Decided:
-        """All decisions on n questions (n, 384), with gradient unless the caller switches it off.
-
-        ``choose`` is asked for as many agents as the largest team has; for rows with a smaller one the rest is ignored.
-        """
+        """All decisions on n questions (n, 384), with gradient unless the caller switches it off."""
+        # ``choose`` is asked for as many agents as the largest team has; for smaller ones the rest is ignored.
         q, noise = _rows(questions), _stacked(noises)
         projected = self.classifier.project(q)
         n_f = self.number(q.unsqueeze(1), noise.number)
@@ -265,11 +254,7 @@ class Router(nn.Module):
     def _roles(
         self, context: Tensor, agents: Tensor, noise: Noise, choose: Choose
     ) -> tuple[list[Sequence[int]], Tensor, Tensor]:
-        """Roles with replacement, agent by agent, their joint log-probability, and what the backbones are chosen by.
-
-        The history takes a role in when the next one is chosen, so the last role is missing from it, and with a single
-        agent it is exactly zero. That is so in the released code (D-MR-6).
-        """
+        """Roles agent by agent, their log-probability, and a history that lacks the last one, as released (D-MR-6)."""
         directions = self.role_vae.direction(self.role_texts[None], noise.roles)
         history = last = context.new_zeros(len(context), HIDDEN)
         log_prob = context.new_zeros(len(context))
