@@ -159,11 +159,6 @@ class Results:
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
-    def unpublished(self) -> pd.DataFrame:
-        """What was measured with its costs, of a sweep of which the paper prints no number."""
-        blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
-        return with_costs(self.with_measured(pd.DataFrame(blank, index=self.measured.index)), self)
-
     @cached_property
     def _printed(self) -> pd.DataFrame:
         totals = {

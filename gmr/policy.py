@@ -113,8 +113,6 @@ def _split(whole: Rows) -> list[Rows]:
 
 
 def _drawing(draws: Sequence[Draw]) -> Choose:
-    """A chooser in which each trajectory draws for its own row."""
-
     def choose(name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
         rows = [None] * len(draws) if log_probs is None else log_probs.numpy()
         each = zip(draws, rows, mask.numpy(), strict=True)
@@ -176,7 +174,6 @@ class _Replay:
         self.top: dict[str, float] = {}
 
     def __call__(self, name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
-        """The outcomes of the present step of each trajectory."""
         if log_probs is not None:
             probs = log_probs.exp()
             entropy = torch.where(mask, -(probs * log_probs).sum(dim=-1), 0.0).sum()
@@ -184,9 +181,6 @@ class _Replay:
             self.entropies[_NAMES.get(name, name)] = Entropy(total + entropy, draws + int(mask.sum()))
             if name in ("role", "backbone"):
                 self.top[name] = self.top.get(name, 0.0) + probs.detach().amax(dim=-1).sum().item()
-        return self._outcomes(name, mask)
-
-    def _outcomes(self, name: str, mask: Tensor) -> Tensor:
         if name == "retrieve":
             return self._retrieved(mask)
         attribute = {"role": "role", "backbone": "backbone", "write": "written", "halt": "halted"}[name]

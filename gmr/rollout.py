@@ -77,7 +77,6 @@ class Rollout:
         return state, halted
 
     def _drawing(self, step: int, context: Context) -> Draw:
-        """Draws the decisions of a step, each by its own number, and records them at the context."""
         members = {
             "role": [role.key for role in self._pool.roles],
             "backbone": [backbone.key for backbone in self._pool.backbones],

@@ -177,7 +177,6 @@ class Router(nn.Module):
         return state, Kept(written, halted)
 
     def _context(self, state: State) -> Tensor:
-        """Contexts c_t, computed again where the memory has changed."""
         rows = state.changed
         if not rows.any():
             return state.context

@@ -97,7 +97,6 @@ class Measured(Numbers):
         return self._extreme(np.argmin, row, other)
 
     def _plain(self) -> Measured:
-        """As measured; what is read so counts."""
         plain = Measured(self._run)
         plain.used, plain.missing = self.used, self.missing
         return plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import pandas as pd
@@ -125,7 +125,7 @@ def _frame(design: Design, results: Results) -> pd.DataFrame:
 def _groups(
     design: Design, own: pd.DataFrame, reference: str, scaled: str
 ) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    change, title = (_saving, "Saved (%) by") if design.saving else (_factor, "Cost against")
+    change: str | Callable[[float], str] = _saving if design.saving else "×{:.2f}"
     # Blank where one of both cost nothing; without an interval where the questions leave it open.
     factors = own[[f"cost_factor{end}" for end in ENDS]].astype(float)
     factors = factors.where((factors > 0) & (factors < math.inf))
@@ -141,15 +141,11 @@ def _groups(
             "Meas.": entries(gains.mask(absent, NOT_RUN), below=ends(own, "gain", signed, " to ")),
             "p": entries(say(own["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}")),
         },
-        (f"{title} {reference}", "paired"): {
+        (f"{'Saved (%) by' if design.saving else 'Cost against'} {reference}", "paired"): {
             "Publ.": entries(say(own["published_cost_factor"], change)),
             "Meas.": entries(ratios.mask(absent, NOT_RUN), below=ends(factors, "cost_factor", change, " to ")),
         },
     }
-
-
-def _factor(ratio: float) -> str:
-    return f"×{ratio:.2f}"
 
 
 def _saving(ratio: float) -> str:

@@ -120,7 +120,6 @@ class AFlow:
         return await self._scored(begun, rounds, training)
 
     async def _begun(self, rounds: Sequence[Round], training: Training) -> Round:
-        """A round with its parent and, unless the optimizer gave none, its workflow; not scored yet."""
         number = len(rounds) + 1
         items = {item.id: item for item in training.items}
 
@@ -176,7 +175,6 @@ class AFlow:
 
 
 def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
-    """A round with its score and some of its failures."""
     answered = [attempt.answered for attempt in attempts]
     score = 100 * sum(one.verdict.correct for one in answered) / len(answered)
     wrong = [
@@ -208,6 +206,4 @@ def _shuffled(failures: Sequence[Failure], what: str, *place: str) -> list[Failu
     return sorted(failures, key=lambda failure: rng.uniform(f"failures {what}", *place, failure.item))
 
 
-def build(setting: Setting, config: Config) -> AFlow:
-    """The method for one setting."""
-    return AFlow(setting, config)
+build = AFlow

@@ -97,7 +97,6 @@ class Rollout:
         return Trace(question, noise, decided.choices[0], decided.log_prob.item())
 
     def _drawing(self, context: Context) -> Choose:
-        """Draws every choice by its own number, and records it."""
         names = {
             "mode": [mode.name for mode in MODES],
             "role": [role.key for role in self._pool.roles],
@@ -222,6 +221,4 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         }
 
 
-def build(setting: Setting, config: Config) -> MASRouter:
-    """The method for one setting."""
-    return MASRouter(setting, config)
+build = MASRouter

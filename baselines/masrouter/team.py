@@ -219,7 +219,6 @@ class _Round(NamedTuple):
         )
 
     def _visible(self, slot: int) -> dict[int, Record]:
-        """What an agent sees, by the slot that said it."""
         texts: Sequence[str]
         if self.number == 1:
             texts, shown = self.said, set(self.team.mode.before(slot))
@@ -229,7 +228,6 @@ class _Round(NamedTuple):
         return {at: Record(names[at], texts[at]) for at in said(texts) if at in shown}
 
     async def _short_cut(self, slot: int, records: dict[int, Record]) -> str | None:
-        """The first visible message whose program passes the visible examples; it is passed on without a call."""
         for at, record in records.items():
             if await self.context.code_tools.passes(self.item, record.text):
                 choice = f"Agent {letter(at)}"

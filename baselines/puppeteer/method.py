@@ -132,6 +132,4 @@ class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
         }
 
 
-def build(setting: Setting, config: Config) -> Puppeteer:
-    """The method for one row."""
-    return Puppeteer(setting, config)
+build = Puppeteer
