@@ -121,7 +121,7 @@ _EMPHASIS = " \t*_`#>\"'.!"
 
 
 def advice_in(critique: str) -> str:
-    """The advice a critique holds, empty where a line of its own approves; approval inside a sentence counts not."""
+    """The advice a critique holds, empty where a line of its own approves; within a sentence approval is none."""
     lines = [line.strip(_EMPHASIS).upper() for line in critique.splitlines()]
     return "" if NO_REVISION in lines else critique.strip()
 

@@ -20,7 +20,7 @@ VaeKL = Literal["sum", "mean"]
 
 
 class Config(Declaration):
-    """The settings of GMR, with the paper's values (Implementation Details); off, a module draws nothing."""
+    """The settings of GMR, with the paper's values (Implementation Details); a module that is off draws nothing."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions; 0 leaves the router as initialised
     batch: PositiveInt = 16  # questions B of one update
