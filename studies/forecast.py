@@ -46,7 +46,8 @@ def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.
     parts = [_scaled(preset, cell, source, like).assign(method=cell.method) for cell, like in pairs if like]
     if not parts:
         raise UserError(
-            f"preset {source.name} has finished no cell like these; measure a slice first (docs/running-the-paper.md)"
+            f"preset {source.name} has finished no cell like these; measure a slice first: snakemake --cores all cells "
+            f"--config preset={source.name} limit='{{share: 0.05}}' seeds='[0]'"
         )
     return pd.concat(parts).groupby(["method", "backbone"], sort=False).sum(), [one for one, like in pairs if not like]
 
