@@ -16,10 +16,7 @@ _SMALL = 0.01
 
 
 def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Accuracies, published and measured, each side with its own best and second best.
-
-    A calibrated value carries its sign instead of a difference; below stands its interval, of several seeds seed 0 too.
-    """
+    """Accuracies, published and measured, each side with marks of its own; calibrated ones have no difference."""
     alone = frame["seed0"].where(frame["several"].eq(True))
     measured = frame["measured"].where(frame["ran"])
     return {

@@ -84,10 +84,7 @@ def bars(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64
 
 
 def on_frontier(cost: pd.Series, accuracy: pd.Series) -> pd.Series:
-    """Whether no other point is at least as good in both respects and better in one; missing where either is missing.
-
-    Equal points do not beat each other, so they are in or out together.
-    """
+    """Whether no point is as good in both respects and better in one; missing where either value is missing."""
     c, a = cost.to_numpy(float), accuracy.to_numpy(float)
     beats = (c[:, None] <= c) & (a[:, None] >= a) & ((c[:, None] < c) | (a[:, None] > a))
     return pd.Series(~beats.any(axis=0), cost.index, dtype=object).where(cost.notna() & accuracy.notna())

@@ -102,10 +102,7 @@ class Results:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The rows of the main table by method and backbone: all published ones in their order, then those of the run.
-
-        ``name`` is how a footnote calls the row; ``was_run`` is on any benchmark.
-        """
+        """The rows of the main table by method and backbone: published ones in their order, then those of the run."""
         printed = {(row.method, row.backbone): row.average for row in self.published.rows}
         titles = {cell.run.method: cell.run.method_title for cell in self.cells}
         run = sorted({key[:2] for key in self.trainings})
@@ -162,11 +159,6 @@ class Results:
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
-    def unpublished(self) -> pd.DataFrame:
-        """What was measured with its costs, of a sweep of which the paper prints no number."""
-        blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
-        return with_costs(self.with_measured(pd.DataFrame(blank, index=self.measured.index)), self)
-
     @cached_property
     def _printed(self) -> pd.DataFrame:
         totals = {
@@ -189,11 +181,7 @@ class Results:
 
     @cached_property
     def averages(self) -> pd.DataFrame:
-        """The average over the paper's benchmarks of every row: the columns of :attr:`frame` that an average has.
-
-        Nothing is measured unless all were run with the same seeds (else it is ``uneven``): an average that weighs a
-        training on one benchmark more than on another is of no method.
-        """
+        """The average over the paper's benchmarks of every row, measured where all were run with the same seeds."""
         columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
         found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
         frame = _with_difference(self.shown.join(found).rename(columns={"average": "published"}), "measured")
@@ -226,10 +214,7 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
 
 
 def measure(cells: Sequence[Cell]) -> dict[str, Any]:
-    """What all seeds of one place scored and spent; an item without a verdict counts as wrong.
-
-    Calls, costs and tokens are sums over the test set, as means over the seeds.
-    """
+    """What all seeds of one place scored and spent over the test set, as means over the seeds."""
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
     first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)
@@ -263,12 +248,8 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`.
-
-    Intervals are of a bootstrap: costs are skewed and sometimes all but constant. ``cost_ratio`` is measured over
-    published, missing where the one was fitted to the other, and ``is_far`` whether it asks for an explanation;
-    ``total_scaled`` is what as many questions as the paper's would have cost.
-    """
+    """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`."""
+    # Intervals are of a bootstrap: costs are skewed and sometimes all but constant.
     ends = results.each(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
     found = frame.astype({"published_total": float, "published_questions": float}).join(ends)
     printed = found["published_total"] / found["published_questions"]

@@ -70,7 +70,6 @@ def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) ->
 
 
 def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
-    """The log of a cell; where its numbers come from is in its metadata, and what is simulated says so first."""
     right = sum(sample.scores is not None and sample.scores[CORRECTNESS].value == CORRECT for sample in samples)
     kind = "simulated" if run.simulated else "real"
     accuracy = logs.EvalMetric(name="accuracy", value=right / len(samples))
@@ -124,8 +123,6 @@ def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
 
 
 class _Sample:
-    """One trajectory on its way to a sample; ids are the same whenever the same sample is made."""
-
     def __init__(self, run: Run, record: Record) -> None:
         self._record = record
         self._said = [*(one for step in record.steps for one in step.calls), *record.final]
@@ -176,7 +173,6 @@ class _Sample:
         yield events.ScoreEvent(score=score, target=target, scorer=CORRECTNESS, **self._common())
 
     def _span(self, title: str, said: Sequence[Said], before: list[str], after: list[str]) -> Iterator[events.Event]:
-        """The events of a step: what was decided, its calls, each with what the agent's tool found, what it took."""
         span = self._id()
         yield events.SpanBeginEvent(id=span, name=plain(title), type="step", span_id=span, **self._common())
         if before:
@@ -242,7 +238,6 @@ def _text(said: Said) -> str:
 
 
 def _place(said: Said) -> str:
-    """The role of a call, or what it is for, and its place among those of its step."""
     return f"{said.call.role or said.call.purpose} {said.call.slot or ''}".strip()
 
 
@@ -280,7 +275,6 @@ def _listed(lines: Iterable[str]) -> str:
 
 
 def _chosen(step: Step) -> Iterator[str]:
-    """What was decided before the first call of a step, in Markdown: who acts, and what of the memory is shown."""
     agents_in_order = sorted(step.choices, key=lambda one: one.slot)
     for one in filter(None, (step.role, step.backbone, *agents_in_order)):
         agent = f"agent {string.ascii_uppercase[one.slot - 1]}: " if one.slot and one.name in _OF_AN_AGENT else ""
@@ -309,7 +303,6 @@ def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
 
 
 def _percent(probability: float) -> str:
-    """In percent; next to 0 and 1 it does not hide that the other outcome was possible."""
     if 0 < probability < 0.0005:
         return "<0.1%"
     return ">99.9%" if 0.9995 < probability < 1 else f"{probability:.1%}"

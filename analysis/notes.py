@@ -149,7 +149,6 @@ def math_verify(results: Results) -> Iterator[str]:
 
 
 def _scope(results: Results, cells: Sequence[Cell]) -> str:
-    """Which rows some cells belong to, in brackets; empty where they are all."""
     if len(cells) == len(results.cells):
         return ""
     rows = _rows(results, [(cell.run.method, cell.run.backbone, cell.run.benchmark) for cell in cells])
@@ -157,7 +156,6 @@ def _scope(results: Results, cells: Sequence[Cell]) -> str:
 
 
 def _rows(results: Results, places: Iterable[Key]) -> list[str]:
-    """The rows that some places are in, each with those of its benchmarks that are meant unless they are all."""
     meant, found = set(places), []
     for row, name in results.rows["name"].items():
         run = [key for key in results.benchmarks if (*row, key) in results.trainings]

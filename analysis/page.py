@@ -43,10 +43,7 @@ _USE = {
 
 
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
-    """Write the page of a run, and ``cells.csv`` with what identifies each cell, from whatever is finished now.
-
-    Returns the keys of the named artefacts that are not made yet; raises UserError where no cell is finished.
-    """
+    """Write the page and ``cells.csv`` of a run from what is finished; return the keys of artefacts not made yet."""
     wanted = dict.fromkeys([*registry.cells_of(preset), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in wanted]
     cells = [results.read(folder) for folder in folders if (folder / "run.json").is_file()]
@@ -88,7 +85,6 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
 
 
 def _shown(artefact: Artefact, folder: Path) -> dict[str, Any]:
-    """An artefact with its downloads and, of a figure, its caption, of a table all that stands in its HTML."""
     key, is_figure = artefact.key, artefact.kind == "figure"
     shown = {"shown": "", "caption": _caption(folder / f"{key}.svg")} if is_figure else {}
     files = _there(folder, [*artefact.files, f"{key}.pdf"])
@@ -135,7 +131,6 @@ def _texts(folder: Path) -> list[dict[str, Any]]:
 
 
 def _html(markdown: str, below: int = 2) -> str:
-    """Markdown as HTML without markup of its own; headings have ids, a link to another document stays as its words."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(markdown)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -149,7 +144,6 @@ def _html(markdown: str, below: int = 2) -> str:
 
 
 def _deviations(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Where the suite departs from the paper, as far as it concerns the methods and benchmarks of the run."""
     text = DEVIATIONS.read_text(encoding="utf-8")
     titles = [cell.run.method_title for cell in cells]
     titles += [load().benchmarks.get(cell.run.benchmark, "") for cell in cells]
@@ -195,7 +189,6 @@ def _spent(cells: Sequence[Cell]) -> str:
 
 
 def _licensed(cells: Sequence[Cell]) -> dict[str, str]:
-    """Who answered and what was asked, and under which licence weights and questions are published."""
     known = read_yaml(ROOT / "config" / "licences.yaml")
     answered = sorted({(key, served(one)) for cell in cells for key, one in cell.run.backbones.items()})
     asked = {cell.run.benchmark: cell.run for cell in cells}

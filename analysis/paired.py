@@ -27,13 +27,8 @@ _DUST = 1e-9
 
 
 def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
-    """Compare two methods on the same items, first minus or over second; each is given as its cells in order of seed.
-
-    Percentile bootstrap: items are drawn for both, and apart from them the seeds of a method that has several.
-    Differences in accuracy are in points (``variance``: of the fraction), costs by question; ``first_alone`` and
-    ``second_alone`` count the items that only the one answered correctly with its first seed, of which the two-sided
-    McNemar test is.
-    """
+    """First minus or over second on the same items: accuracy in points, costs, McNemar test of the first seeds."""
+    # Percentile bootstrap: items are drawn for both, and apart from them the seeds of a method that has several.
     own, other = _values(first), _values(second)
     n, found = own.shape[2], _estimates(own, other)
     accuracy = found["difference"]
@@ -85,11 +80,8 @@ def holm(p_values: pd.Series) -> pd.Series:
 
 
 def detectable(differences: Array) -> float:
-    """The smallest true mean difference that as many items show with 80 % power at a two-sided 5 %, or infinity.
-
-    Of a paired t test on differences by item, whose standard deviation is their root mean square. No mean can exceed
-    the mean absolute difference: where the solution does, discordance all to one side would not have been enough.
-    """
+    """The smallest true mean difference that so many items show with 80 % power at two-sided 5 %, or infinity."""
+    # Of a paired t test on differences by item; no mean can exceed the mean absolute difference.
     n = len(differences)
     needed = _effect(n) * math.sqrt(np.mean(differences**2)) if n > 1 else math.inf
     return needed if 0 < needed <= np.abs(differences).mean() else math.inf
@@ -108,8 +100,6 @@ def _values(cells: Sequence[Cell]) -> Array:
 
 
 def _estimates(first: Array, second: Array) -> dict[str, Estimate]:
-    """Differences in accuracy and cost, and two ratios of costs; a single item leaves all of them open."""
-
     def statistic(items: Drawn, *seeds: Drawn) -> Array:
         rest = iter(seeds)
         own, other = (ratios(one, None, items, next(rest) if one.shape[1] > 1 else None) for one in (first, second))

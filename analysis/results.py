@@ -126,11 +126,8 @@ def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
 
 
 def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
-    """Read cells that belong in one table, in order of benchmark, method, backbone and seed.
-
-    Raises UserError where there is none, one cannot be read or is given twice, or they do not go together: a mean over
-    seeds of different settings would be of nothing that was ever run.
-    """
+    """Cells of one table, by benchmark, method, backbone, seed; raises UserError unless they go together."""
+    # A mean over seeds of different settings would be of nothing that was ever run.
     cells = tuple(
         sorted(map(read, folders), key=lambda one: (one.run.benchmark, one.run.method, one.run.backbone, one.run.seed))
     )

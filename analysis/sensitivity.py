@@ -60,10 +60,7 @@ class Scenario(NamedTuple):
 
 
 def plan(preset: Preset, path: Path = PATH) -> list[Scenario]:
-    """The scenarios of a preset: as stated first, then every parameter at each end of its range, with its first seed.
-
-    None for a run on real models, with a parameter changed already, or without any of the rows.
-    """
+    """The scenarios of a preset: as stated, then each parameter at each end; none for a real or changed run."""
     found = conclusions(preset, path)
     if not preset.simulated or preset.simulator or not found:
         return []

@@ -1,7 +1,4 @@
-"""Point estimates with 95 % intervals.
-
-Accuracies are fractions between 0 and 1; tables turn them into percent.
-"""
+"""Point estimates with 95 % intervals; accuracies are fractions, which tables turn into percent."""
 
 from __future__ import annotations
 
@@ -64,11 +61,7 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
 
 
 def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
-    """The unweighted mean of several test sets, with its normal interval.
-
-    The test sets share no item and no training, so the variances of their means add; one on which every item has the
-    same verdict contributes none. ``lowest`` is the smallest possible value.
-    """
+    """The unweighted mean of test sets that share no item, with its normal interval from ``lowest`` to 1."""
     count = len(estimates)
     mean = math.fsum(one.mean for one in estimates) / count
     variance = math.fsum(one.variance for one in estimates) / count**2
@@ -95,11 +88,8 @@ def resampled(
 
 
 def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None = None) -> Array:
-    """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples).
-
-    ``tops`` and ``bottoms`` are by measure, seed and item, no bottoms for a mean over the items; the numbers of
-    ``items`` and ``seeds`` drawn are by resample, no seeds for all.
-    """
+    """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples)."""
+    # Tops and bottoms are by measure, seed and item; no bottoms: a mean over the items; no seeds: all of them.
     return mean_of_seeds(ratios_by_seed(tops, bottoms, items), seeds)
 
 
@@ -124,10 +114,7 @@ def _sums(values: Array, items: Drawn) -> Array:
 
 
 def estimate(mean: float, drawn: Array) -> Estimate:
-    """A value with the percentile interval of its resamples, of which those without a value are left out.
-
-    An interval holds its own point, although a resampled mean of few questions can lie outside it.
-    """
+    """A value with the percentile interval of its resamples, widened to hold the value itself."""
     tail = 100 * (1 - CONFIDENCE) / 2
     with np.errstate(invalid="ignore"):
         # Between two infinite values numpy finds no number.
@@ -166,12 +153,8 @@ def mean(seeds: Sequence[ArrayLike]) -> Estimate:
 
 
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
-    """Mean over the seeds and 95 % percentile interval of every measure that any seed has, in order of appearance.
-
-    The questions are resampled and, independently of them, several seeds. A share of exactly 0 or 1 would have an
-    interval without width; it gets the Wilson interval of as many questions as have a part in it. A single question has
-    no interval. A seed without a measure has no part in its mean.
-    """
+    """Mean over the seeds and 95 % percentile interval of every measure that any seed has."""
+    # A seed without a measure has no part in its mean; a share of exactly 0 or 1 gets a Wilson interval.
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     if not names:
         return {}

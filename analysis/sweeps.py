@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.figure import on_frontier
-from analysis.frames import Results
+from analysis.frames import Results, with_costs
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import settings_of
@@ -30,7 +30,9 @@ def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFra
     strange = sorted({method for method, *_ in results.trainings} - set(known))
     if strange:
         raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(known)}")
-    frame = results.unpublished()
+    # The paper prints no number of a sweep.
+    blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
+    frame = with_costs(results.with_measured(pd.DataFrame(blank, index=results.measured.index)), results)
     frame[setting] = [known[method] for method, *_ in frame.index]
     frame = frame.sort_values(setting)
     return pd.concat([frame.xs(key, level="benchmark", drop_level=False) for key in results.benchmarks])

@@ -84,14 +84,9 @@ def write(made: Exhibit, folder: Path, name: str) -> list[Path]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Table(Exhibit):
-    """A table.
+    """A table as printed, ``shown`` with an :class:`Entry` each, and what is said below it."""
 
-    ``shown`` is its printed form, of :class:`Entry`. The first level of its index groups rows between two rules and is
-    not shown, the others are the label columns; its columns have three levels: heading, a smaller line below it such as
-    the number of items, and title.
-    """
-
-    shown: pd.DataFrame
+    shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
     def contents(self) -> Mapping[str, str]:
@@ -189,7 +184,6 @@ def html(table: Table) -> str:
 
 
 def _joined(labels: Sequence[str], place: int) -> list[tuple[str, str]]:
-    """Labels with what stands small after each; the one at ``place`` goes with the one before it, 0 for none."""
     small = {place - 1: labels[place]} if place else {}
     return [(label, small.get(number, "")) for number, label in enumerate(labels) if not place or number != place]
 

@@ -1,8 +1,4 @@
-"""Compute and time of test questions: FLOPs from the tokens of calls, seconds from timing jobs.
-
-FLOPs (paper, appendix on cost calculation): two operations a parameter and token, prompt and completion alike, over all
-calls of a question, the final one included; the attention term is left out as in the paper.
-"""
+"""FLOPs from the tokens of calls (paper, appendix on cost calculation), seconds from timing jobs."""
 
 from __future__ import annotations
 

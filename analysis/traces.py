@@ -58,11 +58,8 @@ def read(cell: Cell) -> Traces:
 
 
 def ratios(traces: Traces) -> dict[str, Ratio]:
-    """The gate statistics (paper, Gate Behavior at Test Time) by name; absent where no trajectory has a part in one.
-
-    ``retrieved_k`` is Σ retrieved / Σ available over the trajectories that reach step k with something stored,
-    ``retrieved_mean_k`` the mean of the same ratio of each, ``empty_memory`` the share that ends with nothing stored.
-    """
+    """The gate statistics (paper, Gate Behavior at Test Time) by name; absent where nothing has a part in one."""
+    # ``retrieved_k`` pools Σ retrieved / Σ available at step k with something stored, ``retrieved_mean_k`` averages it.
     n, deepest = traces.available.shape
     found = {
         "depth": mean_of(traces.depth),

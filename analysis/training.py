@@ -1,7 +1,4 @@
-"""Training of a learning method: its log by update, its policy, its cost.
-
-All functions raise UserError for a table of a cell that is missing or damaged.
-"""
+"""Training of a learning method: its log, policy, cost; UserError for a table that is missing or damaged."""
 
 from __future__ import annotations
 
@@ -44,12 +41,7 @@ def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series
 
 
 def learned(results: Results) -> pd.DataFrame:
-    """What every learner of a run used and ended with, one row a place where every seed left the tables of a training.
-
-    Columns: :data:`BUDGET` as means over the seeds; then for every choice of :data:`CHOICES` that a trained policy
-    makes on the test questions: ``entropy_NAME`` in percent of a uniform choice among the same options, missing where
-    nothing was drawn; ``top_NAME``, the option chosen most by all seeds together; ``top_NAME_share``, in percent.
-    """
+    """What every learner used and ended with: :data:`BUDGET`, then entropy and top option of its choices in %."""
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
         for key, cells in results.trainings.items()

@@ -153,7 +153,6 @@ def _choice(decision: Decision) -> Choice:
 
 
 def _gate(decision: Decision | None, otherwise: bool) -> Gate:
-    """A gate as it was drawn, or the outcome that there is without a draw."""
     if decision is None:
         return Gate(otherwise, None)
     is_open = decision.choice == "yes"

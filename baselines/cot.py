@@ -1,8 +1,4 @@
-"""CoT (Wei et al. 2022) and Complex-CoT (Fu et al. 2023): one call with a cue to reason.
-
-Complex-CoT is zero-shot and without voting here, where the original shows long exemplars and votes over samples: the
-published costs leave no room for either (docs/deviations.md, D-BASE-1).
-"""
+"""CoT (Wei et al. 2022) and Complex-CoT (Fu et al. 2023), zero-shot and without voting (D-BASE-1)."""
 
 from __future__ import annotations
 

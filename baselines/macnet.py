@@ -1,8 +1,4 @@
-"""MacNet (Qian et al.): agents on a fixed directed acyclic graph hand their solutions along its edges.
-
-In this order: the graph, what agents are told, the calls of one node and of one edge, the order in which nodes run, and
-what the suite sees.
-"""
+"""MacNet (Qian et al.): agents on a fixed directed acyclic graph hand their solutions along its edges."""
 
 from __future__ import annotations
 
@@ -60,10 +56,8 @@ class Graph:
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
-        """Where the calls of each node begin in a numbering of all calls; one entry more says where it ends.
-
-        A node with k edges to it has places for k critiques, k solutions and k merges, and one without any edge.
-        """
+        """Where the calls of each node begin in a numbering of all calls, and where the last one's end."""
+        # k critiques, k solutions and k merges for k edges to a node, and one call without any edge.
         return tuple(accumulate((3 * len(these) + 1 for these in self.predecessors), initial=0))
 
 
@@ -127,11 +121,7 @@ _EMPHASIS = " \t*_`#>\"'.!"
 
 
 def advice_in(critique: str) -> str:
-    """The advice a critique holds: empty where nothing was said, or where a line of its own approves the solution.
-
-    Case, emphasis and closing punctuation of that line do not matter. Approval inside a sentence does not count: what
-    stands around it may well be a restriction.
-    """
+    """The advice a critique holds, empty where a line of its own approves; within a sentence approval is none."""
     lines = [line.strip(_EMPHASIS).upper() for line in critique.splitlines()]
     return "" if NO_REVISION in lines else critique.strip()
 
@@ -141,12 +131,7 @@ _KINDS: Mapping[str, Kind] = {"critique": "critique", "revise": "revise", "merge
 
 @dataclass(frozen=True)
 class Exchange:
-    """Agents of one backbone on a graph, at work on one question.
-
-    A node is a step. Its calls have places of their own in a numbering of all calls (:attr:`Graph.slots`), the same
-    whoever answers first. Above temperature 0 this number is also the index of the sample, so equal prompts of
-    different nodes are sampled independently; at temperature 0 equal prompts are one call (D-MAC-6).
-    """
+    """Agents of one backbone on a graph, at work on one question; a node is a step, a slot a draw (D-MAC-6)."""
 
     graph: Graph
     backbone: str
@@ -160,11 +145,7 @@ class Exchange:
         return await self._ask(node, place, "solve", team_prompt(system, self.item, (), NOTHING_TO_REVISE))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
-        """One edge to a node: a critic reads the solution handed on, then the actor writes a better one.
-
-        The actor is asked even if the critic approves or its call failed. An empty solution has nothing to criticise:
-        the actor then answers as if it were the first.
-        """
+        """One edge: a critic reads the solution handed on, then the actor, whatever the critic says, betters it."""
         critic, actor, rules = 2 * edge, 2 * edge + 1, self.context.rules
         if not solution.strip():
             return await self.solve(node, actor)
@@ -177,12 +158,8 @@ class Exchange:
         return await self._ask(node, actor, "revise", prompt)
 
     async def merge(self, candidates: Sequence[str], node: int) -> str:
-        """One solution made from the candidates of a node, in one call.
-
-        A single candidate that is left of several is put to this call as well. So the call that gives a node its
-        solution is the node's last one, whatever failed before it. Without any candidate there is no call. A node
-        behind all others makes the answer from the solutions of several leaves, at temperature 0.
-        """
+        """One solution from the candidates of a node, in one call; none without any candidate."""
+        # A single one that is left of several is merged, too: a node's solution is always that of its last call.
         records = [Record("Candidate", candidate) for candidate in candidates if candidate.strip()]
         if not records:
             return ""
@@ -208,11 +185,7 @@ class Exchange:
 
 
 async def run(exchange: Exchange) -> str:
-    """Run the graph and return the solution of its leaf, or one made from those of several leaves.
-
-    A node starts as soon as all its predecessors have delivered, whatever goes on elsewhere, and the edges to it run
-    at the same time. All their candidates are merged in one call.
-    """
+    """Run the graph, each node once its predecessors have delivered; return the solution of its leaf or leaves."""
     graph = exchange.graph
     solutions = [""] * len(graph.nodes)
     delivered = [asyncio.Event() for _ in graph.nodes]

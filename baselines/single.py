@@ -1,7 +1,4 @@
-"""Single LLM: the question and the output rules, one call.
-
-Reasoning is not forbidden: the lengths implied by the published costs show that the models explained themselves.
-"""
+"""Single LLM: the question and the output rules, one call; reasoning is not forbidden."""
 
 from __future__ import annotations
 

@@ -20,11 +20,7 @@ VaeKL = Literal["sum", "mean"]
 
 
 class Config(Declaration):
-    """The settings of Gated-Memory Routing, with the paper's values where it gives them (Implementation Details).
-
-    The five switches named after modules are the ablations: a module that is off draws nothing and adds neither
-    log-probability nor entropy. Without both memory gates this is Full-History routing.
-    """
+    """The settings of GMR, with the paper's values (Implementation Details); a module that is off draws nothing."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions; 0 leaves the router as initialised
     batch: PositiveInt = 16  # questions B of one update
@@ -37,6 +33,7 @@ class Config(Declaration):
     entropy_weight: NonNegativeFloat = 0.01  # weight c_H of the mean policy entropy
     halting_bias: float = -1.1  # of the halting logit at first: a probability to halt of about a quarter (D-GMR-2)
     score: Score = "dot"  # logits of roles and backbones: scaled dot product, or cosine with a learned scale (D-GMR-1)
+    # The ablations; without both memory gates this is Full-History routing.
     role_allocator: bool = True  # off: the role is uniform over the pool
     llm_router: bool = True  # off: the backbone is uniform over the pool
     retrieval_gate: bool = True  # off: an agent sees all that is stored

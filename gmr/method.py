@@ -86,9 +86,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         return measures
 
 
-def build(setting: Setting, config: Config) -> GMR:
-    """The method for one setting."""
-    return GMR(setting, config)
+build = GMR
 
 
 @dataclass(frozen=True, slots=True)

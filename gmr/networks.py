@@ -1,7 +1,4 @@
-"""The networks of a router, in the order of the paper: latents, state encoder, policies, gates, halting.
-
-Paper, Method and its appendix on representations; D-GMR-1, D-GMR-2, D-GMR-3, D-GMR-15.
-"""
+"""The networks of a router, in the order of the paper (Method; D-GMR-1, D-GMR-2, D-GMR-3, D-GMR-15)."""
 
 from __future__ import annotations
 
@@ -29,11 +26,7 @@ _INITIAL_SHARPNESS = 5.0
 
 
 class ProfileVAE(nn.Module):
-    """A variational autoencoder over the profile embeddings of one pool, roles or backbones.
-
-    The policies use the mean of the posterior and never a sample: rollouts of one question must differ in their
-    drawn decisions only. The sample feeds the decoder, in ``loss``.
-    """
+    """A variational autoencoder over profiles; policies use the mean of the posterior, the loss a sample."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,12 +40,7 @@ class ProfileVAE(nn.Module):
         return self.mu(self.encoder(profiles))
 
     def loss(self, profiles: Tensor, noise: Tensor, kl: VaeKL) -> Tensor:
-        """Mean squared reconstruction error plus KL divergence from N(0, I), the mean over the pool.
-
-        The error is a mean over the 384 entries of a profile, the divergence a sum over the 128 latent dimensions
-        (Kingma and Welling) or, with ``mean``, their mean (D-GMR-12). The noise of the reparameterised sample is
-        standard normal, shape (pool, 128).
-        """
+        """Reconstruction error plus KL from N(0, I), mean over the pool (D-GMR-12), for noise (pool, 128)."""
         hidden = self.encoder(profiles)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
         rebuilt = self.decoder(mu + torch.exp(0.5 * logvar) * noise)
@@ -78,10 +66,7 @@ class StateEncoder(nn.Module):
         return role + backbone + torch.sigmoid(self.W_g(response))
 
     def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
-        """Contexts c_t, shape (rows, 256), for projected questions W_q q (rows, 128) and tokens (rows, φ, 128).
-
-        The tokens are in memory order; ``stored`` says which of them a row holds, a prefix of each row.
-        """
+        """Contexts c_t (rows, 256) for W_q q (rows, 128) and tokens (rows, φ, 128), of which a prefix is stored."""
         some = stored.any(dim=1)
         history = self.h_empty.expand(len(q_hat), LATENT)
         if some.any():
@@ -183,11 +168,7 @@ class RetrievalGate(nn.Module):
         return F.normalize(self.W_v(torch.cat([role, backbone, self.W_y(response)], dim=-1)), dim=-1)
 
     def forward(self, question: Tensor, role: Tensor, backbone: Tensor, records: Tensor) -> Tensor:
-        """Log-probabilities of not seeing and of seeing each record, shape (rows, φ, 2).
-
-        For embeddings of the questions (rows, 384), latents of who acts (rows, 128), and the directions of the records
-        before the step (rows, φ, 128).
-        """
+        """Log-probabilities (rows, φ, 2), for questions (rows, 384), latents (rows, 128), records (rows, φ, 128)."""
         query = F.normalize(self.W_p(torch.cat([question, role, backbone], dim=1)), dim=1)
         return bernoulli(self.s * _cosines(query, records) + self.b)
 
@@ -209,11 +190,7 @@ class WriteGate(nn.Module):
         return F.normalize(self.P_y(response), dim=-1)
 
     def forward(self, context: Tensor, response: Tensor, records: Tensor, stored: Tensor) -> Tensor:
-        """Log-probabilities of dropping and of storing the response, shape (rows, 2), by the logit β(ω_t − θ).
-
-        For contexts *before* the step (rows, 256), directions of the responses (rows, 128) and of those of the records
-        (rows, φ, 128), and which of these each row holds.
-        """
+        """Log-probabilities (rows, 2) by the logit β(ω_t − θ), for contexts before the step (rows, 256)."""
         relevance = (response * F.normalize(self.P_c(context), dim=1)).sum(dim=1)
         weight = torch.sigmoid(self.a)
         omega = weight * relevance - (1 - weight) * _closest(response, records, stored)
@@ -254,10 +231,8 @@ class Halting(nn.Module):
 
 
 def bernoulli(logits: Tensor) -> Tensor:
-    """Log-probabilities of no and yes, shape (..., 2), for logits of yes.
-
-    As a softmax, because torch computes it by row; what it does entry by entry can round by the place of an entry.
-    """
+    """Log-probabilities of no and yes, shape (..., 2), for logits of yes."""
+    # As a softmax, which torch computes by row: what it does entry by entry can round by the place of an entry.
     return F.log_softmax(F.pad(logits.unsqueeze(-1), (1, 0)), dim=-1)
 
 

@@ -46,11 +46,7 @@ Draw = Callable[[str, "Probabilities | None", NDArray[np.bool_]], "int | list[in
 
 
 class Snapshot:
-    """The router as it decides now, for many trajectories at a time and without gradient.
-
-    What is asked for in one turn of the event loop is decided together, by the functions that the update calls, and
-    has the same bytes in any company. A snapshot keeps nothing of a trajectory; each draws its own decisions.
-    """
+    """The router as it decides now, without gradient; what is asked for at one time is decided together."""
 
     @torch.inference_mode()
     def __init__(self, router: Router) -> None:
@@ -117,8 +113,6 @@ def _split(whole: Rows) -> list[Rows]:
 
 
 def _drawing(draws: Sequence[Draw]) -> Choose:
-    """A chooser in which each trajectory draws for its own row."""
-
     def choose(name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
         rows = [None] * len(draws) if log_probs is None else log_probs.numpy()
         each = zip(draws, rows, mask.numpy(), strict=True)
@@ -144,13 +138,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
-    """Walks finished trajectories again, side by side, under the router's present parameters and with gradient.
-
-    Draws of modules that the router lacks do not count.
-
-    Raises:
-        ValueError: A step has another number of retrieval draws than records before it.
-    """
+    """Walks finished trajectories again under the present parameters, with gradient; ValueError for a wrong trace."""
     latents, replay = router.latents(), _Replay()
     # The longest first, so that the trajectories with a further step are always the first ones.
     order = sorted(range(len(traces)), key=lambda index: -len(traces[index].steps))
@@ -179,8 +167,6 @@ _NAMES = {"retrieve": "retrieval"}
 
 
 class _Replay:
-    """Chooses what was chosen, and adds up what the update wants to know of the distributions it was chosen from."""
-
     steps: Sequence[Step]
 
     def __init__(self) -> None:
@@ -188,7 +174,6 @@ class _Replay:
         self.top: dict[str, float] = {}
 
     def __call__(self, name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
-        """The outcomes of the present step of each trajectory."""
         if log_probs is not None:
             probs = log_probs.exp()
             entropy = torch.where(mask, -(probs * log_probs).sum(dim=-1), 0.0).sum()
@@ -196,9 +181,6 @@ class _Replay:
             self.entropies[_NAMES.get(name, name)] = Entropy(total + entropy, draws + int(mask.sum()))
             if name in ("role", "backbone"):
                 self.top[name] = self.top.get(name, 0.0) + probs.detach().amax(dim=-1).sum().item()
-        return self._outcomes(name, mask)
-
-    def _outcomes(self, name: str, mask: Tensor) -> Tensor:
         if name == "retrieve":
             return self._retrieved(mask)
         attribute = {"role": "role", "backbone": "backbone", "write": "written", "halt": "halted"}[name]

@@ -33,10 +33,7 @@ def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tupl
 
 
 class Rollout:
-    """Walks one question through Algorithm 1 with a policy that does not change, and keeps the trace of its decisions.
-
-    Greedy takes the most probable choice, and gates at one half, instead of sampling.
-    """
+    """Walks one question through Algorithm 1; greedy takes the most probable choice, and gates at one half."""
 
     def __init__(self, policy: Snapshot, pool: Pool, config: Config, *, greedy: bool = False) -> None:
         self._policy = policy
@@ -80,7 +77,6 @@ class Rollout:
         return state, halted
 
     def _drawing(self, step: int, context: Context) -> Draw:
-        """Draws the decisions of a step, each by its own number, and records them at the context."""
         members = {
             "role": [role.key for role in self._pool.roles],
             "backbone": [backbone.key for backbone in self._pool.backbones],

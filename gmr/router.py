@@ -1,8 +1,4 @@
-"""The router of Gated-Memory Routing: its networks put together, and its decisions for many trajectories at a time.
-
-Sampling and the update call the same two functions, ``act`` and ``keep``, which leave the draws to the caller. Every
-row is computed by operations of one shape, so it has the same bits in any company, with gradient or without.
-"""
+"""The router of GMR: its networks put together, and the two functions by which sampling and update decide."""
 
 from __future__ import annotations
 
@@ -92,13 +88,7 @@ class Kept(NamedTuple):
 
 
 class Router(nn.Module):
-    """All that is learned, in float64, with the profile embeddings of both pools as buffers.
-
-    Initial weights come from torch's global generator. Every module is drawn and only then dropped where the
-    configuration switches it off (its attribute is ``None``), so ablations of one seed start from the same weights.
-    The autoencoders and the state encoder serve several decisions and always stay. The profiles of roles and backbones
-    are embeddings of shape (R, 384) and (M, 384).
-    """
+    """All that is learned, in float64, with the profile embeddings (R, 384) and (M, 384) as buffers."""
 
     role_profiles: Tensor
     backbone_profiles: Tensor
@@ -111,6 +101,7 @@ class Router(nn.Module):
         self.role_vae = ProfileVAE()
         self.backbone_vae = ProfileVAE()
         self.encoder = StateEncoder(config.max_depth)
+        # Every module is drawn and only then dropped, so ablations of one seed start from the same weights.
         self.role_allocator = _kept(config.role_allocator, RoleAllocator(config.score))
         self.llm_router = _kept(config.llm_router, LLMRouter(config.score))
         self.retrieval_gate = _kept(config.retrieval_gate, RetrievalGate())
@@ -167,10 +158,7 @@ class Router(nn.Module):
     def keep(
         self, state: State, latents: Latents, acting: Acting, response: Tensor, choose: Choose
     ) -> tuple[State, Kept]:
-        """Whether the responses, embeddings of shape (rows, 384), are stored, and whether the trajectories halt there.
-
-        No halting is drawn after the last step that the configuration allows (D-GMR-3).
-        """
+        """Whether the responses (rows, 384) are stored and the trajectories halt; not at the last step (D-GMR-3)."""
         everyone = torch.ones_like(state.changed)
         written, direction = everyone, None
         if self.write_gate is not None:
@@ -189,7 +177,6 @@ class Router(nn.Module):
         return state, Kept(written, halted)
 
     def _context(self, state: State) -> Tensor:
-        """Contexts c_t, computed again where the memory has changed."""
         rows = state.changed
         if not rows.any():
             return state.context

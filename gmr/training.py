@@ -23,10 +23,7 @@ def utility(answered: Answered, config: Config) -> float:
 
 
 def advantages(utilities: Array) -> Array:
-    """Utilities (questions, G) less the mean of their group; not divided by its standard deviation.
-
-    A row sums to zero, and is exactly zero where its utilities are equal.
-    """
+    """Utilities (questions, G) less the mean of their group, exactly zero where these are equal; no division by sd."""
     centred: Array = utilities - utilities.mean(axis=1, keepdims=True)
     # The mean of equal numbers need not be that number in floating point; nothing may be learned from its rounding.
     equal = np.all(utilities == utilities[:, :1], axis=1, keepdims=True)
@@ -42,12 +39,7 @@ def loss(evaluation: Evaluation, advantage: Array, vae: torch.Tensor, config: Co
 def log_of(
     utilities: Array, rewards: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
 ) -> dict[str, float]:
-    """The training log of an update, for arrays of shape (questions, G).
-
-    Mean utility and the groups that had nothing to tell apart; depth, write rate, trajectories that stored nothing, and
-    Σ retrieved / Σ available, absent where nothing was available; of every enabled module the mean entropy in nats,
-    and how sure the two choices are.
-    """
+    """The training log of an update, for arrays of shape (questions, G): shares, and mean entropies in nats."""
     steps = [step for trace in traces for step in trace.steps]
     offered = [seen for step in steps for seen in step.retrieved]
     return {
@@ -83,14 +75,7 @@ def learn(
     config: Config,
     noise: tuple[int, int],
 ) -> dict[str, float]:
-    """Take one step of the optimiser; ``noise`` are training seed and number of the update, which fix L_VAE's draws.
-
-    Returns:
-        What the training log holds of the update.
-
-    Raises:
-        RuntimeError: The log-probabilities computed again differ from those sampled.
-    """
+    """One step of the optimiser, for L_VAE noise of (seed, update): its log; RuntimeError where log π differs."""
     utilities = np.array([utility(one, config) for one in answered]).reshape(-1, config.group)
     rewards = np.array([float(one.verdict.correct) for one in answered]).reshape(-1, config.group)
     advantage = advantages(utilities)

@@ -39,18 +39,15 @@ class Rates(Declaration):
 
 
 def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.DataFrame, list[Cell]]:
-    """Return what cells of a run take, by method and backbone, and those like which none was measured.
-
-    Calls ``used`` are those that tables charge, with ``used_prompt`` and ``used_completion`` tokens and ``cost`` in the
-    paper's unit; calls ``asked`` the distinct ones of each cell, with ``prompt`` and ``completion`` tokens.
-    """
+    """Return calls, tokens and cost of a run by method and backbone, and the cells like which none was measured."""
     runs = sorted((layout.RESULTS / source.name / "cells").glob("*/*/*/seed*/run.json"))
     measured = [cell for cell in map(layout.cell_of, (run.parent for run in runs)) if cell is not None]
     pairs = [(cell, most_like(cell, measured)) for cell in cells]
     parts = [_scaled(preset, cell, source, like).assign(method=cell.method) for cell, like in pairs if like]
     if not parts:
         raise UserError(
-            f"preset {source.name} has finished no cell like these; measure a slice first (docs/running-the-paper.md)"
+            f"preset {source.name} has finished no cell like these; measure a slice first: snakemake --cores all cells "
+            f"--config preset={source.name} limit='{{share: 0.05}}' seeds='[0]'"
         )
     return pd.concat(parts).groupby(["method", "backbone"], sort=False).sum(), [one for one, like in pairs if not like]
 
@@ -125,7 +122,6 @@ def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFr
 
 
 def _rows(folder: Path, trained_on: set[str]) -> pd.DataFrame:
-    """Every use of a model in a finished cell; what is asked of a server is the first of each key."""
     columns = ["item_id", "backbone", "key", "prompt_tokens", "completion_tokens"]
     tables = [folder / name for name in ("training_calls.parquet", "calls.parquet") if (folder / name).exists()]
     uses = pd.concat(

@@ -1,7 +1,4 @@
-"""Which counts of right answers the paper's printed accuracies can come from (the GRIM test, docs/claims.md).
-
-python -m studies.grim
-"""
+"""Which counts the paper's accuracies can come from (GRIM, docs/claims.md): python -m studies.grim."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ def triples(mean: float, sd: float, n: int, containing: float) -> list[tuple[flo
 
 
 def _has(values: tuple[int, ...], sd: int) -> bool:
-    """Whether whole numbers have a sample deviation that rounds to a printed one, in exact arithmetic."""
     six_variances = 3 * sum(value * value for value in values) - sum(values) ** 2
     return 6 * max(2 * sd - 1, 0) ** 2 <= 4 * six_variances <= 6 * (2 * sd + 1) ** 2
 

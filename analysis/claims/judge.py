@@ -1,7 +1,4 @@
-"""Every part of every claim, compared with the paper's own numbers and with a run.
-
-Intervals of measured quantities are percentile bootstraps over the items of each benchmark and over training seeds.
-"""
+"""Every part of every claim, against the paper's own numbers and a run; intervals by percentile bootstrap."""
 
 from __future__ import annotations
 
@@ -71,7 +68,6 @@ def judge(claim: Claim, run: Run) -> list[Part]:
 
 
 def _label(arguments: tuple[Any, ...]) -> str:
-    """What tells a part from the others; empty for the only one."""
     titles = {key: one.title for key, one in config.methods().items()} | {**PAPER.benchmarks, **PAPER.backbones}
     names = (_label(one) if isinstance(one, tuple) else titles.get(one, one) for one in arguments)
     return ", ".join(name for name in names if isinstance(name, str))
@@ -156,11 +152,8 @@ def decide(region: Region, interval: tuple[float, float] | None) -> str:
 
 
 def interval(used: Sequence[Cells], value: Callable[..., Array]) -> tuple[float, float] | None:
-    """The interval of a quantity over some measurements, or ``None`` where a bootstrap says nothing.
-
-    Items are drawn once for each benchmark and shared by all methods, which answered the same ones; the seeds of every
-    measurement that has several are drawn by themselves. With two or three seeds the interval is too narrow.
-    """
+    """The bootstrap interval of a quantity, ``None`` where it says nothing; of two or three seeds too narrow."""
+    # Items are drawn once a benchmark for all methods, seeds by measurement.
     items = {cells[0].run.benchmark: len(cells[0].items) for cells in used}
     several = [cells for cells in used if len(cells) > 1]
     if min(items.values(), default=1) == 1:

@@ -69,10 +69,7 @@ def _by_row(cells: Sequence[config.Cell]) -> Seeds:
 
 
 class Measured(Numbers):
-    """The side of a run: as measured, or for the R replicates that a bootstrap drew.
-
-    All methods share the drawn ``items``, of shape (R, n) by benchmark; ``seeds`` have shape (R, seeds), by cells.
-    """
+    """The side of a run: as measured, or of R bootstrap replicates, ``items`` (R, n) by benchmark shared by all."""
 
     def __init__(
         self,
@@ -100,7 +97,6 @@ class Measured(Numbers):
         return self._extreme(np.argmin, row, other)
 
     def _plain(self) -> Measured:
-        """As measured; what is read so counts."""
         plain = Measured(self._run)
         plain.used, plain.missing = self.used, self.missing
         return plain
@@ -150,7 +146,6 @@ class Measured(Numbers):
         return self._items.get(cells[0].run.benchmark, np.arange(len(cells[0].items))[np.newaxis])
 
     def _extreme(self, choose: Callable[[Array], np.intp], *rows: Row) -> Value:
-        """The average over the benchmarks of a row, or its lead over another, in the seed chosen as measured."""
         columns = [[self._take(row, one, self._run.several) for one in PAPER.benchmarks] for row in rows]
         if not all(map(all, columns)):
             return np.nan
@@ -173,7 +168,6 @@ class Measured(Numbers):
         return timing.per_query
 
     def _take(self, row: Row, benchmark: str, seeds: Seeds) -> Cells:
-        """Exactly these seeds, or none of them."""
         wanted = seeds.get(row, ())
         found = tuple(cell for cell in self._run.cells.get((*row, benchmark), ()) if cell.run.seed in wanted)
         absent = sorted(set(wanted) - {cell.run.seed for cell in found})
@@ -213,7 +207,6 @@ def _of_training(cells: Cells, measure: str) -> float:
 
 
 def _rank_correlation(first: Array, second: Array) -> Array:
-    """Spearman's, along the last axis; 0 where a side does not vary."""
     ranks = [rankdata(side, axis=-1) for side in (first, second)]
     own, other = (one - one.mean(axis=-1, keepdims=True) for one in ranks)
     spread = np.sqrt((own**2).sum(axis=-1) * (other**2).sum(axis=-1))

@@ -1,7 +1,4 @@
-"""The numbers that statements are about, by functions that are the same for the paper and for a run, in percent.
-
-A cost of the paper is the total over a test set, one of a run the mean of a test question: compare ratios only.
-"""
+"""The numbers of statements, of the paper or a run; costs are totals there and means here: compare ratios."""
 
 from __future__ import annotations
 
@@ -182,11 +179,8 @@ class Printed(Numbers):
 
 
 def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
-    """A quantity over the paper's numbers, and the ends of what these may have been before rounding.
-
-    Monotone in each input, it has its extremes in the corners of the box of its rounded inputs; with too many inputs
-    the ends are the quantity itself. Raises AbsentError where the paper does not print a number that is needed.
-    """
+    """A quantity over the paper's numbers, and its ends over what these may have been before rounding."""
+    # Monotone in each input, so its extremes are in the corners of their box; of too many inputs none are looked for.
     plain = Printed()
     value = float(quantity(plain))
     if not 0 < len(plain.read) <= _MOST_INPUTS:

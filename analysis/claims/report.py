@@ -124,8 +124,6 @@ def _frame(records: Sequence[Part]) -> pd.DataFrame:
 
 
 def _seeds(own: Seeds, several: Seeds) -> str:
-    """Which seeds are asked for; a method that learns nothing has fewer."""
-
     def listed(seeds: Iterable[int]) -> str:
         return "/".join(map(str, seeds))
 

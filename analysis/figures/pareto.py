@@ -74,7 +74,6 @@ def build(source: Source) -> Figure:
 
 
 def _beyond_the_points(frame: pd.DataFrame) -> str:
-    """What the points alone do not say; a bar on every one would hide them."""
     reach = ((frame["high"] - frame["low"]) / 2).median()
     several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
     fitted = " Hollow: fitted to the published point, so agreement is not evidence." if frame["is_fitted"].any() else ""
@@ -114,7 +113,6 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
 
 
 def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: Mapping[str, str]) -> None:
-    """A line a method, in its colour, and a line a backbone, with its marker."""
     panel.set_axis_off()
     titles = frame.reset_index()
     methods = titles.groupby("method_title", sort=False)["method"].first().map(colors)

@@ -71,7 +71,6 @@ def by_epoch(log: pd.DataFrame) -> pd.Series:
 
 
 def _draw(trained: Sequence[tuple[Run, pd.DataFrame]], benchmarks: Mapping[str, str], picture: Picture) -> None:
-    """Where a method was not trained on a benchmark, the place stays empty."""
     order = list(benchmarks)
     runs = sorted((run for run, _ in trained), key=lambda run: order.index(run.benchmark))
     titles = {(run.method, run.backbone): row_title(run) for run in runs}

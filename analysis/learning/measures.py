@@ -101,7 +101,6 @@ def of_learner(
 
 
 def _of_memory(made: traces.Traces) -> dict[str, float]:
-    """Depth, and the gate statistics of :func:`analysis.traces.ratios` in percent, besides retrieval over all steps."""
     found = {name: one.value for name, one in traces.ratios(made).items()}
     rates = {name: 100 * value for name, value in found.items() if name in MEASURES and name != "depth"}
     if made.available.any():
@@ -110,10 +109,8 @@ def _of_memory(made: traces.Traces) -> dict[str, float]:
 
 
 def shares(decisions: pd.DataFrame, name: str) -> pd.Series:
-    """Share of the steps, in percent, of each backbone or role that was chosen.
-
-    Empty where no policy chose: a module that is off draws uniformly, which its log-probabilities tell.
-    """
+    """Share of the steps, in percent, of each backbone or role; empty where no policy chose."""
+    # A module that is off draws uniformly, which its log-probabilities tell.
     rows = decisions[decisions["name"] == name]
     if np.all(np.abs(rows["log_prob"] + np.log(rows["options"])) < _UNIFORM):
         rows = rows.head(0)
@@ -121,7 +118,6 @@ def shares(decisions: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str, float]:
-    """Entropies at the end of a training, groups without a signal, its size; ``collapse`` infinite where none came."""
     if log.empty:
         return {}
     first, last = log.head(_FIRST_UPDATES).mean(), log.tail(math.ceil(_LAST_SHARE * len(log))).mean()

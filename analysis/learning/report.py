@@ -41,11 +41,7 @@ _LOGGED = ("accuracy", "utility", "cost_total", "depth", "entropy")
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, and how many cells of the run are missing.
-
-    ``values`` has a row a benchmark, method, backbone, seed (none of a single backbone) and measure that applies, in
-    percent, points, the paper's unit of cost or nats; ``trained`` lacks cells left as initialised.
-    """
+    """What was measured, one row of ``values`` a cell and measure; and how many cells of the run are missing."""
 
     study: Study
     results: Results
@@ -99,7 +95,6 @@ class Report:
         return self.learned[self.learned.index.get_level_values("method") == method].droplevel("method")
 
     def _other(self, side: str, own: pd.DataFrame) -> pd.DataFrame:
-        """What each row of a method is compared with: another of the same place, or what the side stands for."""
         if side == RANDOM:
             random = dict(list(pd.concat(map(self._of, self.study.random)).groupby(own.index.names)))
             rows = [at_depth(random.get(place, own.head(0)), depth) for place, depth in own["depth"].items()]
@@ -177,7 +172,6 @@ def write(report: Report, folder: Path) -> list[Path]:
 
 
 def _curves(report: Report) -> Figure:
-    """The figure, and behind it every update as logged: accuracy is a fraction, utility in the unit of the method."""
     parts = [pd.DataFrame(columns=[*_PLACE, "update", "measure", "value"])]
     for cell, log in report.trained:
         names = [name for name in log.columns if name in _LOGGED or name.startswith("entropy_")]
@@ -331,7 +325,6 @@ def _mean(values: pd.Series, measure: Measure) -> str:
 
 
 def _difference(gaps: pd.Series, measure: Measure) -> str:
-    """The mean of some differences and its interval, which one seed alone does not have."""
     mean, reach = gaps.mean(), interval(gaps)
     text = number(mean, measure, "+")
     if math.isnan(reach):

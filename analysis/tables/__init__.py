@@ -1,4 +1,1 @@
-"""One table an artefact: ``build``, a function from the results of a run to what a reader sees.
-
-Each raises UserError where a cell cannot be read or the cells do not belong in one table.
-"""
+"""One table an artefact: ``build``, from the results of a run; raises UserError for cells that do not fit."""

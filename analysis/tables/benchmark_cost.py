@@ -1,7 +1,4 @@
-"""Accuracy and cost of every method on one benchmark, published and measured.
-
-Paper, Per-Dataset Accuracy and Cost; D-REPORT-2.
-"""
+"""Accuracy and cost on one benchmark (paper, Per-Dataset Accuracy and Cost; D-REPORT-2)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ def build(source: Source) -> Table:
 
 
 def _copies(cells: Sequence[Cell]) -> dict[str, float]:
-    """The share of the calls that repeat an earlier one of the same question, in percent: charged, and asked once."""
     calls = [read_table(cell.folder / "calls.parquet", ("item_id", "key")) for cell in cells]
     asked = not any(one.empty for one in calls)
     return {"copies": round(100 * fmean(one.duplicated().mean() for one in calls), 2) if asked else float("nan")}

@@ -43,7 +43,6 @@ def build(source: Source) -> Table:
 
 
 def _ends(cells: Sequence[Cell]) -> dict[str, float]:
-    """The accuracy of the graded answers; how programs ended, in percent of all answers, where answers are such."""
     items = pd.concat([cell.items for cell in cells])
     graded = items[items["status"] == Status.GRADED]
     # The first word of what grading says of a program.

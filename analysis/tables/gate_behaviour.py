@@ -64,7 +64,6 @@ def build(source: Source) -> Table:
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[Cell, ...]) -> pd.DataFrame:
-    """One row a measure, in the unit of the table; a seed without a case is ``nan``."""
     seeds = {cell.run.seed: traces.ratios(traces.read(cell)) for cell in cells}
     method, unit = cells[0].run.method, _MEASURES["unit"]
     found = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance"]).T

@@ -85,7 +85,6 @@ def _training(cell: Cell) -> dict[str, float | str]:
 
 
 def _frame(results: Results, trainings: pd.DataFrame) -> pd.DataFrame:
-    """By benchmark, method (or their ratio) and measure what is published and measured, with its spread over seeds."""
     names = ["benchmark", "method", "measure"]
     values = _with_ratio(trainings.set_index(["benchmark", "seed", "method"])[_MEASURES])
     by_place = values.groupby(names)
@@ -98,13 +97,11 @@ def _frame(results: Results, trainings: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_ratio(values: pd.DataFrame) -> pd.Series:
-    """Measures by method and other keys as one column, the ratio of the two methods among them."""
     wide = values[_MEASURES].rename_axis(columns="measure").stack().unstack("method").reindex(columns=[HALTING, NONE])
     return wide.assign(**{_RATIO: wide[NONE] / wide[HALTING]}).stack().dropna()
 
 
 def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Both trainings, or their ratio. Totals, in thousands, are compared as costs are, by their ratio."""
     is_ratio = own.index[0][0] == _RATIO
     found: dict[str, list[Entry]] = {}
     for measure, rows in own.groupby("measure"):

@@ -1,7 +1,4 @@
-"""Compute and time of a question: FLOPs from the tokens of its calls, seconds from timing jobs.
-
-Paper, Cost Calculation for Open-Weight Backbones; D-REPORT-3.
-"""
+"""FLOPs and seconds of a question (paper, Cost Calculation for Open-Weight Backbones; D-REPORT-3)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,6 @@ def build(source: Source) -> Table:
 
 
 def _steps_and_utility(cells: Sequence[Cell]) -> dict[str, float]:
-    """Executed steps with their interval; utility as mean over the rollouts of the last epoch, then over the seeds."""
     depth = mean([cell.items["depth"] for cell in cells])
     found = {"depth": depth.mean, "depth_low": depth.low, "depth_high": depth.high, "training_utility": float("nan")}
     if all((cell.folder / TRAINING).is_file() for cell in cells):
@@ -56,7 +55,6 @@ def _steps_and_utility(cells: Sequence[Cell]) -> dict[str, float]:
 
 
 def _groups(own: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    """Of one benchmark, whose best values are marked among themselves."""
     utility = own["training_utility"]
     return {
         ("Test questions", ""): {

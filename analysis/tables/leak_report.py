@@ -69,7 +69,6 @@ def build(source: Source) -> Table:
 
 
 def _pairs(prepared: Prepared, preset: str) -> pd.DataFrame:
-    """One row a pair; of a benchmark without any, one that says so."""
     found = leaks(prepared)
     pairs = pd.DataFrame(found or [Leak("", "", "none", math.nan)])
     pairs.insert(0, "benchmark", prepared.benchmark)

@@ -76,7 +76,6 @@ def _legend(results: Results) -> Iterator[str]:
 
 
 def _learned(results: Results) -> Iterator[str]:
-    """What was learned behind each row that learns, for a training is part of what a row is."""
     found = training.learned(results).join(results.rows["name"], on=KEY[:2])
     if len(found):
         yield (

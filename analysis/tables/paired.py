@@ -55,14 +55,12 @@ def build(source: Source) -> Table:
 
 
 def _reference(results: Results) -> tuple[str, str]:
-    """The first of the method's rows that was run, else its first, of which only printed values are known."""
     methods = results.shown.index.get_level_values("method")
     rows = list(results.shown.index[methods == (REFERENCE if REFERENCE in methods else methods[-1])])
     return next((row for row in rows if row in results.ran.index), rows[0])
 
 
 def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
-    """Every other row on every benchmark and on average, run or not: reference minus row, or over it for costs."""
     places = _both(with_costs(results.frame, results), reference)
     found = comparisons(results, {key: ((*reference, key[2]), key) for key in places.index})
     p_holm = found["p_exact"].groupby(level=KEY[:2], group_keys=False).apply(holm)
@@ -76,7 +74,6 @@ def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
 
 
 def _both(frame: pd.DataFrame, reference: tuple[str, str]) -> pd.DataFrame:
-    """All rows but the reference, each with the reference on its benchmark; what was measured, where both were run."""
     own = frame[[key[:2] != reference for key in frame.index]].reindex(columns=_OF_EACH)
     other = frame.loc[[(*reference, key) for *_, key in own.index]].reindex(columns=_OF_EACH).set_axis(own.index)
     sides = own.join(other.add_prefix("reference_"))
@@ -102,7 +99,6 @@ def _mean_differences(results: Results, average: pd.DataFrame, found: pd.DataFra
 
 
 def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
-    """P is of the first seeds alone, so it and not the difference is marked."""
     printed = own.index[0][2] in results.published.costs
     mark = own["p_holm"].lt(ALPHA).map({True: BEST, False: ""})
     costs = {
@@ -130,7 +126,6 @@ def _probability(p: float) -> str:
 
 
 def _ratio(value: float) -> str:
-    """Two digits at least, whatever the order of magnitude."""
     return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
 
 
@@ -169,7 +164,6 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
 
 
 def _range(points: pd.Series) -> str:
-    """Where both methods agree on all but a few questions, not even all of these on one side would do."""
     finite = points[np.isfinite(points)]
     few = f"none at all for {len(points) - len(finite)} of {len(points)} rows"
     limits = f"{finite.min():.1f}–{finite.max():.1f}" if len(finite) else ""

@@ -61,7 +61,6 @@ def build(source: Source) -> Table:
 
 
 def _facts(cell: Cell) -> Mapping[str, Any]:
-    """The rounds and the end of a search, which a method that searches keeps in its checkpoint."""
     path = cell.folder / CHECKPOINT
     facts = load_checkpoint(path).facts
     if missing := [name for name in _FACTS if name not in facts]:

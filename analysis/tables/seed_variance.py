@@ -53,7 +53,6 @@ def build(source: Source) -> Table:
 
 
 def _by_seed(results: Results) -> pd.DataFrame:
-    """The accuracy of each training in percent: a row a method, backbone and seed, a column a benchmark and overall."""
     one = {
         (*key[:2], cell.run.seed, key[2]): 100 * float(cell.items["correct"].mean())
         for key, cells in results.trainings.items()
@@ -74,7 +73,6 @@ def _by_seed(results: Results) -> pd.DataFrame:
 
 
 def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """The spread of each row, in the order of the paper's table, on each benchmark and overall, as far as run."""
     known = printed.index.droplevel("benchmark")
     order = list(dict.fromkeys([*known, *results.ran.index.sort_values()]))
     long = seeds.rename_axis(columns="benchmark").stack().dropna()

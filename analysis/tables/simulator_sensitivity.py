@@ -61,7 +61,6 @@ def build(source: Source) -> Table:
 
 
 def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequence[Conclusion]) -> pd.DataFrame:
-    """One row a scenario and conclusion, of fractions or ratios; a tie is on neither side, so it is not flipped."""
     sides = {side: [one.keys[at] for one in watched] for at, side in enumerate(_SIDES)}
     printed = with_costs(runs[0].frame, runs[0])
     first, second = (printed.loc[keys].reset_index() for keys in sides.values())

@@ -1,12 +1,9 @@
-"""GMR and its variants: what each scored and spent, also against one of them, published and measured.
-
-Paper, Ablation Study (a module switched off at a time and trained again), Routing-Paradigm Comparison, Role Pool.
-"""
+"""GMR and its variants (paper, Ablation Study, Routing-Paradigm Comparison, Role Pool)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import pandas as pd
@@ -106,7 +103,6 @@ def build(source: Source) -> Table:
 
 
 def _frame(design: Design, results: Results) -> pd.DataFrame:
-    """Every place of the table: the methods among the cells, in the order of the paper, others by name."""
     printed = pd.concat([results.printed(name) for name in design.printed]).groupby(level=KEY, sort=False).first()
     run = {method for method, *_ in results.trainings}
     methods = dict.fromkeys([*(one for one in printed.index.unique("method") if one in run), *sorted(run)])
@@ -129,8 +125,7 @@ def _frame(design: Design, results: Results) -> pd.DataFrame:
 def _groups(
     design: Design, own: pd.DataFrame, reference: str, scaled: str
 ) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    """The columns of one benchmark, whose best values are marked among themselves."""
-    change, title = (_saving, "Saved (%) by") if design.saving else (_factor, "Cost against")
+    change: str | Callable[[float], str] = _saving if design.saving else "×{:.2f}"
     # Blank where one of both cost nothing; without an interval where the questions leave it open.
     factors = own[[f"cost_factor{end}" for end in ENDS]].astype(float)
     factors = factors.where((factors > 0) & (factors < math.inf))
@@ -146,19 +141,14 @@ def _groups(
             "Meas.": entries(gains.mask(absent, NOT_RUN), below=ends(own, "gain", signed, " to ")),
             "p": entries(say(own["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}")),
         },
-        (f"{title} {reference}", "paired"): {
+        (f"{'Saved (%) by' if design.saving else 'Cost against'} {reference}", "paired"): {
             "Publ.": entries(say(own["published_cost_factor"], change)),
             "Meas.": entries(ratios.mask(absent, NOT_RUN), below=ends(factors, "cost_factor", change, " to ")),
         },
     }
 
 
-def _factor(ratio: float) -> str:
-    return f"×{ratio:.2f}"
-
-
 def _saving(ratio: float) -> str:
-    """What the reference spends less, in percent, from a cost as a multiple of the reference's."""
     return signed(100 * (1 - 1 / ratio)).removeprefix("+")
 
 
@@ -186,7 +176,6 @@ def _legend(design: Design, results: Results, frame: pd.DataFrame, titles: Mappi
 
 
 def _power(detectable: pd.Series) -> Iterator[str]:
-    """What the comparisons could have shown: without it, a large p would read as no difference."""
     finite = detectable[detectable < 100]
     if len(finite):
         limits = dict.fromkeys(f"{end:.1f}" for end in (finite.min(), finite.max()))

@@ -1,7 +1,4 @@
-"""One small change of a workflow: how it is written, how it is applied, and a schema made for one parent (D-AF-3).
-
-That an edit touches one node is enforced here, not asked for.
-"""
+"""One edit of a workflow: its form, what it does, a schema for one parent; it touches one node (D-AF-3)."""
 
 from __future__ import annotations
 
@@ -54,15 +51,8 @@ Edit = Annotated[Add | Replace | Remove, Field(discriminator="kind")]
 
 
 def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
-    """The workflow after an edit.
-
-    An added node is read by the one that then follows it, besides what that one reads already. A replaced node keeps
-    its name, so that others still find it. Who read a removed node reads its inputs instead. Nodes that nothing reads
-    any longer go, and the last node runs once.
-
-    Raises:
-        InvalidWorkflowError: The edit does not fit the parent, or the result could not run.
-    """
+    """The workflow after an edit; raises InvalidWorkflowError where it does not fit or the result could not run."""
+    # A replaced node keeps its name; who read a removed one reads its inputs; what nothing reads any longer goes.
     nodes = parent.nodes
     if not isinstance(edit, Add) and edit.id not in parent.ids:
         raise InvalidWorkflowError(f"there is no node {edit.id!r}; there are {', '.join(parent.ids)}")
@@ -100,17 +90,13 @@ def _reading(node: Node, inputs: tuple[str, ...]) -> Node:
 
 
 def _rewired(node: Node, removed: str, inputs: tuple[str, ...]) -> tuple[str, ...]:
-    """The inputs of a node that reads those of a removed one in its place."""
     names = ([name] if name != removed else inputs for name in node.inputs)
     return tuple(dict.fromkeys(name for group in names for name in group))
 
 
 def schema(parent: Workflow, domain: str) -> dict[str, Any]:
-    """A JSON schema of the proposals that fit a parent, within what guided decoding knows.
-
-    Every position has a branch of its own, because a schema without conditions cannot say "earlier" otherwise. What it
-    cannot say is the length of a text, and what an edit does to nodes behind it: a few of its instances are invalid.
-    """
+    """A JSON schema of the proposals that fit a parent; a few of its instances are invalid all the same."""
+    # Every position has a branch of its own, because a schema without conditions cannot say "earlier" otherwise.
     edits = [*_additions(parent, domain), *_replacements(parent, domain), *_removals(parent, domain)]
     return _object({"modification": {"type": "string"}, "edit": {"anyOf": edits}})
 
@@ -149,7 +135,6 @@ def _can_go(id_: str, parent: Workflow, domain: str) -> bool:
 
 
 def _nodes(id_: str, earlier: Sequence[Node], operators: Sequence[Operator], domain: str) -> Iterator[dict[str, Any]]:
-    """Schemas of a node behind some others; operators of equal needs share one."""
     ids = [node.id for node in earlier]
     judges = [node.id for node in earlier if offered(domain)[node.operator].judges]
     kinds = dict.fromkeys((one.instructed, one.needs_result) for one in operators)

@@ -44,11 +44,7 @@ _OUTPUT_LENGTH = 2000
 
 
 class AFlow:
-    """A search over workflows by edits of a model, and the workflow it chose.
-
-    Raises:
-        UserError: The row is the pool, or the optimizer is no backbone that this method may ask.
-    """
+    """A search over workflows by edits of a model, and the workflow it chose."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self._executor = setting.one_backbone
@@ -74,11 +70,7 @@ class AFlow:
         return float(answered.verdict.correct)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over the best workflow of a search; the start workflow where no round was scored.
-
-        Raises:
-            UserError: It was found for another kind of questions, or by another method.
-        """
+        """Take over the best workflow of a search, or the start; raises UserError for one of other questions."""
         try:
             best = search.best(_rounds(checkpoint))
             workflow = start(self._setting.domain) if best is None else best.tried
@@ -128,7 +120,6 @@ class AFlow:
         return await self._scored(begun, rounds, training)
 
     async def _begun(self, rounds: Sequence[Round], training: Training) -> Round:
-        """A round with its parent and, unless the optimizer gave none, its workflow; not scored yet."""
         number = len(rounds) + 1
         items = {item.id: item for item in training.items}
 
@@ -184,7 +175,6 @@ class AFlow:
 
 
 def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
-    """A round with its score and some of its failures."""
     answered = [attempt.answered for attempt in attempts]
     score = 100 * sum(one.verdict.correct for one in answered) / len(answered)
     wrong = [
@@ -216,6 +206,4 @@ def _shuffled(failures: Sequence[Failure], what: str, *place: str) -> list[Failu
     return sorted(failures, key=lambda failure: rng.uniform(f"failures {what}", *place, failure.item))
 
 
-def build(setting: Setting, config: Config) -> AFlow:
-    """The method for one setting."""
-    return AFlow(setting, config)
+build = AFlow

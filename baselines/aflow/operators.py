@@ -134,10 +134,7 @@ async def generate_answer(turn: Turn, instruction: str, records: Sequence[Record
 
 
 async def ensemble(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
-    """One call that picks a candidate by its letter; none where there is nothing to choose from.
-
-    Without a listed letter it is the first candidate, and the recorded decision says so (D-AF-5).
-    """
+    """One call that picks a candidate by its letter, the first without one (D-AF-5); none for one candidate."""
     if len(records) < 2:
         return Outcome(records[0].text if records else "")
     letters = string.ascii_uppercase[: len(records)]
@@ -151,10 +148,7 @@ async def ensemble(turn: Turn, instruction: str, records: Sequence[Record]) -> O
 
 
 async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
-    """A program that computes the answer, run, and written again with the reason where it gave no value.
-
-    Without a value the text of the last reply goes on, which may state an answer all the same.
-    """
+    """A program that computes the answer, run, and rewritten where it gave no value; then the last reply goes on."""
     conversation = turn.prompt(_PROGRAM, records)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
@@ -173,11 +167,7 @@ async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) ->
 
 
 async def check_solution(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
-    """The first solution that passes the visible examples; else the first of all, rewritten until it passes (D-AF-4).
-
-    A solution without a program has failed, and there is nothing to rewrite. Where the question states no example,
-    there is nothing to hold against a program, so it passes.
-    """
+    """The first solution that passes the visible examples, if any; else the first, rewritten until it does (D-AF-4)."""
     solutions = [one.text for one in records]
     for solution in solutions:
         if await _status(turn.context, solution) == "passed":
@@ -221,11 +211,7 @@ class Result(NamedTuple):
 
 
 class Interpreter:
-    """Runs a checked workflow, node after node; the runs of one node are concurrent.
-
-    The steps of a trajectory are the places of the nodes, so the call of the last node is the last one recorded. Where
-    that node passes an earlier text on unchanged, it is the last call that had a say in it.
-    """
+    """Runs a checked workflow, node after node, a step each; the runs of one node are concurrent."""
 
     def __init__(self, workflow: Workflow, executor: str) -> None:
         self._workflow = workflow
@@ -247,20 +233,15 @@ class Interpreter:
 
 
 def _passed_through(node: Node, results: Mapping[str, Result]) -> Result:
-    """A node that does not run leaves what its first input did, or, if it reads the question alone, the one it watches.
-
-    It has no status, so no condition on it holds.
-    """
+    """Outputs the first input or else what it watches; without a status, so that no condition on it holds."""
     watched = [node.when.node] if node.when else []
     return Result(results[(*node.sources, *watched)[0]].texts, None)
 
 
 def _records(node: Node, results: Mapping[str, Result]) -> list[Record]:
-    """All outputs of the inputs; what a failed call left empty is not shown."""
     return [Record(f"Result of {name}", text) for name in node.sources for text in results[name].texts if text.strip()]
 
 
 def _joined(outcomes: list[Outcome]) -> Result:
-    """Of several runs that judge, those that passed come first; one is enough."""
     ordered = sorted(outcomes, key=lambda outcome: outcome.status == "failed")
     return Result(tuple(outcome.text for outcome in ordered), ordered[0].status)

@@ -165,11 +165,8 @@ class Optimizer:
         self._domain = domain
 
     async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Proposal:
-        """Ask for the edit of a round: three attempts at most, of which two may give nothing that can be applied.
-
-        The next prompt for the same parent says why a proposal was refused. A failed attempt leaves no trace in it:
-        nothing was proposed.
-        """
+        """Ask for the edit of a round: three attempts at most, of which two may give nothing to apply."""
+        # The next prompt for the same parent says why a proposal was refused; a failed call proposed nothing.
         replies: list[Reply] = []
         refused: dict[int, list[str]] = {}
         reason, unusable, attempt = "", 0, 0
@@ -196,10 +193,7 @@ class Optimizer:
     async def _ask(
         self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training
     ) -> tuple[Reply, ...]:
-        """One attempt: a call with a response format and, where that fails, the same without one (D-AF-3).
-
-        The last reply counts. The draw follows from seed, round and attempt (D-AF-2).
-        """
+        """A call with a response format and, where that fails, one without (D-AF-2, D-AF-3)."""
         fits = schema(situation.parent.tried, self._domain)
         draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
 
@@ -224,8 +218,6 @@ class Optimizer:
 
 
 class _Proposed(Declaration):
-    """What the optimizer is to reply."""
-
     modification: Annotated[
         str, AfterValidator(lambda text: " ".join(text.split())), Field(min_length=1, max_length=500)
     ]
@@ -243,7 +235,6 @@ def proposed(text: str) -> tuple[str, Edit]:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """The JSON object in a reply, in a fence or between sentences."""
     tries = [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]
     for one in tries:
         try:
@@ -261,7 +252,6 @@ def _response_format(fits: Mapping[str, Any]) -> str:
 
 
 def _repeated(modification: str, child: Workflow, situation: Situation) -> str:
-    """Why an edit is not worth a round; empty where it is new."""
     if child.canonical() == situation.parent.tried.canonical():
         return "the edit changes nothing"
     for earlier in situation.children:

@@ -78,10 +78,7 @@ def children(rounds: Sequence[Round], parent: Round) -> list[Round]:
 
 
 def converged(scores: Sequence[float], patience: int) -> bool:
-    """Whether the mean of the three best scores has stayed the same for a number of rounds in a row.
-
-    Fewer than three scores have no such mean.
-    """
+    """Whether the mean of the three best scores has stayed the same for a number of rounds in a row."""
     means = [sum(sorted(scores[:end])[-TOP:]) / TOP for end in range(TOP, len(scores) + 1)]
     latest = means[-patience - 1 :]
     return len(latest) > patience and len(set(latest)) == 1

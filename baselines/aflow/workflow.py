@@ -1,8 +1,4 @@
-"""The language of workflows: a short list of nodes that a schema can describe and nothing has to execute (D-AF-3).
-
-A workflow is one to ten nodes in the order in which they run; the answer is the output of the last. Every node sees the
-question, and beside it the outputs of the earlier nodes among its inputs. A node is one of the operators of its domain.
-"""
+"""The language of workflows: a list of nodes that a schema describes and nothing has to execute (D-AF-3)."""
 
 from __future__ import annotations
 

@@ -97,7 +97,6 @@ class Rollout:
         return Trace(question, noise, decided.choices[0], decided.log_prob.item())
 
     def _drawing(self, context: Context) -> Choose:
-        """Draws every choice by its own number, and records it."""
         names = {
             "mode": [mode.name for mode in MODES],
             "role": [role.key for role in self._pool.roles],
@@ -145,15 +144,11 @@ def _of_decisions(decided: Decided, pool: Pool) -> dict[str, float]:
 
 
 def _mean_entropy(rows: Tensor) -> float:
-    """Mean entropy in nats of distributions given by their log-probabilities."""
     return -(rows.exp() * rows).sum(dim=1).mean().item()
 
 
 class MASRouter(PolicyGradient[Router, Router, Trace]):
-    """A router that plans a team for each question, trained by REINFORCE without a baseline, one rollout a question.
-
-    Its decisions are sampled at the test as well (D-MR-6).
-    """
+    """A router of teams, trained by REINFORCE without a baseline and sampled at the test as well (D-MR-6)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
@@ -226,6 +221,4 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         }
 
 
-def build(setting: Setting, config: Config) -> MASRouter:
-    """The method for one setting."""
-    return MASRouter(setting, config)
+build = MASRouter

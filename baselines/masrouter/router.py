@@ -1,8 +1,4 @@
-"""MASRouter's networks and the pass that decides on a team: task, mode, number, roles, backbones (D-MR-1, D-MR-6).
-
-A pass takes one question or many, a row each; an update needs one for all its trajectories. What a trajectory remembers
-of its decisions is enough to make the same pass again with gradient.
-"""
+"""MASRouter's networks and the pass that decides on teams, sampled or made again (D-MR-1, D-MR-6)."""
 
 from __future__ import annotations
 
@@ -65,12 +61,7 @@ class Trace(NamedTuple):
 
 
 class VAE(nn.Module):
-    """A variational autoencoder of embeddings, whose samples are what decisions compare.
-
-    Two oddities of the released code are kept, since the size of its loss rests on them: a sample is
-    μ + 0.1·σ·ε, although its divergence is that of σ, and the prior is N(0, 0.1²), so that a posterior of unit variance
-    starts with a divergence of 47.2 (D-MR-6).
-    """
+    """A variational autoencoder with sample μ + 0.1·σ·ε and prior N(0, 0.1²), as in the released code (D-MR-6)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,12 +171,7 @@ class Decided(NamedTuple):
 
 
 class Router(nn.Module):
-    """All that is learned, in float64, with the embeddings of all texts as buffers.
-
-    Initial weights come from torch's global generator. Noise and choices come from the caller, so a pass is a function
-    of its arguments: the one that samples and the one that is differentiated are the same code, and log π has the same
-    bits in both, whatever the number of questions.
-    """
+    """All that is learned, in float64; noise and choices come from the caller, sampled or replayed."""
 
     task_texts: Tensor
     mode_texts: Tensor
@@ -208,10 +194,8 @@ class Router(nn.Module):
         self.double()
 
     def decide(self, questions: Embeddings, noises: Sequence[Noise], choose: Choose) -> Decided:
-        """All decisions on n questions (n, 384), with gradient unless the caller switches it off.
-
-        ``choose`` is asked for as many agents as the largest team has; for rows with a smaller one the rest is ignored.
-        """
+        """All decisions on n questions (n, 384), with gradient unless the caller switches it off."""
+        # ``choose`` is asked for as many agents as the largest team has; for smaller ones the rest is ignored.
         q, noise = _rows(questions), _stacked(noises)
         projected = self.classifier.project(q)
         n_f = self.number(q.unsqueeze(1), noise.number)
@@ -270,11 +254,7 @@ class Router(nn.Module):
     def _roles(
         self, context: Tensor, agents: Tensor, noise: Noise, choose: Choose
     ) -> tuple[list[Sequence[int]], Tensor, Tensor]:
-        """Roles with replacement, agent by agent, their joint log-probability, and what the backbones are chosen by.
-
-        The history takes a role in when the next one is chosen, so the last role is missing from it, and with a single
-        agent it is exactly zero. That is so in the released code (D-MR-6).
-        """
+        """Roles agent by agent, their log-probability, and a history that lacks the last one, as released (D-MR-6)."""
         directions = self.role_vae.direction(self.role_texts[None], noise.roles)
         history = last = context.new_zeros(len(context), HIDDEN)
         log_prob = context.new_zeros(len(context))
@@ -290,10 +270,7 @@ class Router(nn.Module):
 
 
 def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
-    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,), for c_m and log p_m of shape (n, backbones).
-
-    The first term holds the number before it is rounded: no other part of log π leads back to it.
-    """
+    """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,); n_f is not rounded, for its gradient."""
     return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
 
 
@@ -303,7 +280,6 @@ def _one_by_one(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
 
 
 def _counts(chosen: Sequence[Sequence[int]], agents: Tensor, like: Tensor) -> Tensor:
-    """How many of the agents of each row were given each backbone, from what was chosen agent by agent."""
     there = torch.arange(len(chosen))[:, None] < agents
     return torch.zeros_like(like).scatter_add(1, torch.tensor(chosen).T, there.T.to(like.dtype))
 
@@ -321,5 +297,4 @@ def _rows(questions: Embeddings) -> Tensor:
 
 
 def _stacked(noises: Sequence[Noise]) -> Noise:
-    """Noise of shape (n, rows, 64) for each autoencoder."""
     return Noise(*(torch.stack(parts) for parts in zip(*noises, strict=True)))

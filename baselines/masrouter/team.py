@@ -53,11 +53,7 @@ TEXTS: Mapping[Output, str] = {
 
 
 def formats_of(role: Role) -> Formats:
-    """The role's own formats, as released: of its first call, and of a second one.
-
-    A second call of the role itself ends in what its domain asks for; one that the mode of collaboration adds repeats
-    the format of the first.
-    """
+    """The role's formats, as released: of its first call, and of one that the mode of collaboration adds."""
     first = TEXTS[role.output]
     second = _second(role)
     return Formats(first, first if second is None else TEXTS[second])
@@ -78,7 +74,6 @@ def profile(role: Role) -> str:
 
 
 def _second(role: Role) -> Output | None:
-    """What a second call of the role itself gives back."""
     if role.second_call is None:
         return None
     return "code" if role.domain == "Code" else "answer"
@@ -91,10 +86,7 @@ _REFLECT = (
 
 
 class Mode(NamedTuple):
-    """One way for a team to work together.
-
-    From the second round on, an agent sees what the others said in the round before, and not what it said itself.
-    """
+    """One way to work together; from round two on, an agent sees what the others said in the round before."""
 
     name: str
     description: str  # what the router knows of it
@@ -190,8 +182,6 @@ async def work(team: Team, item: Item, context: Context) -> list[str]:
 
 
 class _Round(NamedTuple):
-    """One round of a team, counted from 1, and what was said in the round before, by slot."""
-
     team: Team
     item: Item
     context: Context
@@ -229,7 +219,6 @@ class _Round(NamedTuple):
         )
 
     def _visible(self, slot: int) -> dict[int, Record]:
-        """What an agent sees, by the slot that said it."""
         texts: Sequence[str]
         if self.number == 1:
             texts, shown = self.said, set(self.team.mode.before(slot))
@@ -239,7 +228,6 @@ class _Round(NamedTuple):
         return {at: Record(names[at], texts[at]) for at in said(texts) if at in shown}
 
     async def _short_cut(self, slot: int, records: dict[int, Record]) -> str | None:
-        """The first visible message whose program passes the visible examples; it is passed on without a call."""
         for at, record in records.items():
             if await self.context.code_tools.passes(self.item, record.text):
                 choice = f"Agent {letter(at)}"
@@ -249,10 +237,7 @@ class _Round(NamedTuple):
 
 
 def with_all_tests(item: Item) -> Item:
-    """The question with every test as a visible example, where its tests are plain asserts (D-MR-2).
-
-    That is so on MBPP, except where set-up code comes with the tests; other questions stay as they are.
-    """
+    """The question with every test as an example (D-MR-2), where its tests are asserts without set-up code."""
     if item.code is None:
         return item
     tree = parse(item.code.checks)

@@ -201,15 +201,11 @@ def history(path: Path) -> list[Record]:
 
 
 def _dialog(action: Action, path: Path) -> Messages:
-    """The conversation of an agent so far, empty before its first turn."""
     return next((step.made.dialog for step in reversed(path) if step.action == action), ())
 
 
 def final(item: Item, rules: str, path: Path) -> Messages:
-    """The final call: the question, which upstream leaves out, and the candidate answers of the path (D-PUP-7).
-
-    A program is no candidate that could be compared, so on programming questions it sees all contributions (D-PUP-11).
-    """
+    """The final call: question and candidate answers (D-PUP-7), of programs all contributions (D-PUP-11)."""
     if item.code is not None:
         return team_prompt((WRITE, rules), item, history(path))
     answers = ((step.action.name, step.made.answer) for step in path if step.made.answer is not None)

@@ -74,7 +74,6 @@ def _entropies(evaluation: Evaluation, traces: Sequence[Trace], config: Config) 
 
 
 def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:
-    """Choices of each action, and the share of questions that the step limit ended."""
     choices = list(chain.from_iterable(traces))
     counts = np.bincount([choice.action for choice in choices], minlength=len(KEYS))
     return {
@@ -133,6 +132,4 @@ class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
         }
 
 
-def build(setting: Setting, config: Config) -> Puppeteer:
-    """The method for one row."""
-    return Puppeteer(setting, config)
+build = Puppeteer

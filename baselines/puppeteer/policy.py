@@ -84,10 +84,7 @@ class Policy(nn.Module):
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, states: Tensor, barred: Tensor) -> Tensor:
-        """Log-probabilities, shape (rows, 10), of states (rows, 1152); minus infinity for barred actions.
-
-        A row has the same bits in any company, so those of an update are those sampled.
-        """
+        """Log-probabilities (rows, 10) of states (rows, 1152), row by row the same bits; -inf for barred actions."""
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
 
     def evaluate(self, choices: Sequence[Choice]) -> Evaluation:

@@ -233,6 +233,7 @@ def test_the_files_hold_what_was_measured(curves: Report, single: Callable[..., 
     assert all(b"SIMULATED" in path.read_bytes() for path in written)
     assert "INCOMPLETE: 1 cells" in (tmp_path / "learning.md").read_text()
     rows = pd.read_csv(tmp_path / "learning.csv", comment="#").set_index(["method", "backbone", "measure", "seed"])
+    rows = rows.sort_index()
     assert rows["value"]["gmr", "pool", "training_utility_1", 0] == pytest.approx(0.05)
     assert rows["value"]["single", "good", "utility"].item() == pytest.approx(67)
     contrasts = pd.read_csv(tmp_path / "learning_contrasts.csv", comment="#").query("measure == 'accuracy'")

@@ -38,12 +38,10 @@ def test_embeddings(
     count = TEXTS if benchmark.enabled else FEW
     assert encoder.encode(texts(tokens, 1, 0)[0]).tokens == tokens
 
-    async def embed(embeddings: Embeddings, run: int) -> None:
-        found = await asyncio.gather(*map(embeddings.embed, texts(tokens, count, run)))
+    async def embed(run: int) -> None:
+        async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:
+            found = await asyncio.gather(*map(embeddings.embed, texts(tokens, count, run)))
         assert {one.tokens for one in found} == {tokens}
 
-    with asyncio.Runner() as runner:
-        embeddings = Embeddings(encoder, Cache(tmp_path / "cache.sqlite"))
-        runner.run(embed(embeddings, 0))
-        measure(benchmark, lambda run: runner.run(embed(embeddings, 0 if cached else 1 + run)), count)
-        runner.run(embeddings.close())
+    asyncio.run(embed(0))
+    measure(benchmark, lambda run: asyncio.run(embed(0 if cached else 1 + run)), count)
