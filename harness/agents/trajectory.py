@@ -153,8 +153,9 @@ class Context:
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
 
-        Kind, style and form of the turn tell a simulated backbone, which understands no prompt, what is asked of it, as
-        does an instruction that a method has found by itself; others are not told, and nothing else depends on them.
+        Kind, style and form of the turn tell a simulated backbone, which understands no prompt, what is asked of it;
+        others are not told, and nothing else depends on them. So does an instruction that a method has found by itself:
+        turns that differ in it are draws of their own.
 
         A temperature comes with neither nucleus nor penalty; ``None`` is what the backbone's publisher has it sample by
         (D-GEN-2). At 0 the same prompt gets the same reply, though each use is charged; above 0, unless a ``draw`` is
@@ -178,22 +179,21 @@ class Context:
             metadata={"kind": kind, "style": style, "form": form, "role": role, "instruction": instruction},
         )
         reply = await self._client.complete(backbone, request)
-        self._calls.append(
-            Call(
-                step=step,
-                purpose=purpose,
-                slot=slot,
-                backbone=backbone,
-                role=role,
-                key=request.key,
-                prompt_tokens=reply.prompt_tokens,
-                completion_tokens=reply.completion_tokens,
-                cost=model.cost(reply.prompt_tokens, reply.completion_tokens),
-                is_step=is_step,
-                finish_reason=reply.finish_reason,
-                error=reply.error,
-            )
+        call = Call(
+            step=step,
+            purpose=purpose,
+            slot=slot,
+            backbone=backbone,
+            role=role,
+            key=request.key,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cost=model.cost(reply.prompt_tokens, reply.completion_tokens),
+            is_step=is_step,
+            finish_reason=reply.finish_reason,
+            error=reply.error,
         )
+        self._calls.append(call)
         return reply
 
     async def embed(self, text: str) -> NDArray[np.float32]:
