@@ -160,7 +160,9 @@ class Console(logging.Handler):
 
     def _say(self, line: str) -> None:
         if line and self._terminal:
-            print(line, file=self._terminal.stream, flush=True)
+            # One write a line: cells write to the same terminal, and may do so between a text and its end.
+            self._terminal.stream.write(f"{line}\n")
+            self._terminal.stream.flush()
 
 
 def _kinds(job: Any) -> tuple[Any, ...]:
