@@ -23,7 +23,7 @@ from analysis.results import Run
 from analysis.table import md_escape as escape
 from analysis.trajectories import Gate, Record, Said, Step, records
 from harness.agents.activation import NO_ENTRY
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, VALUE_MISSING, VALUE_SHOWN
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.roles import catalogue
 from harness.benchmarks.items import Item
@@ -48,10 +48,7 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 _OF_AN_AGENT = ("role", "backbone", "short_cut")
 # Roles with a tool, Puppeteer's program among them, and how the outcome of one begins (harness/agents/activation.py).
 _WITH_TOOLS = {"python", *(role.key for role in catalogue() if role.tool != "none")}
-_OUTCOMES = (
-    *(EXAMPLES_RUN, NO_PROGRAM, NO_EXAMPLE, NO_ENTRY),
-    *("The program was executed; ", "The program gave no value: "),
-)
+_OUTCOMES = (EXAMPLES_RUN, NO_PROGRAM, NO_EXAMPLE, NO_ENTRY, VALUE_SHOWN, VALUE_MISSING)
 
 
 def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:

@@ -85,10 +85,11 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
 
 
 def _shown(artefact: Artefact, folder: Path) -> dict[str, Any]:
-    key, is_figure = artefact.key, artefact.kind == "figure"
-    shown = {"shown": "", "caption": _caption(folder / f"{key}.svg")} if is_figure else {}
-    files = _there(folder, [*artefact.files, f"{key}.pdf"])
-    return {"key": key, "title": artefact.title, "files": files} | (shown or {"shown": _body(folder / f"{key}.html")})
+    key = artefact.key
+    shown = {"key": key, "title": artefact.title, "files": _there(folder, [*artefact.files, f"{key}.pdf"])}
+    if artefact.kind == "figure":
+        return shown | {"shown": "", "caption": _caption(folder / f"{key}.svg")}
+    return shown | {"shown": _body(folder / f"{key}.html")}
 
 
 def _there(folder: Path, names: Iterable[str]) -> list[str]:

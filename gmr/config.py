@@ -47,7 +47,7 @@ class Config(Declaration):
     @model_validator(mode="after")
     def _role_subset_is_of_all(self) -> Config:
         if self.role_subset is not None and self.role_pool != "all":
-            raise ValueError(f"role_subset draws from all roles, so role_pool cannot be {self.role_pool!r} beside it")
+            raise ValueError(f"role_subset draws from all roles, so role_pool cannot be {self.role_pool!r} with it")
         return self
 
 

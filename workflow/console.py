@@ -115,7 +115,7 @@ class Console(logging.Handler):
             self._say(text if self._settings.dryrun and self._jobs else "")
         elif _STOPPING.match(text):
             if not self._stopping:
-                self._say("stopping; jobs put away what they have")
+                self._say("stopping; jobs save what they have")
             self._stopping = True
         elif event not in _SILENT and not _NOISE.match(text):
             self._say(self._terminal.format(record))

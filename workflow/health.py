@@ -37,7 +37,7 @@ _REPLY = Request("", None, ()).max_tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Answer:
     """The answer of one server of a backbone."""
 
     url: str
@@ -57,16 +57,16 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     places = endpoints.load(endpoints.declared_in(), asked)
     needed = {key: needs(preset, key) for key in benchmarks}
     async with http_client(sum(len(place.urls) for place in places.values())) as http:
-        answers = await gather(_hear(backbone, places[key], http) for key, backbone in asked.items())
-    heard = {key: [one for one in said if isinstance(one, Heard)] for key, said in zip(asked, answers, strict=True)}
-    problems = [one for said in answers for one in said if isinstance(one, str)]
-    problems += [problem for key, of_key in heard.items() for problem in _too_short(key, of_key, needed)]
+        found = await gather(_answers(backbone, places[key], http) for key, backbone in asked.items())
+    answers = {key: [a for a in of_key if isinstance(a, Answer)] for key, of_key in zip(asked, found, strict=True)}
+    problems = [one for of_key in found for one in of_key if isinstance(one, str)]
+    problems += [problem for key, of_key in answers.items() for problem in _too_short(key, of_key, needed)]
     if problems:
         raise UserError(
             f"{len(problems)} problem{'s' if len(problems) > 1 else ''} with the servers of preset {preset.name}:"
             + "".join(f"\n  {problem}" for problem in problems)
         )
-    written = {layout.served(preset.name, key): _record(preset, asked, heard, needed[key]) for key in needed}
+    written = {layout.served(preset.name, key): _record(preset, asked, answers, needed[key]) for key in needed}
     for path, record in written.items():
         write_atomically(path, orjson.dumps(record, option=orjson.OPT_INDENT_2))
     return list(written)
@@ -86,14 +86,14 @@ def needs(preset: Preset, benchmark: str) -> int:
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + _REPLY
 
 
-async def _hear(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> list[Heard | str]:
-    async def ask(server: Server) -> Heard | str:
+async def _answers(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> list[Answer | str]:
+    async def ask(server: Server) -> Answer | str:
         try:
             served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
             as_served(backbone, served)
         except UserError as error:
             return str(error)
-        return Heard(server.url, served, await _version(server.url, http))
+        return Answer(server.url, served, await _version(server.url, http))
 
     try:
         servers = [Server(url, place, http) for url in place.urls]
@@ -119,7 +119,7 @@ async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
     return None
 
 
-def _too_short(key: str, answers: Iterable[Heard], needed: Mapping[str, int]) -> Iterator[str]:
+def _too_short(key: str, answers: Iterable[Answer], needed: Mapping[str, int]) -> Iterator[str]:
     for one in answers:
         window = one.served.context_length
         if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
@@ -130,7 +130,7 @@ def _too_short(key: str, answers: Iterable[Heard], needed: Mapping[str, int]) ->
 
 
 def _record(
-    preset: Preset, asked: Mapping[str, Backbone], heard: Mapping[str, Sequence[Heard]], needed: int
+    preset: Preset, asked: Mapping[str, Backbone], answers: Mapping[str, Sequence[Answer]], needed: int
 ) -> dict[str, Any]:
     return {
         "preset": preset.name,
@@ -140,11 +140,11 @@ def _record(
         "backbones": {
             key: {
                 "model": backbone.model,
-                "revision": as_served(backbone, heard[key][0].served).revision,
-                "revision_confirmed": heard[key][0].served.revision is not None,
-                "context_length": heard[key][0].served.context_length,
-                "served_by": heard[key][0].served.owned_by,
-                "servers": [{"url": one.url, "version": one.version, "loaded": one.served.root} for one in heard[key]],
+                "revision": as_served(backbone, answers[key][0].served).revision,
+                "revision_confirmed": answers[key][0].served.revision is not None,
+                "context_length": answers[key][0].served.context_length,
+                "served_by": answers[key][0].served.owned_by,
+                "servers": [{"url": a.url, "version": a.version, "loaded": a.served.root} for a in answers[key]],
             }
             for key, backbone in asked.items()
         },

@@ -70,8 +70,8 @@ def restore(path: Path, preset: Callable[[str, Sequence[str]], Preset], *, greed
 
 
 def _weights(encoder: str) -> str:
-    """The weights of an encoder; between builds of torch and processors only the last digits of a vector differ."""
-    return encoder.partition("-torch")[0]
+    """The weights of an encoder; between libraries and processors only the last digits of a vector differ."""
+    return encoder.partition("-fp32-")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: work is called off and put away, the process ends, and one line says so.
+"""Ctrl-C and SIGTERM: work is cancelled and saved, the process ends, and one line says so.
 
 A process that was told to stop ends with status 130 or 143, even if what it was at came to its end meanwhile. It has
-ten seconds to put everything away; after that, or when it is told a second time, it ends as if it had been killed: what
+ten seconds to save its work; after that, or when it is told a second time, it ends as if it had been killed: what
 it has written by then stays.
 """
 
@@ -40,7 +40,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     told: list[int] = []
     task: asyncio.Task[Any] | None = None
-    patience = threading.Timer(GRACE_S, lambda: _kill(told[0], f"not put away within {GRACE_S:g} s"))
+    patience = threading.Timer(GRACE_S, lambda: _kill(told[0], f"not finished within {GRACE_S:g} s"))
     patience.daemon = True
 
     async def begun() -> T:

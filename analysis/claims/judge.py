@@ -47,7 +47,7 @@ def judge(claim: Claim, run: Run) -> list[Part]:
     words = {name: getattr(claim, name) for name in ("section", "place", "says", "unit", "note")}
     parts: list[Part] = []
     for arguments in claim.parts():
-        region = _told(claim.holds, arguments)
+        region = _of_part(claim.holds, arguments)
         part = {"claim": claim.key, "part": _label(arguments), **words}
         part |= _in_paper(claim, arguments, region)
         part |= {"outcome": NO_RESULT} if region is None else _in_run(claim, arguments, region, run)
@@ -73,14 +73,14 @@ def _label(arguments: tuple[Any, ...]) -> str:
     return ", ".join(name for name in names if isinstance(name, str))
 
 
-def _told(told: Any, arguments: Sequence[Any]) -> Any:
-    if isinstance(told, Mapping):
-        return told[arguments[0]]
-    return told(Printed(), *arguments) if callable(told) else told
+def _of_part(field: Any, arguments: Sequence[Any]) -> Any:
+    if isinstance(field, Mapping):
+        return field[arguments[0]]
+    return field(Printed(), *arguments) if callable(field) else field
 
 
 def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> Part:
-    stated = _told(claim.stated, arguments)
+    stated = _of_part(claim.stated, arguments)
     part: Part = {} if stated is None else {"stated": float(stated), "tolerance": str(claim.tolerance)}
     try:
         value, low, high = compute(lambda n: (claim.published or claim.quantity)(n, *arguments))

@@ -1,4 +1,4 @@
-"""MASRouter's networks and the pass that decides on teams, sampled or made again (D-MR-1, D-MR-6)."""
+"""MASRouter's networks and the pass that decides on teams, sampled or recomputed (D-MR-1, D-MR-6)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.agents.activation import appended
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, Value, programs
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, programs
 from harness.agents.prompts import RECORDS_HEADER, Record, render_records, team_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.extraction import after_answer_is, last_box
@@ -282,17 +282,13 @@ async def _computed(prompt: Messages, reply: Reply, ask: Ask, context: Context) 
     """A program that computes the answer, and the call that states it if the program ran (D-PUP-10)."""
     value = await context.code_tools.value(reply.text)
     if value is None or value.printed is None:
-        return Contribution(appended(reply.text, _failure(value)), None, _continued(prompt, reply), _tokens(reply))
-    told = f"The program was executed; its variable answer holds {value.printed}"
-    conversation = (*prompt, Message("assistant", reply.text), Message("user", f"{told}\n\n{STATE}"))
+        failure = str(value or NO_PROGRAM)
+        return Contribution(appended(reply.text, failure), None, _continued(prompt, reply), _tokens(reply))
+    conversation = (*prompt, Message("assistant", reply.text), Message("user", f"{value}\n\n{STATE}"))
     second = await ask(conversation, purpose="second_call")
     dialog = _continued(prompt, reply) if second.error is not None else _continued(conversation, second)
-    text = f"{told}\n\n{second.text}".strip()
+    text = f"{value}\n\n{second.text}".strip()
     return Contribution(text, stated(second.text), dialog, _tokens(reply) + _tokens(second))
-
-
-def _failure(value: Value | None) -> str:
-    return NO_PROGRAM if value is None else f"The program gave no value: {value.failure}."
 
 
 def _continued(prompt: Messages, reply: Reply) -> Messages:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, programs
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, programs
 from harness.agents.prompts import RECORDS_HEADER, Record, agent_prompt
 from harness.agents.roles import Output, Role
 from harness.agents.trajectory import Context
@@ -150,20 +150,12 @@ async def _tool_line(role: Role, item: Item, reply: str, context: Context) -> st
         case "run_examples":
             return await context.code_tools.examples(item, reply)
         case "execute_answer":
-            return _told(await context.code_tools.value(reply)) or NO_PROGRAM
+            return str(await context.code_tools.value(reply) or NO_PROGRAM)
         case "execute_code":
-            return _told(await context.code_tools.value(reply))
+            return str(await context.code_tools.value(reply) or "")
         case "lookup":
             # A look-up over the network would make a result depend on the day of the run (D-GEN-7).
             return NO_ENTRY
-
-
-def _told(value: Value | None) -> str:
-    if value is None:
-        return ""
-    if value.printed is None:
-        return f"The program gave no value: {value.failure}."
-    return f"The program was executed; its variable answer holds {value.printed}"
 
 
 def appended(text: str, addition: str) -> str:

@@ -22,6 +22,8 @@ from harness.sandbox import Execution, Outcome, Program, Sandbox
 # Neither speaks of an outcome, so neither may sound like one; digits could pass for an answer.
 NO_PROGRAM = "Nothing was run, because there is no program in a fenced Python block."
 NO_EXAMPLE = "Nothing was run, because the question states no example as code."
+VALUE_SHOWN = "The program was executed; its variable answer holds "
+VALUE_MISSING = "The program gave no value: "
 
 _LONGEST_VALUE = 200
 _PLACE_IN_CHECKS = re.compile(r" \(checks, line \d+\)\Z")
@@ -31,10 +33,13 @@ _ANSWER = re.compile(r"\banswer\b")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a program's variable ``answer``, or the error; exactly one of the two is set."""
+    """The value of a program's variable ``answer``, or the error; exactly one is set; as text, a sentence."""
 
     printed: str | None = None  # the value as ``print`` shows it, on one line, cut at 200 characters
     failure: str | None = None  # why there is none, in a few words
+
+    def __str__(self) -> str:
+        return f"{VALUE_MISSING}{self.failure}." if self.printed is None else f"{VALUE_SHOWN}{self.printed}"
 
 
 class CodeTools:

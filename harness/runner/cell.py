@@ -42,7 +42,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         try:
             return await _run(plan, log)
         except asyncio.CancelledError as error:
-            # All is put away by now but the log.
+            # All is saved by now but the log.
             raise StoppedError(
                 f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
             ) from error

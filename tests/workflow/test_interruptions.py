@@ -228,7 +228,7 @@ def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_fa
     assert sorted(said[-3:]) == [
         f"stopped by SIGINT; 5 finished calls of {COT} are kept, and the same command resumes with them",
         "stopped; what is finished is kept, and the same command resumes",
-        "stopping; jobs put away what they have",
+        "stopping; jobs save what they have",
     ]
     assert "Traceback" not in "".join(said)
 
@@ -265,7 +265,7 @@ logging.error("went on")
 @pytest.mark.parametrize(
     ("program", "numbers", "line"),
     [
-        (STUBBORN, [signal.SIGTERM], "stopped by SIGTERM; not put away within 0.2 s, so ended at once; "),
+        (STUBBORN, [signal.SIGTERM], "stopped by SIGTERM; not finished within 0.2 s, so ended at once; "),
         (SLOW, [signal.SIGINT] * 2, "stopped by SIGINT; told so twice, so ended at once; "),
         (OUTSIDE, [signal.SIGTERM], "stopped by SIGTERM; "),
         (DONE, [], "stopped by SIGTERM; "),

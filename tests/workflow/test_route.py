@@ -194,11 +194,11 @@ def test_a_router_may_be_named_by_its_file_and_brings_its_own_pool_in_its_own_or
 
 
 def test_another_processor_is_no_other_encoder(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(trained, encoder="name-0123-fp32-torch2.9.0-avx512")
-    monkeypatch.setattr(FakeEncoder, "identity", "name-0123-fp32-torch2.13.0+cpu-avx2")
+    path = write(trained, encoder="name-0123-fp32-4567-transformers5.1.0-torch2.9.0-avx512")
+    monkeypatch.setattr(FakeEncoder, "identity", "name-0123-fp32-89ab-transformers5.2.0-torch2.13.0+cpu-avx2")
     assert restored(path).plan.setting.pool == setting().pool
-    monkeypatch.setattr(FakeEncoder, "identity", "name-4567-fp32-torch2.9.0-avx512")
-    with pytest.raises(UserError, match=r"embeddings of name-0123-fp32, config/encoder\.yaml declares name-4567-fp32;"):
+    monkeypatch.setattr(FakeEncoder, "identity", "name-4567-fp32-4567-torch2.9.0-avx512")
+    with pytest.raises(UserError, match=r"embeddings of name-0123, config/encoder\.yaml declares name-4567;"):
         restored(path)
 
 

@@ -62,7 +62,7 @@ rule timing:
         "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
     conda:
         "../../environment.yml"
-    # All cores there are, so that nothing else runs while a method is timed; modelled servers are mostly waited for.
+    # All cores there are, so that nothing else runs while a method is timed; with simulated backbones it mostly sleeps.
     threads: lambda wildcards: 1 if PRESETS[wildcards.preset].simulated else 1024
     params:
         choice=lambda wildcards: as_text(
