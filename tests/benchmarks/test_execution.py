@@ -15,6 +15,7 @@ from harness.benchmarks.humaneval import HumanEval
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import load
 from harness.benchmarks.registry import entry
+from harness.database import Cache
 from harness.errors import UserError
 from harness.sandbox import Outcome, Program, Sandbox
 from tests.benchmarks.conftest import DATA, Measure, chosen
@@ -66,6 +67,22 @@ def test_sandbox(level: str, workers: int, items: list[Item], benchmark: Benchma
 
         measure(benchmark, once, len(subjects))
         runner.run(pool.__aexit__(None, None, None))
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
+def test_verdicts(
+    known: bool, items: list[Item], benchmark: BenchmarkFixture, measure: Measure, tmp_path: Path
+) -> None:
+    """Through the cache that all cells of a machine share, each round as another cell."""
+    benchmark.group = "cache of verdicts"
+    subjects = chosen(benchmark, items)
+
+    async def cell(run: int) -> None:
+        async with Sandbox(workers=2 if benchmark.enabled else 1, cache=Cache(tmp_path / "cache.sqlite")) as pool:
+            await asyncio.gather(*(pool.run(program(item, run)) for item in subjects))
+
+    asyncio.run(cell(0))
+    measure(benchmark, lambda run: asyncio.run(cell(0 if known else 1 + run)), len(subjects))
 
 
 @pytest.fixture
