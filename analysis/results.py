@@ -72,6 +72,7 @@ class Run(Declaration, extra="ignore"):
     calibrated: bool  # its accuracy was fitted to the paper, so agreeing with the paper is no evidence
     notes: Many[str]  # what a reader of a table must know, such as a reduced number of questions
     data: Data
+    config: Mapping[str, Any]  # every setting of the method
     config_hash: Text
     code: Text
     run_id: Text

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from analysis.frames import KEY, Results
 from analysis.results import TRAINING, Cell, read_table
-from harness.runner.config import methods
-from harness.runner.method import settings_of
 
 CALLS = "training_calls.parquet"
 #: What a policy chooses among several, by name in the table of decisions.
@@ -92,8 +90,7 @@ def _choices(cells: Sequence[Cell]) -> dict[str, Any]:
 def _drawn(cell: Cell) -> pd.DataFrame:
     """The choices of a cell on its test questions; what the step limit forces is no choice and is left out."""
     rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
-    entry = methods().get(cell.run.method)
-    settings = settings_of(entry.module, entry.config) if entry else None
-    is_greedy = GREEDY in (getattr(settings, "decode", None), getattr(settings, "selection", None))
-    kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= getattr(settings, "max_steps", np.inf))]
+    settings = cell.run.config
+    is_greedy = GREEDY in (settings.get("decode"), settings.get("selection"))
+    kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= settings.get("max_steps", np.inf))]
     return kept.assign(is_greedy=is_greedy)

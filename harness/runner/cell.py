@@ -23,7 +23,7 @@ from harness.llm.client import note_served
 from harness.llm.request import Served
 from harness.runner import config_hash, layout
 from harness.runner.evaluation import evaluate, questions_in_flight
-from harness.runner.method import build
+from harness.runner.method import build, settings_of
 from harness.runner.plan import Plan
 from harness.runner.setup import as_served, endpoints_of, open_runtime
 from harness.training.loop import CHECKPOINT, Training
@@ -101,6 +101,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
             "split_checksum": plan.data.split_checksum,
             "n_test": len(plan.test),
         },
+        "config": settings_of(plan.method.module, plan.method.config).model_dump(mode="json"),
         "config_hash": plan.config_hash,
         "code": code_of(plan.method.module),
         "backbones": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 
 from harness.agents.results import DECISIONS, ITEMS
 from harness.runner.config import methods
+from harness.runner.method import settings_of
 from harness.training.loop import UPDATES
 
 TITLES = {
@@ -37,6 +39,13 @@ def digest(*parts: object) -> str:
 def title(method: str) -> str:
     """What tables call a method of the configuration, or one that it does not have."""
     return methods()[method].title if method in methods() else f"The {method}"
+
+
+@functools.cache
+def settings(method: str) -> dict[str, Any]:
+    """Every setting of a method of the configuration; none of one that it does not have."""
+    entry = methods().get(method)
+    return settings_of(entry.module, entry.config).model_dump(mode="json") if entry else {}
 
 
 def verdicts(right: int, n: int) -> list[bool]:
@@ -65,6 +74,7 @@ def run_record(method: str, backbone: str, benchmark: str, seed: int, n: int, **
             "split_checksum": digest("split", benchmark),
             "n_test": n,
         },
+        "config": settings(method),
         "config_hash": digest("config", method, backbone),
         "code": digest("code"),
         "run_id": digest("run", method, backbone, benchmark, seed),
