@@ -7,6 +7,7 @@ import difflib
 import functools
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import tempfile
@@ -48,6 +49,7 @@ _WORDS = {
     "a valid integer": "a whole number",
     "a valid number": "a number",
 }
+_HANDED_ON = "GMR_SYNTAX_TREES"
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -252,7 +254,7 @@ def fingerprint(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in sorted(one for one in files if one.suffix in {".py", ".yaml", ".j2", ".jsonl"}):
         name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
-        content = _syntax(file.read_bytes()) if file.suffix == ".py" else file.read_bytes()
+        content = _tree(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
         digest.update(f"{name}\0".encode() + content + b"\0")
     return digest.hexdigest()
 
@@ -274,13 +276,26 @@ def source_of(module: str) -> Path | None:
     return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
 
 
+def hand_on_trees() -> None:
+    """Tell the processes that this one starts what syntax trees it has read: a fifth of the time of a short cell."""
+    os.environ[_HANDED_ON] = json.dumps(_trees())
+
+
 @functools.cache
-def _syntax(source: bytes) -> bytes:
-    """The syntax tree of a module, the same in every version of Python; the source itself where it has no tree."""
-    try:
-        return repr(_plain(ast.parse(source))).encode()
-    except SyntaxError:
-        return source
+def _trees() -> dict[str, str]:
+    """Digests of the syntax trees that are known, by the digest of their source."""
+    return dict(json.loads(os.environ.get(_HANDED_ON, "{}")))
+
+
+def _tree(source: bytes) -> str:
+    """Digest of a module's syntax tree, the same in every version of Python; of its source where it has no tree."""
+    known, key = _trees(), hashlib.sha256(source).hexdigest()
+    if key not in known:
+        try:
+            known[key] = hashlib.sha256(repr(_plain(ast.parse(source))).encode()).hexdigest()
+        except SyntaxError:
+            known[key] = key
+    return known[key]
 
 
 def _plain(node: Any) -> Any:

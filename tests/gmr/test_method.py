@@ -79,7 +79,7 @@ HALF = {"Math": 6, "Code": 4, "Commonsense": 3}
 
 
 def test_a_value_that_makes_no_sense_is_one_line() -> None:
-    with pytest.raises(UserError, match=r"config of gmr: .*role_pool cannot be 'domain' beside it$"):
+    with pytest.raises(UserError, match=r"config of gmr: .*role_pool cannot be 'domain' with it$"):
         settings_of("gmr", {"epochs": {"default": 1}, "role_subset": {"Code": 2}, "role_pool": "domain"})
 
 

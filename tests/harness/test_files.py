@@ -86,10 +86,23 @@ def test_the_syntax_tree_is_the_fingerprint_of_python_and_the_same_in_every_vers
         return files.fingerprint([tmp_path / "a.py"])
 
     monkeypatch.setattr(files, "ROOT", tmp_path)
-    known = "ddf152806c21f251ef8e607d1cbaec16216b1426d8337b2a4491127ad880f8c6"
+    known = "f1eec630e6100ad5dbe665e82331b5743aeb2dd115de8f0492913b4f8b94bbdd"
     assert of(SOURCE) == of(LIKE_IT) == known
     changes = [("1.5", "1.25"), ("* by", "/ by"), ("of(", "for_("), (".1f", ".2f"), ("):", ") -> int")]
     assert len({known, *(of(SOURCE.replace(old, new, 1)) for old, new in changes)}) == len(changes) + 1
+
+
+def test_a_process_believes_what_the_one_that_started_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    parse = files.ast.parse
+    monkeypatch.setattr(files.ast, "parse", lambda source: parsed.append(source) or parse(source))
+    monkeypatch.setenv("GMR_SYNTAX_TREES", "{}")
+    files._trees.cache_clear()
+    before = files._tree(SOURCE.encode())
+    files.hand_on_trees()
+    files._trees.cache_clear()
+    assert files._tree(SOURCE.encode()) == files._tree(LIKE_IT.encode()) == before
+    assert parsed == [SOURCE.encode(), LIKE_IT.encode()]
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ onstart:
     if workflow.local_exec:
         # Its timers pile up, one for each job that ends, and each selects jobs once a second (20 of 110 s in 400 jobs).
         workflow.scheduler.job_rate_limiter = None
+    files.hand_on_trees()
     gc.freeze()
     gc.enable()
     # Not before: a dry run writes nothing, and the settings of a run that is under way stay as they are.
