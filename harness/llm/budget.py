@@ -43,13 +43,19 @@ class Spending:
     """Keeps a cell within the budget of its preset, by its logs: asked before every call, told after it."""
 
     def __init__(
-        self, preset: str, budget: Budget, logs: Callable[[], Iterable[Path]], backbones: Iterable[Backbone]
+        self,
+        preset: str,
+        budget: Budget,
+        logs: Callable[[], Iterable[Path]],
+        backbones: Iterable[Backbone],
+        own: Path | None = None,  # the one of them that this process writes
     ) -> None:
         self._preset = preset
         self._budget = budget
-        self._logs = logs
+        self._others = lambda: self._sum(log for log in logs() if log != own)
         self._backbones = {backbone.model: backbone for backbone in backbones}
-        self.spent = self._sum()
+        self._by_others = self._others()
+        self._by_us = self._sum(log for log in logs() if log == own)
         self._paid = 0
         self._in_flight = 0
         self._ended = asyncio.Event()
@@ -65,18 +71,24 @@ class Spending:
         try:
             reply = await ask()
             if reply.error is None:
-                self.spent = self._plus(self.spent, request.model, 1, reply.prompt_tokens, reply.completion_tokens)
+                self._by_us = self._plus(self._by_us, request.model, 1, reply.prompt_tokens, reply.completion_tokens)
         finally:
             self._in_flight -= 1
             self._ended.set()
         self._paid += 1
         if self._paid % CHECK_EVERY == 0:
-            self.spent = self._sum()
+            self._by_others = self._others()
         return reply
 
-    def _sum(self) -> Spent:
+    @property
+    def spent(self) -> Spent:
+        """What all have used, as far as it is known here."""
+        others, us = self._by_others, self._by_us
+        return Spent(others.calls + us.calls, others.tokens + us.tokens, others.cost + us.cost)
+
+    def _sum(self, logs: Iterable[Path]) -> Spent:
         spent = Spent()
-        for log in self._logs():
+        for log in logs:
             with CallLogReader(log) as reader:
                 for row in reader.paid():
                     spent = self._plus(spent, *row)
@@ -93,8 +105,8 @@ class Spending:
             if most is not None and here + (self._in_flight if name == "calls" else 0) >= most:
                 return (
                     f"the budget of preset {self._preset} is spent: {here:,.10g} of {most:,.10g} {name} (in all "
-                    f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call is "
-                    f"kept; raise `budget`, in config/presets/{self._preset}.yaml or with --config budget='{{...}}', "
-                    "and give the same command again to resume"
+                    f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call of a "
+                    f"cell is kept; raise `budget`, in config/presets/{self._preset}.yaml or with --config "
+                    "budget='{...}', and give the same command again to resume"
                 )
         return None

@@ -66,7 +66,12 @@ class CallLogReader(Store):
         if not path.exists():
             raise UserError(f"{path} is missing; remove {path.with_name('run.json')} and run its cell again")
         with self._one_line():
-            self._database = connect(path, writes=False)
+            if path.stat().st_size:
+                self._database = connect(path, writes=False)
+            else:
+                # Before its first commit, or killed then, a log has no table.
+                self._database = sqlite3.connect(":memory:", check_same_thread=False)
+                self._database.execute(_SCHEMA)
         self.get("")
 
     def get(self, key: str) -> Reply | None:

@@ -92,7 +92,7 @@ class ChatClient:
 
     async def _find(self, backbone: str, request: Request) -> Reply:
         for other in self._shared:
-            if (known := other.get(request.key)) is not None:
+            if (known := other.get(request.key)) is not None and known.error is None:
                 self.counts.shared += 1
                 await self._log.append(request, known, asked=False)
                 return known
@@ -140,7 +140,9 @@ class Recorded:
         self._known = orjson.loads((folder / SERVERS).read_bytes())
 
     def served(self, model: str) -> Served:
-        """Return what the servers of a model said when the run was recorded."""
+        """Return what the servers of a model said when the run was recorded; UserError where none was asked."""
+        if model not in self._known["served"]:
+            raise UserError(f"{model} was not asked in the recorded run of {self._folder}; take it out of `backbones`")
         return Served(**self._known["served"][model])
 
     def complete(self, request: Request) -> NoReturn:

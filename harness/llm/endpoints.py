@@ -93,7 +93,7 @@ def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
         endpoint = endpoints[backbone] = entries[backbone]
         for url in endpoint.urls:
             other = first.setdefault(url, backbone)
-            for name in ("max_in_flight", "key_env"):
+            for name in ("max_in_flight", "key_env", "timeout_s", "extended"):
                 if getattr(endpoints[other], name) != getattr(endpoint, name):
                     raise UserError(f"{path}: {other} and {backbone} share {url}; give them the same {name}")
     return endpoints

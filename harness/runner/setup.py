@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from harness.agents.code_tools import CodeTools
 from harness.agents.runtime import ErrorShare, Runtime
@@ -34,7 +35,7 @@ async def open_runtime(
     """Open :func:`runtime_of` a cell: with the logs that may answer it, and the cache of this machine."""
     shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
     servers = endpoints_of(plan)
-    client = ChatClient(servers, log, attempts, shared, in_process(plan), spending_of(plan))
+    client = ChatClient(servers, log, attempts, shared, in_process(plan), spending_of(plan, log.path))
     cache = stack.enter_context(Cache(layout.cache()))
     return await runtime_of(plan, client, servers, Sandbox(cache=cache), cache, stack)
 
@@ -104,12 +105,13 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
     return backbone.model_copy(update={"revision": served.revision or backbone.revision})
 
 
-def spending_of(plan: Plan) -> Spending | None:
-    """What keeps a cell within the budget of its preset; ``None`` where it has none."""
+def spending_of(plan: Plan, own: Path | None = None) -> Spending | None:
+    """What keeps a process that writes its ``own`` log within the budget of its preset; ``None`` where it has none."""
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
         return None
-    return Spending(name, budget, lambda: sorted((layout.RESULTS / name).rglob(CALL_LOG)), plan.backbones.values())
+    logs = (layout.RESULTS / name).rglob
+    return Spending(name, budget, lambda: sorted(logs(CALL_LOG)), plan.backbones.values(), own)
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:

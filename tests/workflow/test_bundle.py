@@ -19,6 +19,7 @@ import zstandard
 from harness.benchmarks.prepare import prepare, read
 from harness.errors import UserError
 from harness.llm.call_log import CALL_LOG
+from harness.llm.client import Recorded
 from harness.runner import cell as cells
 from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
@@ -195,6 +196,9 @@ def test_what_was_not_recorded_is_one_line(whole: Path, place: Path, monkeypatch
         asyncio.run(cells.run(plan(chosen, Cell("cot", BENCHMARK, "qwen-2.5-14B", 1))))
     with pytest.raises(UserError, match="unpacked from a bundle"):
         pack("smoke", place / "b.tar.zst", questions=True)
+    recorded = Recorded(layout.cell("smoke", CELLS[0]), "fake-encoder")
+    with pytest.raises(UserError, match="some/model was not asked in the recorded run of"):
+        recorded.served("some/model")
 
 
 def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object]) -> Path:

@@ -85,6 +85,13 @@ def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(tmp_path: Path) ->
             assert "\n" not in str(caught.value)
 
 
+def test_a_log_before_its_first_commit_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "calls.sqlite").touch()
+    with CallLogReader(tmp_path / "calls.sqlite") as log:
+        assert (log.get(request("a").key), log.paid(), log.failed()) == (None, [], 0)
+    assert (tmp_path / "calls.sqlite").read_bytes() == b""
+
+
 def test_a_missing_log_and_a_folder_that_cannot_be_written_say_so(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"calls\.sqlite is missing; remove .*run\.json"):
         CallLogReader(tmp_path / "calls.sqlite")

@@ -71,6 +71,15 @@ async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, tm
     assert dataclasses.astuple(client.counts) == (0, 1, 1, 1)
 
 
+async def test_a_call_that_failed_for_another_cell_is_asked_here(make: Make, tmp_path: Path) -> None:
+    server = Scripted()
+    with CallLog(tmp_path / "other.sqlite") as other:
+        await other.append(request(), Reply.failed(MODEL, "refused"))
+    client = await make(server, shared=[CallLogReader(tmp_path / "other.sqlite")])
+    assert (await client.complete("m", request())).error is None
+    assert len(server.asked) == 1
+
+
 async def test_a_call_whose_first_asker_gave_up_goes_on_for_the_others(make: Make) -> None:
     server, asked, go = Scripted(), asyncio.Event(), asyncio.Event()
 

@@ -26,6 +26,8 @@ def test_an_endpoint_has_one_url_or_several(tmp_path: Path) -> None:
             "m: {urls: ['http://x/v1', 'http://y/v1']}\nn: {url: 'http://y/v1', key_env: B}",
             "give them the same key_env",
         ),
+        ("m: {url: 'http://x/v1'}\nn: {url: 'http://x/v1', timeout_s: 2}", "give them the same timeout_s"),
+        ("m: {url: 'http://x/v1'}\nn: {url: 'http://x/v1', extended: false}", "give them the same extended"),
     ],
 )
 def test_a_slip_is_one_line(text: str, message: str, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def ask(server: Slow, tmp_path: Path) -> Ask:
 
     async def asking(budget: Budget, texts: Iterable[str]) -> None:
         with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
-            spending = Spending("p", budget, lambda: [log.path], [M])
+            spending = Spending("p", budget, lambda: [log.path], [M], log.path)
             async with ChatClient({}, log, attempts, spending=spending) as client:
                 client._asked = {"m": server}
                 await gather(client.complete("m", request(text)) for text in texts)
@@ -110,7 +110,7 @@ def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
 
     async def asking() -> None:
         with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
-            spending = Spending("p", Budget(calls=90), lambda: [log.path, *others], [M])
+            spending = Spending("p", Budget(calls=90), lambda: [log.path, *others], [M], log.path)
             async with ChatClient({}, log, attempts, spending=spending) as client:
                 client._asked = {"m": server}
                 await other_cell()
@@ -120,3 +120,25 @@ def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
     with pytest.raises(BudgetError, match="94 of 90 calls"):
         asyncio.run(asking())
     assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_this_process_asked_counts_once_whoever_is_looked_up(
+    kept: bool, ask: Ask, server: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also calls that are committed together, and those of a timing, whose log is not among the others."""
+    monkeypatch.setattr(budget_module, "CHECK_EVERY", 7)
+    ask(Budget(), "before")
+
+    async def asking() -> None:
+        path = tmp_path / ("calls.sqlite" if kept else "passing.sqlite")
+        with CallLog(path) as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
+            own = log.path if kept else None
+            spending = Spending("p", Budget(calls=60), lambda: [tmp_path / "calls.sqlite"], [M], own)
+            async with ChatClient({}, log, attempts, spending=spending) as client:
+                client._asked = {"m": server}
+                await gather(client.complete("m", request(str(number))) for number in range(80))
+
+    with pytest.raises(BudgetError, match="60 of 60 calls"):
+        asyncio.run(asking())
+    assert len(server.asked) == 60
