@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.frames import KEY, Key, Results
 from analysis.results import Cell
-from analysis.statistics import Array, Drawn, Estimate, estimate, ratios, resampled, wilson
+from analysis.statistics import Array, Drawn, Estimate, Z, estimate, ratios, resampled, wilson
 
 ALPHA = 0.05
 POWER = 0.8
@@ -34,8 +34,8 @@ def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
     accuracy = found["difference"]
     if accuracy.high - accuracy.low <= _DUST:
         # Items that all differ alike are no certainty: the interval goes as far as as many without a miss reach.
-        reach = wilson(0, n)[1]
-        accuracy = Estimate(accuracy.mean, max(-1.0, accuracy.mean - reach), min(1.0, accuracy.mean + reach), 0.0)
+        mean, reach = accuracy.mean, wilson(0, n)[1]
+        accuracy = Estimate(mean, max(-1.0, mean - reach), min(1.0, mean + reach), (reach / Z) ** 2)
     found["difference"] = Estimate(*(100 * one for one in accuracy))
     alone, others = int((own[0, 0] > other[0, 0]).sum()), int((own[0, 0] < other[0, 0]).sum())
     return {

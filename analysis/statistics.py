@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
+# Standard errors from the middle of a normal interval to its ends.
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 RESAMPLES = 9_999
 # The same resamples every time, so that the same verdicts have the same interval.
 SEED = 0
@@ -56,8 +58,12 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     if len(verdicts) > 1 and n > 1 and 0 < mean < 1:
         tops = verdicts[np.newaxis]
         return estimate(mean, resampled([n, len(verdicts)], lambda *drawn: ratios(tops, None, *drawn))[0])
-    # A single value says nothing of the spread, so it gets the largest possible variance.
-    return Estimate(mean, *wilson(round(mean * n), n), values.var(ddof=1) / n if n > 1 else 0.25)
+    low, high = wilson(round(mean * n), n)
+    if n == 1:
+        # A single value says nothing of the spread, so it gets the largest possible variance.
+        return Estimate(mean, low, high, 0.25)
+    # Nor do values that are all the same, whose interval reaches to one side alone.
+    return Estimate(mean, low, high, values.var(ddof=1) / n if 0 < mean < 1 else ((high - low) / Z) ** 2)
 
 
 def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
@@ -65,7 +71,7 @@ def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimat
     count = len(estimates)
     mean = math.fsum(one.mean for one in estimates) / count
     variance = math.fsum(one.variance for one in estimates) / count**2
-    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
+    reach = Z * math.sqrt(variance)
     return Estimate(mean, max(lowest, mean - reach), min(1.0, mean + reach), variance)
 
 

@@ -58,7 +58,18 @@ def test_perfect_agreement_is_not_certainty(right: bool):
     assert (estimate.low, estimate.high) == wilson(20 * right, 20)
 
 
-@given(st.lists(st.lists(st.booleans(), min_size=2, max_size=50), min_size=1, max_size=5))
+def test_an_average_of_perfect_test_sets_is_not_certain_either():
+    low, high = wilson(20, 20)
+    average = macro_average([accuracy([[True] * 20])] * 4)
+    assert (average.mean, average.high) == (1, 1)
+    assert average.high - average.low == pytest.approx((high - low) / 2)
+    assert macro_average([accuracy([[False] * 20])]).high == pytest.approx(wilson(0, 20)[1])
+
+
+mixed = st.lists(st.booleans(), min_size=2, max_size=50).filter(lambda column: len(set(column)) == 2)
+
+
+@given(st.lists(mixed, min_size=1, max_size=5))
 @settings(deadline=None)
 def test_macro_average_weighs_test_sets_equally(columns):
     estimate = macro_average([accuracy([column]) for column in columns])
