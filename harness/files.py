@@ -250,13 +250,17 @@ def _reason(error: ErrorDetails) -> str:
 
 def fingerprint(paths: Iterable[Path]) -> str:
     """SHA-256 over source files, and those below folders; of Python the syntax tree without docstrings counts."""
-    files = {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])}
+    files = {file for path in paths for file in (filter(_counts, path.rglob("*")) if path.is_dir() else [path])}
     digest = hashlib.sha256()
-    for file in sorted(one for one in files if one.suffix in {".py", ".yaml", ".j2", ".jsonl"}):
+    for file in sorted(files):
         name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
         content = _tree(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
         digest.update(f"{name}\0".encode() + content + b"\0")
     return digest.hexdigest()
+
+
+def _counts(file: Path) -> bool:
+    return file.suffix in {".py", ".yaml", ".j2", ".jsonl"}
 
 
 def code_of(module: str) -> str:

@@ -47,6 +47,8 @@ def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path, mon
     before = files.fingerprint([tmp_path / "package"])
     (tmp_path / "package" / "notes.txt").write_text("scribble")
     assert files.fingerprint([tmp_path / "package"]) == before
+    # What is named counts whatever it is.
+    assert files.fingerprint([tmp_path / "package", tmp_path / "package" / "notes.txt"]) != before
     assert files.fingerprint([tmp_path / "package" / "b.yaml", tmp_path / "package"]) == before
     (tmp_path / "package" / "b.yaml").write_text("x: 2")
     changed = files.fingerprint([tmp_path / "package"])

@@ -268,6 +268,12 @@ def all_runs(wildcards):
     return [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
 
 
+def titles_of_run(wildcards):
+    """What the cells of a preset's main table are called."""
+    names = {cell.method for cell in suite.cells(PRESETS[wildcards.preset])}
+    return as_text({name: METHODS[name].title for name in names})
+
+
 def other_endings(kind, shown):
     """The endings of the files of a table or figure, but for the one that the report of Snakemake shows."""
     return [ending for ending in registry.ENDINGS[kind] if ending != shown]

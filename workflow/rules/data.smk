@@ -39,6 +39,8 @@ rule calibration:
         code=code(
             "harness/benchmarks",
             "harness/agents/rng.py",
+            "harness/llm/backbones.py",
+            "harness/llm/encoder.py",
             "harness/runner/calibration.py",
             "harness/sandbox",
             "harness/simulator",

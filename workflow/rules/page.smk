@@ -14,6 +14,7 @@ rule page:
         "../../environment.yml"
     params:
         choice=claims_choice,
+        description=lambda wildcards: PRESETS[wildcards.preset].description,
         code=registry.code_of_report("docs/deviations.md", "config/licences.yaml"),
     shell:
         "gmr --log {log} report page --preset {wildcards.preset}"
@@ -31,6 +32,7 @@ rule inspect_logs:
     conda:
         "../../environment.yml"
     params:
+        titles=titles_of_run,
         code=registry.code_of_report(),
     shell:
         "gmr --log {log} export --preset {wildcards.preset}"

@@ -68,7 +68,7 @@ rule learning:
         "../../environment.yml"
     params:
         backbones=backbones_of,
-        cells=lambda wildcards: len(suite.cells(PRESETS[wildcards.preset])),
+        titles=titles_of_run,
         code=registry.code_of_report("config/studies"),
     shell:
         "gmr --log {log} report learning --preset {wildcards.preset}"
