@@ -57,7 +57,7 @@ class Graph:
     @cached_property
     def slots(self) -> tuple[int, ...]:
         """Where the calls of each node begin in a numbering of all calls, and where the last one's end."""
-        # k critiques, k solutions and k merges for k edges to a node, and one call without any edge.
+        # For k edges to a node 3k + 1 numbers, which are draws too; it makes 2k + 1 calls at most, others stay free.
         return tuple(accumulate((3 * len(these) + 1 for these in self.predecessors), initial=0))
 
 

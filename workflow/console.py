@@ -125,6 +125,8 @@ class Console(logging.Handler):
         if job is None:
             return
         self._finished.add(number)
+        # Tried again, as profiles/slurm does.
+        self._failed.pop(number, None)
         took = time.monotonic() - self._begun.get(number, self._start)
         for kind in _kinds(job):
             self._took[kind].append(took)

@@ -20,9 +20,10 @@ from baselines.aflow.workflow import (
     Workflow,
 )
 from harness.agents.activation import appended
-from harness.agents.code_tools import computing, fenced, programs
+from harness.agents.code_tools import computing, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.agents.trajectory import Context, Decision
+from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.request import Form, Kind, Message, Reply, Style

@@ -13,8 +13,8 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, final, posed
-from harness.agents.code_tools import fenced
 from harness.agents.trajectory import Context, Decision
+from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import ByBenchmark

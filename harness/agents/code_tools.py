@@ -108,13 +108,6 @@ def computing(text: str) -> str | None:
     return speaking[-1] if speaking else None
 
 
-def fenced(program: str) -> str:
-    """A program in a fence that nothing inside it can close."""
-    longest = max((len(run) for run in re.findall("`+", program)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{program.rstrip()}\n{fence}"
-
-
 def _is_program(block: Block) -> bool:
     if block.language:
         return block.language in PYTHON_FENCES and bool(block.source.strip())

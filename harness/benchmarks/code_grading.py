@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import fenced_blocks
+from harness.benchmarks.extraction import fenced, fenced_blocks
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.mutants import mutants
 from harness.benchmarks.needed import needed
@@ -28,10 +27,8 @@ class CodeBenchmark(Benchmark):
     )
 
     def present(self, item: Item, answer: str) -> str:
-        """One fenced Python block; the fence is longer than any run of backticks inside."""
-        longest = max((len(run) for run in re.findall("`+", answer)), default=0)
-        fence = "`" * max(3, longest + 1)
-        return f"{fence}python\n{answer.rstrip()}\n{fence}"
+        """One fenced Python block."""
+        return fenced(answer)
 
     def extract(self, item: Item, text: str) -> str | None:
         """The first block, whole or salvaged, that defines the function, else the last that parses."""

@@ -74,6 +74,13 @@ def fenced_blocks(text: str) -> list[Block]:
     return [*blocks, Block(opened.language, _joined(lines))] if opened else blocks
 
 
+def fenced(program: str) -> str:
+    """A program in a fence that nothing inside it can close."""
+    longest = max((len(run) for run in re.findall("`+", program)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{program.rstrip()}\n{fence}"
+
+
 class _Fence(NamedTuple):
     before: str
     marks: str

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, program_of, stated
-from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value, fenced
+from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
+from harness.benchmarks.extraction import fenced
 from harness.llm.request import Message
 from harness.sandbox import Limits, Sandbox
 from tests.baselines.puppeteer.fixtures import CODE, MATHS, Counting, planned
