@@ -206,10 +206,17 @@ async def trained(url: str, model: Model, folder: Path, encoder: SentenceEncoder
     return training.seconds["rollouts"] / possible
 
 
-@pytest.mark.parametrize("places", [16, 64, 256])
-def test_rollouts_of_training_take_little_longer_than_the_greedy_schedule(places: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("places", "seconds"), [(16, 1.0), (64, 0.8), (64, 1.0), (256, 1.0)])
+def test_rollouts_of_training_take_little_longer_than_the_greedy_schedule(
+    places: int, seconds: float, tmp_path: Path
+) -> None:
     """An update waits for the last of its trajectories, so a server is never full all the time."""
-    model, encoder, cold, cached = Model(places, 1.0, 0.8), SentenceEncoder(), tmp_path / "cold", tmp_path / "cached"
+    model, encoder, cold, cached = (
+        Model(places, seconds, 0.8),
+        SentenceEncoder(),
+        tmp_path / "cold",
+        tmp_path / "cached",
+    )
     encoder.encode("The first text loads the model.")
     cold.mkdir()
     with served(model) as url:
