@@ -211,12 +211,8 @@ def test_rollouts_of_training_take_little_longer_than_the_greedy_schedule(
     places: int, seconds: float, tmp_path: Path
 ) -> None:
     """An update waits for the last of its trajectories, so a server is never full all the time."""
-    model, encoder, cold, cached = (
-        Model(places, seconds, 0.8),
-        SentenceEncoder(),
-        tmp_path / "cold",
-        tmp_path / "cached",
-    )
+    model, encoder = Model(places, seconds, 0.8), SentenceEncoder()
+    cold, cached = tmp_path / "cold", tmp_path / "cached"
     encoder.encode("The first text loads the model.")
     cold.mkdir()
     with served(model) as url:
