@@ -183,3 +183,6 @@ def test_a_title_and_a_published_number_are_no_matter_of_cells(house: Path, reru
     # But for those that the simulated backbones are calibrated to.
     with changed(house / "config" / "published.yaml", "{accuracy: 62.79,", "{accuracy: 62.78,"):
         assert "calibration" in reruns()
+    # Prices turn published costs into lengths of replies.
+    with changed(house / "harness" / "llm" / "backbones.py", "PRICE_IN_PER_B = ", "PRICE_IN_PER_B = 2 * "):
+        assert "calibration" in reruns()
