@@ -59,17 +59,23 @@ def read(cell: Cell) -> Traces:
 
 def ratios(traces: Traces) -> dict[str, Ratio]:
     """The gate statistics (paper, Gate Behavior at Test Time) by name; absent where nothing has a part in one."""
-    # ``retrieved_k`` pools Σ retrieved / Σ available at step k with something stored, ``retrieved_mean_k`` averages it.
+    # Of step k: ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it, ``retrieved_k`` is
+    # Σ retrieved / Σ stored, ``retrieved_mean_k`` the mean of that ratio over trajectories with something stored.
     n, deepest = traces.available.shape
     found = {
         "depth": mean_of(traces.depth),
         "write_rate": _ratio(traces.written, traces.considered),
         "empty_memory": _ratio((traces.considered > 0) & (traces.written == 0), traces.considered > 0),
     }
+    has_gate = traces.available.any()
     for step in STEPS[: deepest - 1]:
         some, opened = traces.available[:, step], traces.retrieved[:, step]
         each = np.divide(opened, some, out=np.zeros(n), where=some > 0)
-        found |= {f"retrieved_{step}": _ratio(opened, some), f"retrieved_mean_{step}": _ratio(each, some > 0)}
+        found |= {
+            f"retrieved_earlier_{step}": _ratio(opened, has_gate * step * (traces.depth > step)),
+            f"retrieved_{step}": _ratio(opened, some),
+            f"retrieved_mean_{step}": _ratio(each, some > 0),
+        }
     return {name: one for name, one in found.items() if one.cases}
 
 

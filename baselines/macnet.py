@@ -50,9 +50,9 @@ class Graph:
 
     @cached_property
     def temperatures(self) -> tuple[float, ...]:
-        """Sampling temperature of each node, 1 - depth / greatest depth (D-MAC-6); 0 where no node is deeper than 0."""
+        """Sampling temperature of each node, 1 - (d + 1) / (D + 2) for its depth d of at most D (D-MAC-6)."""
         deepest = max(self.depths)
-        return tuple(1 - depth / deepest if deepest else 0.0 for depth in self.depths)
+        return tuple((deepest + 1 - depth) / (deepest + 2) for depth in self.depths)
 
     @cached_property
     def slots(self) -> tuple[int, ...]:

@@ -15,8 +15,9 @@ from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.runner.method import ByBenchmark, Setting
 
-Score = Literal["dot", "cosine"]
+Score = Literal["cosine", "dot"]
 VaeKL = Literal["sum", "mean"]
+Advantage = Literal["centred", "standardised"]
 
 
 class Config(Declaration):
@@ -32,7 +33,8 @@ class Config(Declaration):
     vae_kl: VaeKL = "sum"  # how their KL divergence is reduced over the latent dimensions (D-GMR-12)
     entropy_weight: NonNegativeFloat = 0.01  # weight c_H of the mean policy entropy
     halting_bias: float = -1.1  # of the halting logit at first: a probability to halt of about a quarter (D-GMR-2)
-    score: Score = "dot"  # logits of roles and backbones: scaled dot product, or cosine with a learned scale (D-GMR-1)
+    score: Score = "cosine"  # logits of roles and backbones: cosine with a learned scale, or dot product (D-GMR-1)
+    advantage: Advantage = "centred"  # utilities less the mean of their group, or that over its standard deviation
     # The ablations; without both memory gates this is Full-History routing.
     role_allocator: bool = True  # off: the role is uniform over the pool
     llm_router: bool = True  # off: the backbone is uniform over the pool
@@ -43,6 +45,8 @@ class Config(Declaration):
     # How many roles of each domain are kept, drawn once by the training seed; all where ``None``.
     role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
     decode: Literal["sample", "greedy"] = "sample"  # how decisions are made at test time
+    # How backbones write: at temperature 0, or as their publishers have them sample (D-GEN-2).
+    sampling: Literal["greedy", "published"] = "greedy"
 
     @model_validator(mode="after")
     def _role_subset_is_of_all(self) -> Config:

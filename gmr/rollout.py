@@ -40,6 +40,7 @@ class Rollout:
         self._pool = pool
         self._config = config
         self._greedy = greedy
+        self._temperature = None if config.sampling == "published" else 0.0
         self._steps: list[Step] = []
         self._stored: list[Record] = []
         self.trace: Trace
@@ -56,7 +57,15 @@ class Rollout:
         backbone = chosen.most_common(1)[0][0]
         prompt = aggregator_prompt(context.rules, item, self._stored)
         step = len(self._steps) + 1
-        reply = await context.ask(backbone, prompt, step=step, purpose="aggregate", kind="aggregate", is_step=False)
+        reply = await context.ask(
+            backbone,
+            prompt,
+            step=step,
+            purpose="aggregate",
+            kind="aggregate",
+            is_step=False,
+            temperature=self._temperature,
+        )
         return reply.text
 
     async def _step(self, state: State, item: Item, context: Context) -> tuple[State, bool]:
@@ -66,7 +75,9 @@ class Rollout:
         role, backbone, seen = int(acting.role), int(acting.backbone), acting.seen[0, :count].tolist()
         records = [record for record, kept in zip(self._stored, seen, strict=True) if kept]
         its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
-        text = await act(its_role, its_backbone.key, item, records, context, step=step)
+        text = await act(
+            its_role, its_backbone.key, item, records, context, step=step, temperature=self._temperature
+        )
         response = await context.embed(text)
         state, kept = await self._policy.keep(state, acting, response, draw)
         written, halted = bool(kept.written), bool(kept.halted)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gmr.config import Config
+from gmr.config import Advantage, Config
 from gmr.policy import Evaluation, Trace, evaluate
 from gmr.router import Router
 from harness.agents.results import Answered
@@ -22,11 +22,16 @@ def utility(answered: Answered, config: Config) -> float:
     return float(answered.verdict.correct) - config.lambda_c * answered.trajectory.cost_steps
 
 
-def advantages(utilities: Array) -> Array:
-    """Utilities (questions, G) less the mean of their group, exactly zero where these are equal; no division by sd."""
+def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
+    """Return utilities (questions, G) less the mean of their group, exactly zero where a group's are equal.
+
+    ``standardised`` divides by the sample standard deviation of the group, which the paper drops on purpose.
+    """
     centred: Array = utilities - utilities.mean(axis=1, keepdims=True)
     # The mean of equal numbers need not be that number in floating point; nothing may be learned from its rounding.
     equal = np.all(utilities == utilities[:, :1], axis=1, keepdims=True)
+    if kind == "standardised":
+        centred /= np.where(equal, 1.0, utilities.std(axis=1, ddof=1, keepdims=True))
     return np.where(equal, 0.0, centred)
 
 
@@ -78,7 +83,7 @@ def learn(
     """One step of the optimiser, for L_VAE noise of (seed, update): its log; RuntimeError where log π differs."""
     utilities = np.array([utility(one, config) for one in answered]).reshape(-1, config.group)
     rewards = np.array([float(one.verdict.correct) for one in answered]).reshape(-1, config.group)
-    advantage = advantages(utilities)
+    advantage = advantages(utilities, config.advantage)
     evaluation = evaluate(learning.network, traces)
     check_on_policy(evaluation.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
     vae = learning.network.vae_loss(*vae_noise(learning.network, *noise))

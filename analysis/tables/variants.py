@@ -57,9 +57,10 @@ DESIGNS: Mapping[str, Design] = {
         caption="Routing by the question alone (MASRouter), by the full history, and by a gated memory (GMR).",
         printed=("paradigm", "ablation"),
         note=(
-            "Full-History and GMR without both memory gates are one configuration: by the paper's descriptions nothing "
-            "separates them, although it prints different numbers for them. Here they differ in the seeds of training "
-            "alone, so that the pair tells how far apart two trainings of one method end (D-GMR-8)."
+            "Full-History and GMR without both memory gates are one configuration here, although the paper prints "
+            "different numbers for them. They differ in the seeds of training alone, so that the pair tells how far "
+            "apart two trainings of one method end. The paper's description of Full-History has no halting either; "
+            "the row without it is that reading, to be held against the same published values (D-GMR-8)."
         ),
         saving=True,
         twins=("full_history", "gmr_no_memory_gates"),

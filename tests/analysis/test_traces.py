@@ -33,13 +33,16 @@ def test_gate_statistics(make: Any) -> None:
     folder = make(decisions=MADE, depth=DEPTH)
     # The order of decisions does not matter.
     assert values(make(seed=1, decisions=MADE[::-1], depth=DEPTH)) == values(folder)
-    assert [one.cases for one in traces.ratios(traces.read(read(folder))).values()] == [4, 4, 4, 1, 1, 2, 2]
+    assert [one.cases for one in traces.ratios(traces.read(read(folder))).values()] == [4, 4, 4, 3, 1, 1, 2, 2, 2]
     assert values(folder) == {
         "depth": 9 / 4,
         "write_rate": 4 / 9,
         "empty_memory": 1 / 4,
+        # Three trajectories reach step 1, two of them step 2, where either has two earlier steps.
+        "retrieved_earlier_1": pytest.approx(1 / 3),
         "retrieved_1": 1.0,
         "retrieved_mean_1": 1.0,
+        "retrieved_earlier_2": pytest.approx(1 / 4),
         "retrieved_2": pytest.approx(1 / 3),
         "retrieved_mean_2": pytest.approx((1 / 2 + 0) / 2),
     }

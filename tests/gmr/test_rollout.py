@@ -30,7 +30,7 @@ from tests.gmr.fixtures import (
     walk,
 )
 from tests.gmr.reference import Reference
-from tests.scripted import sampling
+from tests.scripted import backbones, sampling
 
 # Draws
 
@@ -135,6 +135,14 @@ async def test_agents_act_in_order_and_see_retrieved_records_only() -> None:
     assert {(sampling(request), request.draw) for request in client.requests} == {(GREEDY, 0)}
     assert trajectory.answer == "text 6"
     assert trace.question.tolist() == embedding(ITEMS[0].question).tolist()
+
+
+async def test_replies_sampled_as_published_are_samples_of_their_own_in_every_rollout() -> None:
+    settings, client = config(sampling="published", halting=False, max_depth=2), Client()
+    for rollout in range(2):
+        await walk(snapshot(halting=False, max_depth=2), settings, client, episode=Episode(1, rollout))
+    assert all(sampling(request) == backbones()[name].sampling != GREEDY for name, request in client.asked)
+    assert len({request.draw for request in client.requests}) == len(client.requests) == 2 * 3
 
 
 async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_reply_is_what_is_stored() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import statistics
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,19 @@ def test_the_utility_charges_the_steps_and_not_the_aggregation() -> None:
             assert utility(one, config(lambda_c=weight)) == pytest.approx(correct - weight * 0.003)
 
 
-@given(arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 6)), elements=st.floats(-2, 2)))
-def test_advantages_are_the_utilities_centred_in_their_group_and_not_divided_by_the_spread(utilities: Any) -> None:
+UTILITIES = st.sampled_from([-1.5, -0.02, 0.0, 0.1, 0.97, 1.0])
+
+
+@given(arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(2, 6)), elements=UTILITIES))
+def test_advantages_are_the_utilities_centred_in_their_group_and_divided_by_its_spread_only_if_asked(
+    utilities: Any,
+) -> None:
     found = advantages(utilities)
     for group, centred in zip(utilities.tolist(), found.tolist(), strict=True):
         assert centred == pytest.approx([one - sum(group) / len(group) for one in group], abs=1e-12)
+    for group, scaled in zip(utilities.tolist(), advantages(utilities, "standardised").tolist(), strict=True):
+        spread = statistics.stdev(group) if len(set(group)) > 1 else 1.0
+        assert scaled == pytest.approx([(one - sum(group) / len(group)) / spread for one in group], rel=1e-6, abs=1e-9)
     # Equal utilities leave exactly nothing, where 0.1 less its mean is a rounding error.
     assert not np.any(advantages(np.full((2, 3), 0.1)))
     assert np.any(np.full(3, 0.1) - np.full(3, 0.1).mean())

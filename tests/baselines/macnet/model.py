@@ -119,7 +119,8 @@ def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
     book = Book(edges, agents)
     deepest = max(longest_path(node, edges) for node in range(agents))
     for node in range(agents):
-        heat = 1 - longest_path(node, edges) / deepest if deepest else 0.0
+        # One edge more comes from the released code's virtual source, and another one leads to its sink.
+        heat = 1 - (1 + longest_path(node, edges)) / (1 + deepest + 1)
         before = [one for one, after in edges if after == node]
         candidates = [book.edge(node, place, solutions[one], heat) for place, one in enumerate(before)]
         if not candidates:

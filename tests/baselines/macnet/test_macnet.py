@@ -74,11 +74,11 @@ async def test_a_chain_of_three_word_by_word() -> None:
     )
     reviser = f"{macnet.PROFILE}\n\n{macnet.REVISE}\n\n{RULES}"
     assert [(request.temperature, *request.messages) for _, request in client.asked] == [
-        (1.0, Message("system", f"{macnet.PROFILE}\n\n{macnet.SOLVE}\n\n{RULES}"), user("Advice: None.")),
+        (0.75, Message("system", f"{macnet.PROFILE}\n\n{macnet.SOLVE}\n\n{RULES}"), user("Advice: None.")),
         (0.5, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nFirst.")),
         (0.5, Message("system", reviser), user(revision("First.", "It lacks a unit."))),
-        (0.0, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nSecond.")),
-        (0.0, Message("system", reviser), user(revision("Second.", "None."))),
+        (0.25, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nSecond.")),
+        (0.25, Message("system", reviser), user(revision("Second.", "None."))),
     ]
     assert [(call.purpose, call.step, call.slot) for call in trajectory.calls] == [
         ("solve", 1, 0),
@@ -109,7 +109,7 @@ async def test_a_node_waits_for_its_own_predecessors_alone() -> None:
                 branches.append(asked)
                 if len(branches) == 2:
                     await reached.wait()
-            if (asked.kind, asked.temperature) == ("critique", 0.0):
+            if (asked.kind, asked.temperature) == ("critique", 0.25):
                 reached.set()
             return await super().complete(backbone, request)
 
@@ -124,7 +124,7 @@ async def test_nothing_to_criticise(failure: str | Reply) -> None:
     trajectory = await solve(client, "chain", 3)
     assert [call.purpose for call in trajectory.calls] == ["solve", "solve", "critique", "revise"]
     first, second = (request for _, request in client.asked[:2])
-    assert (first.messages, first.temperature, second.temperature) == (second.messages, 1.0, 0.5)
+    assert (first.messages, first.temperature, second.temperature) == (second.messages, 0.75, 0.5)
     assert trajectory.answer == "Better."
 
 

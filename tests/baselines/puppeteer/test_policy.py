@@ -184,7 +184,7 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
 def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:
     made = Config(**methods()["puppeteer"].config)
     assert (made.batch, made.max_steps, made.lr, made.gamma) == (16, 6, 1e-4, 0.99)
-    assert (made.entropy_weight, made.step_weight, made.update) == (1.0, 1.0, "batched")
+    assert (made.entropy_weight, made.step_weight, made.update) == (1.0, 1.0, "per_question")
     assert [setting(benchmark=key).epochs(made.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
     with pytest.raises(UserError, match="the row 'pool' is no backbone"):
         Puppeteer(setting("pool"), made)
