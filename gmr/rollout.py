@@ -75,9 +75,7 @@ class Rollout:
         role, backbone, seen = int(acting.role), int(acting.backbone), acting.seen[0, :count].tolist()
         records = [record for record, kept in zip(self._stored, seen, strict=True) if kept]
         its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
-        text = await act(
-            its_role, its_backbone.key, item, records, context, step=step, temperature=self._temperature
-        )
+        text = await act(its_role, its_backbone.key, item, records, context, step=step, temperature=self._temperature)
         response = await context.embed(text)
         state, kept = await self._policy.keep(state, acting, response, draw)
         written, halted = bool(kept.written), bool(kept.halted)

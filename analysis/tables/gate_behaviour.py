@@ -39,8 +39,8 @@ _NOTES = (
         "reaches it; where the ratio is of what is stored, one that reaches it with at least one record stored."
     ),
     (
-        "Of earlier steps: records retrieved in all cases over k a case, stored or not. The printed fraction times k is "
-        "nearly constant from some step on, as it would be with this denominator, so compare this one first "
+        "Of earlier steps: records retrieved in all cases over k a case, stored or not. The printed fraction times k "
+        "is nearly constant from some step on, as it would be with this denominator, so compare this one first "
         "(D-GMR-16). Pooled: records retrieved in all cases over records stored in all cases. Mean of cases: the same "
         "ratio case by case, then their mean. The paper's wording fits these two."
     ),
