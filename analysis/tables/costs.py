@@ -51,10 +51,9 @@ def _copies(cells: Sequence[Cell]) -> dict[str, float]:
 
 def _group(own: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
     costs = columns.costs(own.assign(calibrated=own["fitted"]), FAR)
-    copies = own["copies"].where(own["copies"] > 0)
     tokens = say(own["prompt_tokens"], "{:.0f} + ") + say(own["completion_tokens"], "{:.0f}")
     return {
-        "Calls": entries(say(own["calls"], "{:.1f}"), NOT_RUN, below=say(copies, "{:.0f}% copies")),
+        "Calls": entries(say(own["calls"], "{:.1f}"), NOT_RUN, below=say(own["copies"], "{:.0f}% copies")),
         "Tokens": entries(tokens, NOT_RUN),
         **({"Publ.": costs["Publ."]} if printed else {}),
         "Meas.": costs["Meas."],
@@ -75,7 +74,7 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     yield notes.TEST_ALONE
     yield (
         "Copies: the share of the calls that repeat an earlier one of their question, with the same prompt, backbone "
-        "and draw, and so get its reply; each is charged. None where nothing is said."
+        "and draw, and so get its reply; each is charged (D-GEN-2)."
     )
     if frame["fitted"].any():
         yield (

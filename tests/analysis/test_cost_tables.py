@@ -74,7 +74,7 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
     calls = {"item_id": ["a", "a", "a", "a", "b"], "key": ["x", "y", "x", "x", "x"]}
     pq.write_table(pa.table(calls), folders[0] / "calls.parquet")
     table = costs.build(Source.of([*folders, write_cell("macnet_chain")]))
-    assert [row.entries[0].below for row in table.rows] == ["", "20% copies"]
+    assert [row.entries[0].below for row in table.rows] == ["0% copies", "20% copies"]
     assert [record["copies"] for record in table.records] == ["0.00", "20.00"]
 
 
