@@ -28,7 +28,9 @@ def build(source: Source) -> Table:
     """The published rows, then others among the cells; two groups of columns a benchmark."""
     results = source.results()
     timings = read_timings(source.timings, results.cells)
-    kind = "modelled" if results.simulated else "measured"
+    # Without any timing, as they would be.
+    is_modelled = results.simulated and all(one.engine is not None for one in timings.values())
+    kind = "modelled" if is_modelled else "measured"
     printed = results.printed("hw_cost")
     rows = list(dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index]))
     order = dict.fromkeys([*printed.index.unique("benchmark"), *results.benchmarks])
