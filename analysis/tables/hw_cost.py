@@ -105,6 +105,7 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
             yield f"In the timed passes {failed} of {sum(one.calls for one in timings)} calls got no reply."
     if frame[["pflops", "seconds"]].isna().any(axis=None):
         yield f"{NOT_RUN}: not run."
+    yield from notes.fitted(results)
     if frame["published_pflops"].isna().any():
         yield notes.BLANK
     yield from notes.protocol(results)
