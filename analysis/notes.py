@@ -27,6 +27,14 @@ COUNTED = (
 )
 TEST_ALONE = "Training and search are not in here: the paper charges the test questions alone."
 BLANK = "A blank published column: the paper has no such value."
+FITTED = (
+    "No row is independent of the paper: every one asks simulated backbones whose accuracies, reply lengths and costs "
+    "in single calls were fitted to it, so a difference from it is no evidence, large or small (docs/simulator.md)."
+)
+DEPTH = (
+    "The depth next to the paper's is not independent of it, on whatever backbones: the halting bias that a training "
+    "starts with was chosen from the paper's depths (D-GMR-2)."
+)
 
 
 def settings(results: Results) -> str:
@@ -75,9 +83,16 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
             f"{DAGGER}: the simulation was fitted to the paper's accuracies and, before any length_scale, its "
             "costs; agreement is not evidence, so neither a difference nor a ratio is shown."
         )
+    yield from fitted(results)
     if frame["published_total"].isna().any():
         yield BLANK
     yield from protocol(results)
+
+
+def fitted(results: Results) -> Iterator[str]:
+    """What is behind every row of a run on calibrated backbones, those without a dagger too."""
+    if any("calibration" in one for cell in results.cells for one in cell.run.backbones.values()):
+        yield FITTED
 
 
 def not_run(frame: pd.DataFrame) -> Iterator[str]:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.results import Cell, Run, answered, revision, short
-
-SIMULATED = "SIMULATED BACKBONES: no language model was asked; the measured numbers say nothing about real models"
+from harness.agents.results import SIMULATED
 
 
 def warning(simulated: bool) -> str:

@@ -17,8 +17,9 @@ CALLS = "training_calls.parquet"
 CHOICES = ("backbone", "role", "mode", "action")
 GREEDY = "greedy"
 ENTROPY = (
-    "Entropy: of the trained policy's choices on the test questions, in percent of a uniform choice among the same "
-    "options (100: random, 0: always the same)."
+    "Entropy: of the trained policy's choices on the test questions, given what it knows at each, in percent of a "
+    "uniform choice among the same options. 100: random. 0: nothing is left to chance, though questions may get "
+    "different choices. Estimated from the probabilities of what was drawn, so that a random policy may exceed 100."
 )
 #: The columns of a training budget.
 BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "cost"]

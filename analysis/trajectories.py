@@ -20,8 +20,8 @@ from harness.llm.request import Message
 from harness.runner import config, layout
 from harness.runner.config import Cell
 
-# Recorded with log-probability 0 though no policy drew them: counted, found by a rule, or said by a model.
-_UNDRAWN = frozenset({"agents", "short_cut", "ensemble"})
+# Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
+_UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})
 _TOTALS = ("calls", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "depth")
 _GATED = "gmr"
 _OF_THE_ROUTER = frozenset({"role", "backbone", "retrieve", "write", "halt"})

@@ -77,6 +77,10 @@ class Rollout:
         its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
         text = await act(its_role, its_backbone.key, item, records, context, step=step, temperature=self._temperature)
         response = await context.embed(text)
+        if self._config.write_gate and self._stored:
+            # No choice of a policy, but what the write gate is to keep low: how near it is to what is stored.
+            nearest = max(float(response @ other.response) for other in self._steps if other.written)
+            context.decide(Decision(step, "redundancy", 0, f"{nearest:.4f}", 1, 0.0))
         state, kept = await self._policy.keep(state, acting, response, draw)
         written, halted = bool(kept.written), bool(kept.halted)
         if written:

@@ -135,7 +135,7 @@ def training(
     **options: Any,
 ) -> Training:
     """A training in a folder, new or to be gone on with; without a log, no call of it is held."""
-    facts = {"identity": identity, "method": "toy"}
+    facts = {"identity": identity, "method": "toy", "simulated": True}
     return Training(items, runtime(client, seed, **options), folder, facts, "toy cell", lambda key: log, 64)
 
 

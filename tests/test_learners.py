@@ -58,7 +58,7 @@ async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: in
 
 async def ask_test_questions(name: str, folder: Path, made: Any, client: Any, *items: Item) -> list[Any]:
     answered = await answered_by(made, client, items or ITEMS[:4], code_tools=LEARNERS[name].code_tools)
-    results.write(folder, answered, {"cell": "toy"}, made.utility)
+    results.write(folder, answered, {"cell": "toy", "simulated": False}, made.utility)
     return answered
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from analysis.trajectories import Record, call_texts, record_of
 from gmr.method import GMR, Option, Outlook, outlook
-from harness.agents.results import Answered
+from harness.agents.results import SIMULATED, Answered
 from harness.agents.runtime import grade
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
@@ -22,9 +22,9 @@ from harness.runner import layout
 from harness.runner.config import Cell, Preset
 from harness.runner.method import build
 from harness.runner.plan import Plan, plan
-from harness.runner.setup import open_runtime
+from harness.runner.setup import is_simulated, open_runtime
 from harness.training.loop import checkpoint
-from workflow.trajectory_text import MADE_UP, Page, check_item, count, percent, record_lines
+from workflow.trajectory_text import Page, check_item, count, percent, record_lines
 
 _ROLES_SHOWN = 5
 _BAR = 24
@@ -125,10 +125,9 @@ async def run(restored: Restored, item: Item) -> Walk:
         context = runtime.context(item)
         trajectory = context.close(await restored.router.solve(item, context))
         verdict = await grade(made.benchmark, trajectory, runtime.tools) if item.gold else _UNJUDGED
-    simulated = any(one.simulated for one in served.values())
     with call_texts(path) as said:
         record = record_of(Answered(trajectory, verdict), None, said, has_gates=True)
-    return Walk(made.preset.name, simulated, restored.router.config.decode, record)
+    return Walk(made.preset.name, is_simulated(made, served), restored.router.config.decode, record)
 
 
 def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
@@ -140,8 +139,8 @@ def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
         lines += ["Question", *page.indented(about["question"], "  "), "", *_outlook_lines(found)]
         return "\n".join(lines)
     if found.simulated:
-        unknown = "They know the prepared questions alone (--item), nothing of any other text."
-        lines = [MADE_UP, *([] if about["item"] else [unknown]), "", *lines]
+        unknown = "Simulators know the prepared questions alone (--item), nothing of any other text."
+        lines = [f"{SIMULATED}.", *([] if about["item"] else [unknown]), "", *lines]
     asked = "simulated backbones" if found.simulated else "models"
     lines += [f"Run with the {asked} of preset {found.preset}, decoding by {found.decode}.", ""]
     return "\n".join([*lines, *record_lines(found.record, page)])

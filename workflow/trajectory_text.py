@@ -15,7 +15,6 @@ from analysis.trajectories import Choice, Gate, Record, Said, Step
 from harness.agents.trajectory import Call
 from harness.errors import UserError
 
-MADE_UP = "SIMULATED BACKBONES: no model was asked, and the replies are made up."
 GONE = "(the log of the calls is not here, so prompts and replies are unknown)"
 _LINES_SHOWN = 6
 _LABEL = 11

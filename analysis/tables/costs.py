@@ -81,4 +81,5 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
             f"{DAGGER}: the lengths of simulated replies were fitted to these published costs, before any "
             "length_scale; agreement is not evidence, so no ratio is shown."
         )
+    yield from notes.fitted(results)
     yield from notes.not_run(frame)

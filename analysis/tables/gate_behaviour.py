@@ -62,7 +62,7 @@ def build(source: Source) -> Table:
         rows=labels(_MEASURES, "section", "section", "title"),
         heads=("", "Measure"),
         groups={(results.benchmarks[key], results.questions(key)): _group(frame) for key, frame in frames.items()},
-        legend=[*_NOTES, *notes.protocol(results)],
+        legend=[*_NOTES, notes.DEPTH, *notes.fitted(results), *notes.protocol(results)],
         frame=pd.concat(frames.values()).reset_index()[_COLUMNS],
     )
 

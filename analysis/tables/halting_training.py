@@ -63,7 +63,7 @@ def build(source: Source) -> Table:
         rows=[("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()],
         heads=("Training",),
         groups=groups,
-        legend=[*_NOTES, *notes.protocol(results)],
+        legend=[*_NOTES, notes.DEPTH, *notes.fitted(results), *notes.protocol(results)],
         frame=tidy[_COLUMNS],
     )
 

@@ -28,7 +28,9 @@ def build(source: Source) -> Table:
     """The published rows, then others among the cells; two groups of columns a benchmark."""
     results = source.results()
     timings = read_timings(source.timings, results.cells)
-    kind = "modelled" if results.simulated else "measured"
+    # Without any timing, as they would be.
+    is_modelled = results.simulated and all(one.engine is not None for one in timings.values())
+    kind = "modelled" if is_modelled else "measured"
     printed = results.printed("hw_cost")
     rows = list(dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index]))
     order = dict.fromkeys([*printed.index.unique("benchmark"), *results.benchmarks])
@@ -103,6 +105,7 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
             yield f"In the timed passes {failed} of {sum(one.calls for one in timings)} calls got no reply."
     if frame[["pflops", "seconds"]].isna().any(axis=None):
         yield f"{NOT_RUN}: not run."
+    yield from notes.fitted(results)
     if frame["published_pflops"].isna().any():
         yield notes.BLANK
     yield from notes.protocol(results)

@@ -13,7 +13,7 @@ from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
 from analysis.results import TRAINING, Cell
 from analysis.source import Source
 from analysis.statistics import mean
-from analysis.table import NO, NOT_RUN, YES, Entry, Table, marks
+from analysis.table import NO, NOT_RUN, YES, Entry, Table
 from analysis.training import mean_of_updates, updates
 
 _COLUMNS = [
@@ -55,7 +55,6 @@ def _steps_and_utility(cells: Sequence[Cell]) -> dict[str, float]:
 
 
 def _groups(own: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    utility = own["training_utility"]
     return {
         ("Test questions", ""): {
             "Accuracy (%)": columns.accuracies(own)["Meas."],
@@ -65,7 +64,7 @@ def _groups(own: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, l
             "Frontier": entries(own["frontier"].map({True: YES, False: NO})),
         },
         ("Total cost", scaled): {"": columns.totals(own)["Meas."]},
-        ("Training", "last epoch"): {"Utility": entries(say(utility, "{:.4f}"), NOT_RUN, mark=marks(utility.round(4)))},
+        ("Training", "last epoch"): {"Utility": entries(say(own["training_utility"], "{:.4f}"), NOT_RUN)},
     }
 
 
@@ -87,8 +86,9 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     )
     yield (
         "Utility: reward minus the weighted cost of the steps, mean over the rollouts of the last epoch. It is what a "
-        "weight may be chosen by, as no test question is in it (D-GMR-5); each weight has its own scale, on which cost "
-        "counts little compared with success. Bold is the best of the column and underlined the second best."
+        "training was after, and no test question is in it (D-GMR-5). Each weight has a scale of its own, so that "
+        "utilities of different weights do not compare and none is marked; of accuracies bold is the best of a column "
+        "and underlined the second best."
     )
     if frame["training_utility"].isna().any():
         yield f"{NOT_RUN}: no log of the training."

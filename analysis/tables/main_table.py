@@ -63,6 +63,7 @@ def _legend(results: Results) -> Iterator[str]:
             f"{DAGGER}: the simulation was fitted to the paper's value over all test questions; agreement is not "
             "evidence, so no difference is shown."
         )
+    yield from notes.fitted(results)
     if frame["published"].isna().any():
         yield notes.BLANK
     yield from notes.protocol(results)

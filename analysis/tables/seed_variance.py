@@ -129,4 +129,5 @@ def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed:
     ]
     if told:
         yield f"Single trainings that the paper names, Overall: {', '.join(told)}."
+    yield from notes.fitted(results)
     yield from notes.protocol(results)

@@ -63,7 +63,7 @@ def _legend(results: Results) -> Iterator[str]:
     )
     yield (
         f"{training.ENTROPY} Most frequent: the backbone, or the action of a method with one backbone, that was chosen "
-        f"most. {NOT_RUN}: a search leaves a workflow and no policy, and a greedy choice has no entropy."
+        f"most over all questions. {NOT_RUN}: a search leaves a workflow and no policy, and a greedy choice no entropy."
     )
     yield (
         "Budgets differ as the methods do, and the paper prints none of a baseline. Where epochs, rollouts and rounds "

@@ -20,6 +20,10 @@ from harness.errors import UserError
 from harness.files import whole_file, write_atomically
 
 SCHEMA_VERSION = 1
+#: What is written on everything that comes of backbones that are no trained models.
+SIMULATED = (
+    "SIMULATED BACKBONES: no trained language model was asked; the measured numbers say nothing about real models"
+)
 # Thousands of calls take some megabytes while they wait, and compress as well as ever more would.
 ROW_GROUP = 1 << 12
 
@@ -94,7 +98,8 @@ def write(
     """Write the tables of a cell and, last, ``run.json``; return its content.
 
     That is the identity (what made the run) and ``run_id``, a hash over it and over the tables. Answers come in the
-    order of the test split; the utility is what a learning method maximises, of one question.
+    order of the test split; the utility is what a learning method maximises, of one question. The tables of a simulated
+    run say so, as :func:`write_table` has it.
     """
     tables: Mapping[str, Iterable[Mapping[str, Any]]] = {
         "items": (item_row(one, utility) for one in answered),
@@ -104,7 +109,7 @@ def write(
     digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
     for name, found in tables.items():
         path = folder / f"{name}.parquet"
-        write_table(path, TABLES[name], found)
+        write_table(path, TABLES[name], found, simulated=identity["simulated"])
         digest.update(path.read_bytes())
     run = {"schema": SCHEMA_VERSION, **identity, "run_id": digest.hexdigest()}
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
@@ -162,8 +167,13 @@ def rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
         yield {"item_id": trajectory.item.id, **dataclasses.asdict(record)}
 
 
-def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a table whole or not at all; equal rows give equal bytes. A row group at a time is in memory."""
+def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]], *, simulated: bool) -> None:
+    """Write a table whole or not at all; equal rows give equal bytes. A row group at a time is in memory.
+
+    That of a simulated run has the key ``simulated`` in the metadata of its schema, with the warning as its value.
+    """
+    if simulated:
+        schema = schema.with_metadata({"simulated": SIMULATED})
     waiting = iter(rows)
     with whole_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         group = list(islice(waiting, ROW_GROUP))

@@ -43,6 +43,7 @@ class Backbone(Declaration):
     generation: Generation
     # Which other weights than the original these are, in words.
     weights: Annotated[str | None, AfterValidator(_of_another_file)] = None
+    stand_in: bool = False  # whether these weights only stand in for those of a trained model
 
     @property
     def sampling(self) -> Sampling:
@@ -86,6 +87,7 @@ class _Weights(Declaration):
 
     key: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_]*$")]
     description: Line
+    stand_in: bool = False
     backbones: Annotated[Mapping[str, _Model], MinLen(1)]
 
 
@@ -99,9 +101,9 @@ def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
     if weights not in declared:
         raise unknown("weight set", weights, declared, str(path.with_name("weights.yaml")))
     chosen = declared[weights]
-    words = f"{chosen.key} ({chosen.description})"
+    told = {"weights": f"{chosen.key} ({chosen.description})", **({"stand_in": True} if chosen.stand_in else {})}
     return {
-        key: one.model_copy(update={**dict(chosen.backbones[key]), "weights": words})
+        key: one.model_copy(update={**dict(chosen.backbones[key]), **told})
         for key, one in backbones.items()
         if key in chosen.backbones
     }

@@ -15,10 +15,15 @@ import orjson
 Kind = Literal["solve", "plan", "critique", "revise", "aggregate", "search", "finish"]
 Style = Literal["direct", "step_by_step", "complex"]
 Form = Literal["answer", "program", "letter"]
-# Revisions of simulated weights begin with it, and their servers say that they are owned by it.
+# Revisions of simulated weights and fingerprints of their replies begin with it; their servers are owned by it.
 SIMULATED = "simulated"
 # What a listing says of every model alike, and where the weights are on the server's host.
 _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
+
+
+def is_simulated(revision: object) -> bool:
+    """Whether a revision, or the fingerprint of a reply, is that of simulated weights; ``None`` where there is none."""
+    return isinstance(revision, str) and revision.startswith(SIMULATED)
 
 
 class Message(NamedTuple):
@@ -61,7 +66,7 @@ class Request:
     @property
     def told(self) -> Mapping[str, str] | None:
         """The metadata, where the weights are told it."""
-        return self.metadata if (self.revision or "").startswith(SIMULATED) else None
+        return self.metadata if is_simulated(self.revision) else None
 
     @cached_property
     def record(self) -> bytes:
@@ -144,5 +149,5 @@ class Served:
 
     @property
     def simulated(self) -> bool:
-        """Whether the server itself says that it simulates."""
-        return self.owned_by == SIMULATED
+        """Whether the server itself says that it simulates, by its owner or by the revision of the weights."""
+        return self.owned_by == SIMULATED or is_simulated(self.revision)

@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletion
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.endpoints import ENDPOINTS, Endpoint, their_file
-from harness.llm.request import Reply, Request, Served
+from harness.llm.request import Reply, Request, Served, is_simulated
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,10 @@ class Server:
         )
 
     async def complete(self, request: Request, *, at_once_s: float | None = None) -> Reply:
-        """The reply; APIError or MalformedReplyError without one. ``at_once_s`` gives up then, without another try."""
+        """The reply; APIError or MalformedReplyError without one. ``at_once_s`` gives up then, without another try.
+
+        A simulation that only its replies own up to is a UserError: by then nothing marks what is made of them.
+        """
         names = self._names.get(request.model) or (request.model,)
         client = self._client if at_once_s is None else self._client.with_options(max_retries=0, timeout=at_once_s)
         body = {**request.body(extended=self._extended), "model": names[0]}
@@ -70,6 +73,7 @@ class Server:
             # What chat.completions.create does, but for its walk through the declared type of every field, which takes
             # a fifth of the processor time of a call.
             completion = await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
+            self._refuse_unmarked(completion, request)
             return _reply(completion, request, names)
         except (ValueError, RecursionError) as error:
             raise MalformedReplyError(f"not JSON: {error}") from error
@@ -100,6 +104,15 @@ class Server:
     async def close(self) -> None:
         """Give up all connections."""
         await self._client.close()
+
+    def _refuse_unmarked(self, completion: ChatCompletion, request: Request) -> None:
+        fingerprint = getattr(completion, "system_fingerprint", None)
+        if is_simulated(fingerprint) and not is_simulated(request.revision):
+            raise UserError(
+                f"{self.url} simulates {request.model}, as its replies say (system_fingerprint {fingerprint}), but "
+                "lists it without that revision, so that calls would not say what they are for, nor results that they "
+                f"are simulated; name the server itself in {their_file()}, not a gateway that leaves fields out"
+            )
 
     async def _listed(self, backbone: str) -> dict[str, Model]:
         try:

@@ -25,7 +25,7 @@ from harness.runner import config_hash, layout
 from harness.runner.evaluation import evaluate, questions_in_flight
 from harness.runner.method import build, settings_of
 from harness.runner.plan import Plan
-from harness.runner.setup import as_served, endpoints_of, open_runtime
+from harness.runner.setup import as_served, endpoints_of, is_simulated, open_runtime
 from harness.training.loop import CHECKPOINT, Training
 
 logger = logging.getLogger(__name__)
@@ -85,14 +85,13 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
 
 
 def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:
-    simulated = any(one.simulated for one in served.values())
     return {
         "preset": plan.preset.name,
         **asdict(plan.cell),
         "method_title": plan.method.title,
         "benchmark_title": plan.data.title,
-        "simulated": simulated,
-        "calibrated": simulated and plan.method.calibrated,
+        "simulated": is_simulated(plan, served),
+        "calibrated": any(one.simulated for one in served.values()) and plan.method.calibrated,
         "notes": _notes(plan, served.values()),
         "data": {
             "source": plan.data.source,
@@ -136,7 +135,7 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
     return {
         "identity": hashlib.sha256(orjson.dumps(made_of, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         "preset": plan.preset.name,
-        "simulated": any(one.simulated for one in served.values()),
+        "simulated": is_simulated(plan, served),
         **asdict(plan.cell),
         "module": plan.method.module,
         "config": dict(plan.method.config),

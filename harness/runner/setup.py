@@ -94,6 +94,11 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
     )
 
 
+def is_simulated(plan: Plan, served: Mapping[str, Served]) -> bool:
+    """Whether a backbone is no trained model: simulated, or of weights that stand in for others."""
+    return any(one.simulated or plan.backbones[key].stand_in for key, one in served.items())
+
+
 def as_served(backbone: Backbone, served: Served) -> Backbone:
     """The backbone with the revision its server reports; raises UserError where the configuration pins another."""
     pinned = backbone.revision if not served.simulated else None

@@ -38,7 +38,7 @@ from harness.runner.calibration import simulated_endpoint
 from harness.runner.evaluation import of_each
 from harness.runner.method import Method
 from harness.runner.plan import Plan
-from harness.runner.setup import endpoints_of, runtime_of, spending_of
+from harness.runner.setup import endpoints_of, is_simulated, runtime_of, spending_of
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
 
@@ -85,7 +85,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         "schema": SCHEMA_VERSION,
         "preset": plan.preset.name,
         **dataclasses.asdict(plan.cell),
-        "simulated": any(one.simulated for one in served.values()),
+        "simulated": is_simulated(plan, served),
         "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
         "n": len(trajectories),
         "seconds": seconds,

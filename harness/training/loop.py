@@ -179,7 +179,7 @@ class Training:
         """Write the checkpoint of a finished epoch, 0 before any training; of the optimiser only the last is kept."""
         for name, schema in TABLES.items():
             found = self._updates_of_epoch if name == "training" else self._rows(name.removeprefix("training_"))
-            write_table(self._piece(epoch, name), schema, found)
+            write_table(self._piece(epoch, name), schema, found, simulated=self._facts["simulated"])
         self._updates_of_epoch, self._trajectories = [], []
         whole = {**facts, **self._facts, "epoch": epoch}
         checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, whole))
@@ -193,7 +193,8 @@ class Training:
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
         for name, schema in TABLES.items():
             pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))
-            write_table(self._folder / f"{name}.parquet", schema, (row for piece in pieces for row in rows_of(piece)))
+            found = (row for piece in pieces for row in rows_of(piece))
+            write_table(self._folder / f"{name}.parquet", schema, found, simulated=self._facts["simulated"])
 
     def _rows(self, kind: str) -> Iterator[Mapping[str, Any]]:
         return ({**episode._asdict(), **row} for episode, one in self._trajectories for row in rows(one, kind))

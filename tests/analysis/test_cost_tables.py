@@ -11,12 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.frames import UNIT
+from analysis.notes import FITTED
 from analysis.published import load
 from analysis.results import read
 from analysis.source import Source
 from analysis.table import FAR
 from analysis.timings import pflops
 from harness.errors import UserError
+from tests.analysis import reading
 from tests.analysis.cells import timing, title
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import benchmark_cost, cell_of, costs, hw_cost, paired, record_of, row_of
@@ -145,3 +147,19 @@ def test_a_timing_that_does_not_go_with_its_cell_is_refused(
     folder = write_cell("gmr", "pool", "humaneval", calls=CALLS)
     with pytest.raises(UserError, match=message):
         hw_cost.build(Source((folder,), timings=(timing(folder, tmp_path / "t", **changes),)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("main_table", "costs", "benchmark_cost", "hw_cost", "seed_variance", "gate_behaviour", "halting_training"),
+        *("ablation", "paradigm", "roles"),
+    ],
+)
+def test_a_difference_from_the_paper_is_said_to_rest_on_what_was_fitted_to_it(make: WriteCell, name: str) -> None:
+    """In every table that shows one, of calibrated backbones alone."""
+    for told in ({}, {"calibration": "c"}):
+        backbones = {"qwen-2.5-14B": {"model": "m", **told}}
+        folder = make(calls=[{**one, "key": "k"} for one in CALLS], updates=[{"steps": 2.0}], backbones=backbones)
+        table = getattr(reading, name).build(Source.of([folder], benchmark="gsm_hard"))
+        assert (FITTED in table.notes) == bool(told)

@@ -214,6 +214,14 @@ def test_a_random_policy_is_100_and_a_settled_one_0(make: Any, probability: floa
     assert (found.entropy_action, found.top_action) == (pytest.approx(entropy), "plan")
 
 
+def test_a_policy_without_chance_may_choose_by_question_and_a_random_one_exceed_100(make: Any) -> None:
+    """Neither bounds the other: no entropy at half of the choices, and draws that were luckier than usual."""
+    sure = [drawn("backbone", name, 1.0) for name in ("large", "small", "large", "small")]
+    found = measured(made(make, "gmr", [*sure, drawn("role", "Math/Solver", 1 / 30)]))
+    assert (found.entropy_backbone, found.top_backbone_share) == (0, 50)
+    assert found.entropy_role == pytest.approx(100 * np.log(30) / np.log(26))
+
+
 def test_a_greedy_policy_has_no_entropy(make: Any) -> None:
     found = measured(made(make, "gmr_greedy", [drawn("backbone", "small", 0.6)]))
     assert (pd.isna(found.entropy_backbone), found.top_backbone_share) == (True, 100)

@@ -12,7 +12,7 @@ import pytest
 from analysis import figure as drawing
 from analysis import sweeps
 from analysis.source import Source
-from analysis.table import BEST, NO, YES
+from analysis.table import NO, YES
 from gmr.config import Config
 from harness.errors import UserError
 from harness.runner.config import methods
@@ -132,16 +132,16 @@ def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(make: Any
 
 
 def test_utility_is_that_of_the_last_epoch_by_rollout(make: Any) -> None:
-    """The last epoch has updates of 96 and 48 rollouts: their mean is weighted 2 to 1."""
+    """The last epoch has updates of 96 and 48 rollouts: their mean is weighted 2 to 1. Utilities are not ranked."""
     folders = [
         make("gmr_lambda_10", **weighed([9, 9, 0.3, 0.6])),
-        make("gmr", **weighed([9, 9, 0.6, 0.9])),
-        make("gmr", 1, **weighed([9, 9, 0.0, 0.3])),
+        make("gmr", **weighed([9, 9, 0.7, 1.0])),
+        make("gmr", 1, **weighed([9, 9, 0.3, 0.6])),
     ]
     table = lambda_sweep.build(Source.of(folders))
     utilities = [cell_of(table, row, "Training", "Utility") for row in table.rows]
-    assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", BEST), ("0.4000", BEST)]
-    assert [float(record["training_utility"]) for record in table.records] == pytest.approx([0.4, 0.4])
+    assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", ""), ("0.6000", "")]
+    assert [float(record["training_utility"]) for record in table.records] == pytest.approx([0.4, 0.6])
     assert [record["seeds"] for record in table.records] == ["0", "0 1"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from gmr.policy import Snapshot, Trace
@@ -45,7 +46,7 @@ async def test_every_decision_follows_its_own_draw_and_the_probability_of_plain_
         walking = walk(Snapshot(made), config(), Client(), item, seed=3, episode=Episode(2, 5), greedy=greedy)
         trajectory, trace = await walking
         walked = Reference(made).walk(trace)
-        found = {(one.step, one.name, one.slot): one for one in trajectory.decisions}
+        found = {(one.step, one.name, one.slot): one for one in trajectory.decisions if one.name != "redundancy"}
         assert len(found) == len(walked.made)
         for step, module, slot, probabilities, outcome in walked.made:
             name = names[module]
@@ -72,6 +73,22 @@ async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_o
         assert off != "retrieval_gate" or all(all(step.retrieved) for step in trace.steps)
         assert off != "write_gate" or all(step.written for step in trace.steps)
         assert off != "halting" or len(trace.steps) == changed.max_depth
+
+
+async def test_how_near_a_contribution_is_to_what_is_stored_is_written_down() -> None:
+    policy, settings = snapshot(halting=False), config(halting=False)
+    seen = 0
+    for item in ITEMS[:4]:
+        trajectory, trace = await walk(policy, settings, Client(), item)
+        found = {one.step: float(one.choice) for one in trajectory.decisions if one.name == "redundancy"}
+        for number, step in enumerate(trace.steps, 1):
+            stored = [other.response for other in trace.steps[: number - 1] if other.written]
+            lengths = [np.linalg.norm(step.response) * np.linalg.norm(one) for one in stored]
+            cosines = [np.dot(step.response, one) / length for one, length in zip(stored, lengths, strict=True)]
+            assert found.pop(number, None) == (pytest.approx(max(cosines), abs=1e-4) if stored else None)
+            seen += len(stored)
+        assert not found
+    assert seen > 4
 
 
 async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() -> None:

@@ -100,7 +100,8 @@ def route(
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     from analysis.results import read
     from analysis.trajectories import questions, records
-    from workflow.trajectory_text import MADE_UP, Page, check_item, record_lines, to_json
+    from harness.agents.results import SIMULATED
+    from workflow.trajectory_text import Page, check_item, record_lines, to_json
 
     found = read(_finished(preset, cell))
     run = found.run
@@ -110,14 +111,16 @@ def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> st
     if as_json:
         return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
     head = [f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}", ""]
-    return "\n".join([*([MADE_UP, ""] if run.simulated else []), *head, *record_lines(record, Page(full=full))])
+    return "\n".join([*([f"{SIMULATED}.", ""] if run.simulated else []), *head, *record_lines(record, Page(full=full))])
 
 
 def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
     from analysis.results import outcome, read
-    from workflow.trajectory_text import MADE_UP, to_json, visible
+    from harness.agents.results import SIMULATED
+    from workflow.trajectory_text import to_json, visible
 
-    rows = read(_finished(preset, cell)).items
+    made = read(_finished(preset, cell))
+    rows, simulated = made.items, made.run.simulated
     kept = rows[["item_id", "correct", "status", "detail", "calls", "cost_total"]]
     found = kept.rename(columns={"item_id": "id", "cost_total": "cost"}).assign(
         tokens=rows["prompt_tokens"] + rows["completion_tokens"],
@@ -127,7 +130,7 @@ def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) 
     some = found[found["outcome"].isin(asked)] if asked else found
     if as_json:
         items = some.drop(columns="outcome").to_dict("records")
-        return to_json({"preset": preset.name, "simulated": preset.simulated, "cell": cell, "items": items})
+        return to_json({"preset": preset.name, "simulated": simulated, "cell": cell, "items": items})
     failed = (found["outcome"] == "error").sum()
     head = f"{cell}, preset {preset.name}: {found['correct'].sum()} of {len(found)} right, {failed} in error."
     shown = f"Shown: {len(some)}." if asked else "Shown: all."
@@ -137,7 +140,7 @@ def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) 
         f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
         for one in some.itertuples()
     ]
-    return "\n".join([*([MADE_UP] if preset.simulated else []), head, shown, "", *lines])
+    return "\n".join([*([f"{SIMULATED}."] if simulated else []), head, shown, "", *lines])
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:

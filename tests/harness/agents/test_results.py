@@ -22,7 +22,7 @@ def test_a_table_is_what_pyarrow_writes_in_row_groups_of_one_size(
     tmp_path: Path, number: int, groups: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "ROW_GROUP", 10)
-    write_table(tmp_path / "table", SCHEMA, iter(rows(number)))
+    write_table(tmp_path / "table", SCHEMA, iter(rows(number)), simulated=False)
     whole = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows(number), schema=SCHEMA), whole, compression="zstd", row_group_size=10)
     assert (tmp_path / "table").read_bytes() == whole.getvalue()
@@ -33,10 +33,10 @@ def test_a_table_is_what_pyarrow_writes_in_row_groups_of_one_size(
 
 
 def test_a_table_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
-    write_table(tmp_path / "table", SCHEMA, rows(3))
+    write_table(tmp_path / "table", SCHEMA, rows(3), simulated=False)
     before = (tmp_path / "table").read_bytes()
     with pytest.raises(ZeroDivisionError):
-        write_table(tmp_path / "table", SCHEMA, ({"number": 1 // (5000 - at)} for at in range(5001)))
+        write_table(tmp_path / "table", SCHEMA, ({"number": 1 // (5000 - at)} for at in range(5001)), simulated=False)
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
     assert (tmp_path / "table").read_bytes() == before
 

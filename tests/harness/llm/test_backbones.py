@@ -58,7 +58,8 @@ def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None
     for key, backbone in other.items():
         assert backbone.model == WEIGHTS[name]["backbones"][key]["model"] != original[key].model
         assert backbone.weights == f"{name} ({WEIGHTS[name]['description']})"
-        same = {"model": original[key].model, "revision": original[key].revision, "weights": None}
+        same = {"model": original[key].model, "revision": original[key].revision, "weights": None, "stand_in": False}
+        assert backbone.stand_in == (name == "random")
         assert backbone.model_copy(update=same) == original[key]
 
 

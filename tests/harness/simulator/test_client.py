@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import openai._base_client
+import orjson
+import pyarrow.parquet as pq
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from harness.agents.results import SIMULATED, TABLES
 from harness.errors import UserError
 from harness.files import ROOT, read
 from harness.llm import asking
-from harness.llm.endpoints import SIMULATED_URL
+from harness.llm.endpoints import ENDPOINTS, SIMULATED_URL
 from harness.runner import cell, layout
 from harness.runner.calibration import simulated_endpoint
 from harness.runner.plan import plan
@@ -21,7 +26,7 @@ from harness.runner.setup import endpoints_of
 from harness.simulator import SimulatedEndpoint
 from harness.simulator.server import Faults, Manners, application
 from tests.fake_encoder import FakeEncoder
-from tests.small_run import GMR, smoke
+from tests.small_run import GMR, SINGLE, smoke
 
 CLOCKS = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
 
@@ -33,8 +38,21 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def serving(endpoint: SimulatedEndpoint, manners: Manners) -> AsyncIterator[str]:
-    async with TestServer(application(endpoint, manners)) as server:
+async def serving(endpoint: SimulatedEndpoint, manners: Manners, without: Sequence[str] = ()) -> AsyncIterator[str]:
+    """The simulation behind a socket, or behind a gateway that leaves some fields out of what a server lists."""
+
+    @web.middleware
+    async def gateway(http: web.Request, handler: Any) -> web.StreamResponse:
+        answer = await handler(http)
+        if not http.path.endswith("/models"):
+            return answer
+        body = orjson.loads(answer.body)
+        kept = [{name: value for name, value in one.items() if name not in without} for one in body["data"]]
+        return web.json_response({**body, "data": kept})
+
+    app = application(endpoint, manners)
+    app.middlewares.append(gateway)
+    async with TestServer(app) as server:
         yield str(server.make_url("/v1"))
 
 
@@ -78,3 +96,29 @@ async def test_another_calibration_and_what_is_no_url_are_refused(monkeypatch: p
     monkeypatch.setenv(SIMULATED_URL, "localhost:8000")
     with pytest.raises(UserError, match="GMR_SIMULATED_URL is 'localhost:8000'; expected the URL"):
         endpoints_of(plan(smoke(), GMR))
+
+
+@pytest.mark.parametrize(
+    ("left_out", "weights", "revision"),
+    [(("owned_by",), None, None), (("owned_by", "root"), "random", "0123abc"), (("owned_by", "revision"), None, None)],
+)
+async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
+    left_out: Sequence[str], weights: str | None, revision: str | None, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a gateway leaves out so much that only the replies tell, nothing is made of them."""
+    simulation, original = simulated_endpoint(smoke()), plan(smoke(), SINGLE).backbones[SINGLE.backbone].model
+    asked = plan(smoke(endpoints="served", weights=weights), SINGLE)
+    monkeypatch.setattr(simulation, "revision", revision or simulation.revision)
+    monkeypatch.setenv(ENDPOINTS, str(place / "endpoints.yaml"))
+    async with serving(simulation, Manners(), left_out) as url:
+        (place / "endpoints.yaml").write_text(f"{SINGLE.backbone}: {{url: {url!r}, served_name: {original}}}")
+        if "revision" in left_out:
+            with pytest.raises(UserError, match=rf"{url} simulates {original}, as its replies say"):
+                await cell.run(asked)
+            assert not list(asked.folder.glob("*.parquet"))
+            return
+        made = await cell.run(asked)
+    # Numbers were fitted to those of the paper only in the simulation.
+    assert (made["simulated"], made["calibrated"]) == (True, weights is None)
+    for name in TABLES:
+        assert pq.read_schema(asked.folder / f"{name}.parquet").metadata[b"simulated"].decode() == SIMULATED
