@@ -1,4 +1,4 @@
-"""Decisions of a router's gates on the test questions of a cell (paper, Gate Behavior at Test Time)."""
+"""Decisions of a router's gates, and calls of its steps, on the test questions of a cell (paper, Gate Behavior)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,43 @@ def ratios(traces: Traces) -> dict[str, Ratio]:
             f"retrieved_mean_{step}": _ratio(each, some > 0),
         }
     return {name: one for name, one in found.items() if one.cases}
+
+
+def of_calls(cell: Cell) -> dict[str, Ratio]:
+    """Tokens of a prompt after the first step, ``later_prompt``, and ``calls_BACKBONE``, the share of the steps' calls.
+
+    Calls without a reply are left out. Raises UserError where the table of calls is missing or damaged.
+    """
+    names = ("item_id", "step", "backbone", "prompt_tokens", "is_step", "error")
+    calls = read_table(cell.folder / "calls.parquet", names).set_index("item_id")
+    calls = calls[calls["is_step"].eq(True) & calls["error"].isna()]
+    found = {"later_prompt": _by_question(cell, calls.loc[calls["step"] > 1, "prompt_tokens"])}
+    for backbone in cell.run.backbones:
+        found[f"calls_{backbone}"] = _by_question(cell, calls["backbone"] == backbone)._replace(is_share=True)
+    return found
+
+
+def redundancy(cell: Cell) -> dict[str, Ratio]:
+    """How near contributions are to what is stored: ``redundancy_stored`` and ``redundancy_refused``, mean cosines.
+
+    Of those that found something stored. Raises UserError where the table of decisions is missing or damaged.
+    """
+    decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
+    names = ["redundancy", "write"]
+    rows = decisions[decisions["name"].isin(names)]
+    found = rows.pivot(index=["item_id", "step"], columns="name", values="choice").reindex(columns=names).dropna()
+    cosines, written = found["redundancy"].astype(float), found["write"] == "yes"
+    return {
+        "redundancy_stored": _by_question(cell, cosines[written]),
+        "redundancy_refused": _by_question(cell, cosines[~written]),
+    }
+
+
+def _by_question(cell: Cell, values: pd.Series) -> Ratio:
+    """The mean of values that stand by question, of which one may have several or none."""
+    of, ids = values.groupby(level="item_id"), cell.items["item_id"]
+    sums, counts = (each.reindex(ids, fill_value=0).to_numpy(dtype=float) for each in (of.sum(), of.size()))
+    return Ratio(sums, counts, is_share=False)
 
 
 def _ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> Ratio:

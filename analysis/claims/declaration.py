@@ -39,7 +39,7 @@ class Claim:
     place: str  # where exactly it stands, other places included
     says: str  # in our own words
     note: str  # what a reader of a verdict must know
-    unit: str  # points, %, ratio, margin, price, steps, nats, roles or correlation
+    unit: str  # points, %, ratio, margin, price, steps, nats, roles, cosine or correlation
     quantity: Callable[..., Any]  # of the numbers of one side and the arguments of a part
     published: Callable[..., Any] | None = None  # another one for the paper's numbers, where that must differ
     over: Sequence[Sequence[Any]] = ()  # the values of each argument; the claim has a part for each combination
@@ -47,6 +47,7 @@ class Claim:
     tolerance: float | Literal["rounding"] = 0.0  # how far its tables may be from it; as rounding of the inputs allows
     # What a run must show; a single value where nothing is sampled; None for arithmetic of the paper.
     holds: Region | Mapping[Any, Region] | None = Region(low=0)
+    implied: bool = False  # an inference of ours or a second reading, which no sentence of the paper says
 
     def parts(self) -> Iterator[tuple[Any, ...]]:
         """The arguments of each part; once none where the claim has no parts."""

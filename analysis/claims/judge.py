@@ -32,7 +32,7 @@ COLUMNS = (
     *("claim", "part", "section", "place", "says", "unit", "published", "published_low", "published_high", "stated"),
     *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "measured_all_calls"),
     *("contains_published", "calibrated", "outcome", "missing", "reason", "verdict", "simulated", "note", "cells"),
-    *("run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
+    *("implied", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
 )
 #: One part of a claim, judged: those of the columns in which there is something to say.
 Part: TypeAlias = dict[str, Any]
@@ -44,7 +44,7 @@ _BATCH = 200
 
 def judge(claim: Claim, run: Run) -> list[Part]:
     """The parts of a claim, judged."""
-    words = {name: getattr(claim, name) for name in ("section", "place", "says", "unit", "note")}
+    words = {name: getattr(claim, name) for name in ("section", "place", "says", "implied", "unit", "note")}
     parts: list[Part] = []
     for arguments in claim.parts():
         region = _of_part(claim.holds, arguments)
@@ -52,7 +52,7 @@ def judge(claim: Claim, run: Run) -> list[Part]:
         part |= _in_paper(claim, arguments, region)
         part |= {"outcome": NO_RESULT} if region is None else _in_run(claim, arguments, region, run)
         printed = part.get("stated", part.get("published"))
-        if "low" in part and printed is not None and not part["calibrated"]:
+        if "low" in part and printed is not None and not (part["calibrated"] or run.simulated):
             part["contains_published"] = part["low"] <= printed <= part["high"]
         parts.append(part)
     in_paper = {part["paper_verdict"] for part in parts}

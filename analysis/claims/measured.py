@@ -36,8 +36,16 @@ _OF_ITEMS: Mapping[str, Callable[[Cell], Array]] = {
     "depth": lambda cell: cell.items["depth"].to_numpy(dtype=float),
     "six_steps": lambda cell: 100.0 * (cell.items["depth"] == 6).to_numpy(),
 }
+# By the beginning of the name of a ratio where to find it; all others are of the gates.
+_OF_RATIOS: Mapping[str, Callable[[Cell], Mapping[str, Ratio]]] = {
+    "later_prompt": traces.of_calls,
+    "calls_": traces.of_calls,
+    "redundancy_": traces.redundancy,
+}
 _EXTREMES: Mapping[str, Callable[[Array], np.intp]] = {"seed_lowest": np.argmin, "seed_highest": np.argmax}
 _OF_TRAININGS = ("training_", "entropy_")
+# A question is hard that so many percent of the single-call rows get wrong.
+_HARD = 50
 
 
 @dataclass(frozen=True)
@@ -111,15 +119,15 @@ class Measured(Numbers):
         if measure == "seconds":
             return self._seconds(row, benchmark)
         cells = self._take(row, benchmark, self._run.several if measure == "seed_mean" else self._run.seeds)
-        is_correlation = measure == "depth_by_difficulty"
-        singles = [self._take(one, benchmark, self._run.seeds) for one in SINGLE_CALLS if is_correlation]
+        by_difficulty = {"depth_by_difficulty": self._correlation, "hard_accuracy": self._on_hard}.get(measure)
+        singles = [self._take(one, benchmark, self._run.seeds) for one in SINGLE_CALLS if by_difficulty]
         if not cells or not all(singles):
             return np.nan
         value: Value
         if measure.startswith(_OF_TRAININGS):
             value = _of_training(cells, measure)
         else:
-            value = self._mean(cells, self._correlation(cells, singles) if singles else self._by_seed(cells, measure))
+            value = self._mean(cells, by_difficulty(cells, singles) if by_difficulty else self._by_seed(cells, measure))
         if np.isnan(value).all():
             of = "in the training of" if measure.startswith(_OF_TRAININGS) else "of"
             self.unknown[f"{measure} {of} {row[0]} on {benchmark}"] = None
@@ -137,10 +145,16 @@ class Measured(Numbers):
 
     def _correlation(self, cells: Cells, singles: Sequence[Cells]) -> Array:
         """Spearman's of steps and difficulty, the share of the main table's single-call rows that answer wrong."""
-        wrong = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in singles], axis=0)
-        drawn = self._drawn(cells)
+        wrong, drawn = _wrong(singles), self._drawn(cells)
         depths, _ = _sums(cells, "depth")
         return np.stack([_rank_correlation(depth[drawn], wrong[drawn]) for depth in depths])
+
+    def _on_hard(self, cells: Cells, singles: Sequence[Cells]) -> Array:
+        """Accuracy on the questions that half of these rows or more answer wrong."""
+        tops, ones = _sums(cells, "accuracy")
+        hard = ones * (_wrong(singles) >= _HARD)
+        (found,) = ratios_by_seed((tops * hard)[np.newaxis], hard[np.newaxis], self._drawn(cells))
+        return found
 
     def _drawn(self, cells: Cells) -> Draw:
         return self._items.get(cells[0].run.benchmark, np.arange(len(cells[0].items))[np.newaxis])
@@ -190,8 +204,22 @@ def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
         values = np.array([of(cell) for cell in cells])
         return values, np.ones_like(values)
     nothing = np.zeros(len(cells[0].items))
-    each = [traces.ratios(traces.read(cell)).get(measure, Ratio(nothing, nothing)) for cell in cells]
-    return np.array([100 * one.numerators for one in each]), np.array([one.denominators for one in each])
+    each = [_ratios(cell, measure).get(measure, Ratio(nothing, nothing)) for cell in cells]
+    tops = [(100 if one.is_share else 1) * one.numerators for one in each]
+    return np.array(tops), np.array([one.denominators for one in each])
+
+
+def _ratios(cell: Cell, measure: str) -> Mapping[str, Ratio]:
+    for beginning, of in _OF_RATIOS.items():
+        if measure.startswith(beginning):
+            return of(cell)
+    return traces.ratios(traces.read(cell))
+
+
+def _wrong(rows: Sequence[Cells]) -> Array:
+    """The percentage of some rows that answers wrong, by question."""
+    wrong: Array = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in rows], axis=0)
+    return wrong
 
 
 def _of_training(cells: Cells, measure: str) -> float:

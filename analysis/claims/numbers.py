@@ -48,6 +48,11 @@ MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
     "seed_mean": ("accuracy over several training seeds", ("seed_variance",), "mean", 0.005),
     "seed_lowest": ("average over the benchmarks of the worst seed", ("seed_variance",), "lowest", 0.005),
     "seed_highest": ("average over the benchmarks of the best seed", ("seed_variance",), "highest", 0.005),
+    "hard_accuracy": ("accuracy on questions that half of the single-call rows get wrong", (), "", 0),
+    "later_prompt": ("tokens of a prompt after the first step", (), "", 0),
+    f"calls_{LARGE}": (f"share of the steps' calls that go to {LARGE}", (), "", 0),
+    "redundancy_stored": ("cosine similarity of stored contributions with what was stored", (), "", 0),
+    "redundancy_refused": ("cosine similarity of refused contributions with what was stored", (), "", 0),
 }
 # A cost with a fourth decimal is printed with four.
 _FINE_COST = 0.00005

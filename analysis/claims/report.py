@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.claims.declaration import ROUNDING, Claim
-from analysis.claims.judge import COLUMNS, CONSISTENT, NOT_CHECKABLE, PARTLY, Part, judge
+from analysis.claims.judge import COLUMNS, CONSISTENT, INCONSISTENT, NOT_CHECKABLE, PARTLY, Part, judge
 from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.statements import CLAIMS
 from analysis.notes import settings
@@ -26,7 +26,7 @@ _SHOWN_PARTS = 6
 # In units of the last digit: what rounding leaves open is shown from here.
 _SHOWN_WIDTH = 4
 _SHOWN_MISSING = 160
-_DIGITS = {"price": 5, "nats": 3, "roles": 0}
+_DIGITS = {"price": 5, "nats": 3, "cosine": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
 _PAPER_NOTE = (
     "In the paper: the value that the paper's own numbers give; in brackets what the numbers before rounding allow. "
@@ -62,8 +62,11 @@ class Report(Exhibit):
         wholes = [parts[0] for parts in self.judged]
         shown = _counted(one["claim_outcome"] for one in wholes if one["verdict"] == "simulated") or "none"
         simulated = f" The simulated ones: {shown}." if self.simulated else ""
+        against = [one for one in wholes if one["claim_paper_verdict"] in (INCONSISTENT, PARTLY)]
+        bases = _counted("implied" if one["implied"] else "stated" for one in against)
         return (
-            f"In the paper: {_counted(one['claim_paper_verdict'] for one in wholes)}.",
+            f"In the paper: {_counted(one['claim_paper_verdict'] for one in wholes)}."
+            + (f" Of those that its numbers contradict: {bases}." if against else ""),
             f"In this run: {_counted(one['verdict'] for one in wholes)}.{simulated}",
         )
 
@@ -206,6 +209,8 @@ def _label(part: Part, parts: Sequence[Part]) -> str:
 
 
 def _remarks(parts: Sequence[Part]) -> Iterator[str]:
+    if parts[0]["implied"]:
+        yield "Implied: an inference of ours or a second reading."
     regions = dict.fromkeys(part["holds"] for part in parts if "holds" in part)
     if regions:
         yield f"Holds where {' or '.join(regions)}{_WORDS.get(parts[0]['unit'], '')}.".replace("-", "−")

@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from analysis import traces
 from analysis.claims.declaration import Region, claim
 from analysis.claims.judge import FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
 from analysis.claims.measured import Run, seeds_of
 from analysis.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
 from analysis.claims.statements import CLAIMS
 from analysis.frames import Results
-from analysis.results import read_all
+from analysis.results import read, read_all
 from harness.agents.roles import catalogue
 from harness.runner import config
-from tests.analysis.cells import trajectory
+from tests.analysis.cells import decision, trajectory
 from tests.analysis.cells import verdicts as first
 
 BENCHMARKS = tuple(PAPER.benchmarks)
@@ -217,6 +218,65 @@ def test_depth_by_difficulty_against_scipy(write_cell: Any, rng: np.random.Gener
     for depth, value in ((wrong, 1), (9 - wrong, -1), (4, 0)):
         write_cell("gmr", "pool", "mbpp", correct=right, depth=depth)
         assert part(asked("depth_by_difficulty"), cells)["measured"] == pytest.approx(value)
+
+
+def test_hard_questions_are_those_that_half_of_the_single_calls_get_wrong(
+    write_cell: Any, rng: np.random.Generator
+) -> None:
+    wrong = rng.integers(0, 10, 80)
+    ours, theirs = rng.random((2, 80)) < [[0.7], [0.4]]
+    cells = [write_cell(*row, "mbpp", correct=(place >= wrong).tolist()) for place, row in enumerate(SINGLE_CALLS)]
+    for row, right in (("gmr", ours), ("gmr_depth_2", theirs)):
+        cells.append(write_cell(row, "pool", "mbpp", correct=right.tolist()))
+    found = part(lambda n: n.lead(GMR, "gmr_depth_2", "mbpp", "hard_accuracy"), cells)
+    hard = [place for place in range(80) if 2 * wrong[place] >= 9]
+    apart = 100 * (ours.astype(float) - theirs)
+    assert found["measured"] == pytest.approx(np.mean(apart[hard]))
+    chosen = rng.integers(80, size=(5000, 80))
+    by_hand = [np.mean(apart[one][np.isin(one, hard)]) for one in chosen]
+    assert (found["low"], found["high"]) == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=1.5)
+
+
+def test_prompts_and_backbones_of_steps(make: Any, rng: np.random.Generator) -> None:
+    """The final call is no step, and a call without a reply has no prompt that anybody read."""
+    rows = [
+        {"item_id": f"item-{item:04d}", "step": step, "backbone": backbone, "is_step": step < 4, "error": error}
+        for item in (0, 1, 1, 3)
+        for step in (1, 2, 3, 4)
+        for backbone in (LARGE, "qwen-2.5-14B", "qwen-2.5-14B")
+        for error in (None, "gone")
+    ]
+    calls = [{**row, "prompt_tokens": int(rng.integers(1, 999))} for row in rows if rng.random() < 0.7]
+    backbones = {key: {"model": key} for key in (LARGE, "qwen-2.5-14B", "llama-3.2-3B")}
+    folder = make(benchmark="mbpp", calls=calls, backbones=backbones)
+    kept = [call for call in calls if call["is_step"] and call["error"] is None]
+    later = [call["prompt_tokens"] for call in kept if call["step"] > 1]
+    assert part(asked("later_prompt"), [folder])["measured"] == pytest.approx(sum(later) / len(later))
+    for backbone in backbones:
+        share = sum(call["backbone"] == backbone for call in kept) / len(kept)
+        assert traces.of_calls(read(folder))[f"calls_{backbone}"].value == pytest.approx(share)
+        if backbone == LARGE:
+            assert part(asked(f"calls_{LARGE}"), [folder])["measured"] == pytest.approx(100 * share)
+
+
+def test_redundancy_of_what_is_stored_and_what_is_refused(make: Any, rng: np.random.Generator) -> None:
+    """Of a first contribution there is none."""
+    drawn, by_choice = [], {"yes": [], "no": []}
+    for item, step in ((item, step) for item in range(4) for step in range(1, 6)):
+        choice = "yes" if rng.random() < 0.5 else "no"
+        drawn.append(decision("write", choice, item=item, step=step))
+        if step > 1:
+            nearest = float(f"{rng.random():.4f}")
+            drawn.append(decision("redundancy", f"{nearest:.4f}", 1.0, item=item, step=step, options=1))
+            by_choice[choice].append(nearest)
+    folder = make(benchmark="mbpp", decisions=drawn)
+    for name, choice in (("stored", "yes"), ("refused", "no")):
+        found = part(asked(f"redundancy_{name}"), [folder])
+        assert found["measured"] == pytest.approx(np.mean(by_choice[choice]))
+        assert found["low"] < found["measured"] < found["high"]
+    for none in ([], [decision("write", "yes")]):
+        found = part(asked("redundancy_stored"), [make(benchmark="mbpp", decisions=none)])
+        assert (found["outcome"], "nothing was drawn" in found["reason"]) == (UNDECIDED, True)
 
 
 def test_training_logs(write_cell: Any, make: Any) -> None:
