@@ -52,7 +52,8 @@ class Graph:
     def temperatures(self) -> tuple[float, ...]:
         """Sampling temperature of each node, 1 - depth / greatest depth (D-MAC-6); 0 where no node is deeper than 0."""
         deepest = max(self.depths)
-        return tuple(1 - depth / deepest if deepest else 0.0 for depth in self.depths)
+        # A quotient of whole numbers is the float nearest to it; its difference from 1 need not be.
+        return tuple((deepest - depth) / deepest if deepest else 0.0 for depth in self.depths)
 
     @cached_property
     def slots(self) -> tuple[int, ...]:

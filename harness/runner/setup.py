@@ -68,7 +68,7 @@ async def runtime_of(
         code_tools=CodeTools(sandbox),
         embeddings=embeddings,
         seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share, places),
+        errors=ErrorShare(plan.preset.max_error_share, places, f"gmr retry --preset {plan.preset.name}"),
         greedy=plan.preset.greedy,
     )
     return runtime, served

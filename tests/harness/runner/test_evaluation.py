@@ -71,6 +71,23 @@ async def test_the_longest_question_begins_first_and_results_stay_in_the_order_g
     assert method.most == 3
 
 
+@pytest.mark.parametrize("failing", [2, 3])
+async def test_a_cell_finishes_unless_too_many_of_all_its_questions_fail(failing: int) -> None:
+    """The longest questions begin first, and a refusal comes back before any reply."""
+    items = [Item(id=str(n), benchmark="toy", question="x" * (60 - n), gold="right") for n in range(60)]
+    refuse = lambda _, request: (
+        Reply.failed("m", "too long") if len(request.messages[0].content) > 60 - failing else "right"
+    )  # noqa: E501,E731
+    client = Client(refuse, late=lambda number: 0 if number <= failing else 5)
+    cell = evaluate(Repeat(), items, runtime(client, limit=0.04), "toy", in_flight=8)
+    if failing == 2:
+        assert [one.verdict.status for one in await cell] == [Status.CALL_FAILED] * 2 + [Status.GRADED] * 58
+        return
+    with pytest.raises(UserError, match=r"3 of 60 attempts failed \(limit 4%\)"):
+        await cell
+    assert len(client.asked) < 60
+
+
 def test_the_window_holds_twice_what_the_servers_take_together() -> None:
     one = Endpoint(url="http://a/v1", max_in_flight=256)
     other = Endpoint(urls=("http://b/v1", "http://c/v1"), max_in_flight=16)
