@@ -22,8 +22,8 @@ from harness.llm.request import Reply, Request, Served
 
 logger = logging.getLogger(__name__)
 
-# Tries of a question that no call waits for: which models there are, whether the server completes a short text.
-_TRIES = 3
+# Tries of what no call waits for: which models there are, and the short completion of a health check.
+TRIES = 3
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
 # Beside the connections: tables, logs, pipes to workers.
@@ -121,7 +121,7 @@ class Server:
 
     async def _listed(self, backbone: str) -> dict[str, Model]:
         try:
-            client = self._client.with_options(max_retries=_TRIES - 1, timeout=_LISTING_S)
+            client = self._client.with_options(max_retries=TRIES - 1, timeout=_LISTING_S)
             return {entry.id: entry for entry in (await client.models.list()).data}
         except openai.APIError as error:
             raise unreachable(backbone, self.url, error) from error

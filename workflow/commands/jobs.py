@@ -97,7 +97,7 @@ def health(
 ) -> None:
     """Ask all endpoints of a preset what they serve, and write it to results/PRESET/served/BENCHMARK.json.
 
-    Names everything that is wrong with any of them; no question is asked.
+    Each completes one short prompt; everything that is wrong with any of them is named, and no question is asked.
     """
     from harness.runner import config
     from workflow import health as checks

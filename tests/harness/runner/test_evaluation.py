@@ -13,7 +13,7 @@ from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.endpoints import Endpoint, simulated
-from harness.llm.request import Message, Reply
+from harness.llm.request import Message, Reply, Request
 from harness.runner.evaluation import evaluate, questions_in_flight
 from tests.fixtures import Client, Toy, content, runtime
 
@@ -75,9 +75,10 @@ async def test_the_longest_question_begins_first_and_results_stay_in_the_order_g
 async def test_a_cell_finishes_unless_too_many_of_all_its_questions_fail(failing: int) -> None:
     """The longest questions begin first, and a refusal comes back before any reply."""
     items = [Item(id=str(n), benchmark="toy", question="x" * (60 - n), gold="right") for n in range(60)]
-    refuse = lambda _, request: (
-        Reply.failed("m", "too long") if len(request.messages[0].content) > 60 - failing else "right"
-    )  # noqa: E501,E731
+
+    def refuse(backbone: str, request: Request) -> str | Reply:
+        return Reply.failed("m", "too long") if len(request.messages[0].content) > 60 - failing else "right"
+
     client = Client(refuse, late=lambda number: 0 if number <= failing else 5)
     cell = evaluate(Repeat(), items, runtime(client, limit=0.04), "toy", in_flight=8)
     if failing == 2:
