@@ -52,6 +52,7 @@ class Graph:
     def temperatures(self) -> tuple[float, ...]:
         """Sampling temperature of each node, 1 - (d + 1) / (D + 2) for its depth d of at most D (D-MAC-6)."""
         deepest = max(self.depths)
+        # A quotient of whole numbers is the float nearest to it; its difference from 1 need not be.
         return tuple((deepest + 1 - depth) / (deepest + 2) for depth in self.depths)
 
     @cached_property

@@ -24,10 +24,10 @@ _OUTER = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "
 
 @contextmanager
 def one_line(path: Path, cure: str) -> Iterator[None]:
-    """Turn what SQLite raises inside the block into a UserError of one line, with what to do about it."""
+    """Turn what SQLite or a damaged text raises inside the block into a UserError of one line, with what to do."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, ValueError) as error:
         if (getattr(error, "sqlite_errorname", None) or "").startswith(_OUTER):
             raise unwritable(path, error) from error
         raise UserError(f"{path} is damaged ({error}); {cure}") from error

@@ -18,7 +18,7 @@ from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter
 from tests.baselines.puppeteer import fixtures as puppeteer
-from tests.fixtures import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
+from tests.fixtures import FAILED, ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
 from tests.gmr import fixtures as gmr
 
 
@@ -54,6 +54,21 @@ async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: in
     learner = LEARNERS[name]
     made, items = learner.make(seed=seed, **changes), questions(number, "t")
     return await trained(made, folder, client, items, seed, code_tools=learner.code_tools)
+
+
+@EVERY
+async def test_a_question_that_always_fails_is_no_reason_to_stop(name: str, tmp_path: Path) -> None:
+    """One of 30 in every pass, also where its rollouts are the first that end."""
+    learner = LEARNERS[name]
+
+    def refusing(backbone: str, request: Request) -> Any:
+        refused = any("Question t3?" in message.content for message in request.messages)
+        return FAILED if refused else learner.answering(backbone, request)
+
+    client = Client(refusing)
+    await trained(learner.make(), tmp_path, client, questions(30, "t"), code_tools=learner.code_tools, limit=0.04)
+    failed = pq.read_table(tmp_path / "training_calls.parquet").to_pandas()["error"].notna()
+    assert failed.sum() >= 2
 
 
 async def ask_test_questions(name: str, folder: Path, made: Any, client: Any, *items: Item) -> list[Any]:

@@ -11,6 +11,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,6 +26,7 @@ _NOISE = re.compile(
     r"Assuming unrestricted|Config file|Building DAG|Using shell|Conda env|Select jobs|Complete log|Elapsed|Shutting|"
     r"Exiting because|Removing output|Reasons:|Some jobs were trig|Rules with|\d+ jobs have|Waiting at most"
 )
+_KILLED = "no message in its log: it may have been killed (out of memory?), or a traceback above says why"
 _STOPPING = re.compile(r"Terminating processes|Will exit after")
 _SILENT = {LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.PROGRESS, LogEvent.GROUP_INFO}
 
@@ -42,6 +44,7 @@ class Console(logging.Handler):
         self._cells = 0
         self._finished: set[int] = set()
         self._failed: dict[int, str] = {}
+        self._silent: set[int] = set()  # failed without a message
         self._stopping = False
         self._start = time.monotonic()
         own = [one for one in logger.handlers if one.name == "DefaultStreamHandler"]
@@ -81,15 +84,18 @@ class Console(logging.Handler):
 
     def fail(self) -> None:
         """Say that the run was stopped, or which jobs failed and why, each in a line."""
-        if not self._failed:
+        # What ended a job before it could say anything ended the run, too.
+        ended = self._silent if self._stopping else set()
+        failed = [line for number, line in self._failed.items() if number not in ended]
+        if not failed:
             if self._stopping:
                 self._say("stopped; what is finished is kept, and the same command resumes")
             return
-        self._say(f"{_count(len(self._failed), 'job')} failed, all else is kept; mend this and give the command again:")
-        for line in list(self._failed.values())[:_SHOWN]:
+        self._say(f"{_count(len(failed), 'job')} failed, all else is kept; mend this and give the command again:")
+        for line in failed[:_SHOWN]:
             self._say(f"  {line}")
-        if len(self._failed) > _SHOWN:
-            self._say(f"  and {len(self._failed) - _SHOWN} more")
+        if len(failed) > _SHOWN:
+            self._say(f"  and {len(failed) - _SHOWN} more")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Say what a record of Snakemake means to a user, if anything."""
@@ -97,6 +103,9 @@ class Console(logging.Handler):
         fields: Any = record.__dict__
         if event is LogEvent.JOB_STARTED:
             self._begun |= dict.fromkeys(fields["jobs"], time.monotonic())
+            for number in fields["jobs"]:
+                # Tried again, as profiles/slurm does.
+                self._failed.pop(number, None)
         elif event is LogEvent.JOB_FINISHED:
             self._finish(fields["job_id"])
         elif event is LogEvent.JOB_ERROR:
@@ -125,8 +134,6 @@ class Console(logging.Handler):
         if job is None:
             return
         self._finished.add(number)
-        # Tried again, as profiles/slurm does.
-        self._failed.pop(number, None)
         took = time.monotonic() - self._begun.get(number, self._start)
         for kind in _kinds(job):
             self._took[kind].append(took)
@@ -152,19 +159,24 @@ class Console(logging.Handler):
         return f", about {_duration(work / max(at_once, 0.1))} left" if work else ""
 
     def _note_failure(self, fields: Mapping[str, Any]) -> None:
-        said = _last_word(fields["log"])
+        number, said = fields["jobid"], _last_error(fields["log"])
+        self._begun.pop(number, None)
         if said.startswith("stopped by"):
             self._stopping = True
             return
-        name = _named(fields["rule_name"], self._jobs[fields["jobid"]].wildcards_dict)
-        self._failed[fields["jobid"]] = f"{name} ({', '.join(fields['log'])})\n  {said}"
-        self._say(f"failed: {name}")
+        name = _named(fields["rule_name"], self._jobs[number].wildcards_dict)
+        if not said:
+            self._silent.add(number)
+        self._failed[number] = f"{name} ({', '.join(fields['log'])})\n  {said or _KILLED}"
+        self._say(f"{'failed' if said else 'ended without a message'}: {name}")
 
     def _say(self, line: str) -> None:
         if line and self._terminal:
-            # One write a line: cells write to the same terminal, and may do so between a text and its end.
-            self._terminal.stream.write(f"{line}\n")
-            self._terminal.stream.flush()
+            # A terminal that was closed must not keep Snakemake from releasing its lock.
+            with suppress(OSError):
+                # One write a line: cells write to the same terminal, and may do so between a text and its end.
+                self._terminal.stream.write(f"{line}\n")
+                self._terminal.stream.flush()
 
 
 def _kinds(job: Any) -> tuple[Any, ...]:
@@ -183,12 +195,11 @@ def _reason(text: str) -> str:
     return "; ".join(part.split(": ")[0] for part in text.split("; ") if part)
 
 
-def _last_word(logs: Iterable[str]) -> str:
-    """What a job's log says of why it failed: its last error with what follows, else its last line."""
+def _last_error(logs: Iterable[str]) -> str:
+    """Return the last error of a job's log with what follows it; empty where it has none."""
     lines = [line for log in map(Path, logs) if log.exists() for line in log.read_text(errors="replace").splitlines()]
     errors = [number for number, line in enumerate(lines) if line.startswith(("error: ", "stopped by"))]
-    said = lines[errors[-1] :] if errors else lines[-1:]
-    return "\n  ".join(said) or "it ended without a word in its log, perhaps killed"
+    return "\n  ".join(lines[errors[-1] :]) if errors else ""
 
 
 def _error(text: str, kind: str) -> str:

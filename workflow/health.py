@@ -1,8 +1,10 @@
-"""Health check of the endpoints of a preset, before its first paid call."""
+"""Health check of the endpoints of a preset before its first paid call: what they serve, and one short completion."""
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import openai
 import orjson
 
 from harness.benchmarks.prepare import read
@@ -20,11 +23,13 @@ from harness.files import ROOT, write_atomically
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone, load
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Request, Served
-from harness.llm.servers import Server, find_served, http_client
+from harness.llm.request import Message, Request, Served
+from harness.llm.servers import TRIES, MalformedReplyError, Server, find_served, http_client, unreachable, with_cause
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.setup import as_served
+
+logger = logging.getLogger(__name__)
 
 # Of vLLM and SGLang, and of Ollama.
 _VERSIONS = ("/version", "/api/version")
@@ -34,6 +39,11 @@ _BYTES_A_TOKEN = 3
 # Role, output rules and chat template around a question.
 _INSTRUCTIONS = 1024
 _REPLY = Request("", None, ()).max_tokens
+# What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
+_PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to twenty in words."))
+_SEED = (1 << 31) - 1
+_TOKENS = 64
+_COMPLETION_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +53,15 @@ class Answer:
     url: str
     served: Served
     version: str | None
+    tokens_per_s: float  # of a single short completion, its prompt's time included
 
 
 async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     """Ask every server of a preset what it serves; write that down for some benchmarks, and return the files, one each.
 
-    Raises UserError with a line for each server that is down, refuses the key, does not serve what the preset asks, or
-    cannot take its longest question; or where backbones are simulated or questions not prepared.
+    Raises UserError with a line for each server that is down, refuses the key, does not serve what the preset asks,
+    does not complete a prompt as calls need it, or cannot take the longest question; or where backbones are simulated
+    or questions not prepared.
     """
     if preset.simulated:
         raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
@@ -91,9 +103,10 @@ async def _answers(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient
         try:
             served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
             as_served(backbone, served)
+            rate = await _complete(backbone, server, place)
         except UserError as error:
             return str(error)
-        return Answer(server.url, served, await _version(server.url, http))
+        return Answer(server.url, served, await _version(server.url, http), rate)
 
     try:
         servers = [Server(url, place, http) for url in place.urls]
@@ -104,6 +117,30 @@ async def _answers(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient
     except UserError as error:
         return [str(error)]
     return answers
+
+
+async def _complete(backbone: Backbone, server: Server, place: Endpoint) -> float:
+    """Return tokens a second of one short completion; UserError where it is refused, fails or could not be counted."""
+    sampling = backbone.sampling._asdict()
+    request = Request(backbone.model, None, _PROMPT, **sampling, max_tokens=_TOKENS, draw=_SEED)
+    where, started = f"{server.url} of {backbone.key}", time.perf_counter()
+    try:
+        reply = await server.complete(request, within_s=min(place.timeout_s, _COMPLETION_S), tries=TRIES)
+    except MalformedReplyError as error:
+        raise UserError(f"{where} answers with {error}; {error.cure or 'see its log'}") from error
+    except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+        raise UserError(
+            f"{where} refuses a short completion ({error}); calls have a system message, a seed and "
+            f"{', '.join(sampling)}: serve with a chat template that takes a system message, or, where it is a "
+            f"parameter that it refuses, set `extended: false` in {endpoints.their_file()}"
+        ) from error
+    except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+        raise unreachable(backbone.key, server.url, error) from error
+    except openai.APIError as error:
+        raise UserError(f"{where} lists its models and completes no text ({with_cause(error)}); see its log") from error
+    rate = reply.completion_tokens / (time.perf_counter() - started)
+    logger.info("%s: %d tokens, %.0f a second", where, reply.completion_tokens, rate)
+    return rate
 
 
 async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
@@ -144,7 +181,15 @@ def _record(
                 "revision_confirmed": answers[key][0].served.revision is not None,
                 "context_length": answers[key][0].served.context_length,
                 "served_by": answers[key][0].served.owned_by,
-                "servers": [{"url": a.url, "version": a.version, "loaded": a.served.root} for a in answers[key]],
+                "servers": [
+                    {
+                        "url": answer.url,
+                        "version": answer.version,
+                        "loaded": answer.served.root,
+                        "tokens_per_s": round(answer.tokens_per_s, 1),
+                    }
+                    for answer in answers[key]
+                ],
             }
             for key, backbone in asked.items()
         },

@@ -9,6 +9,8 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -22,9 +24,17 @@ HEAD = "# The settings of the last run of this preset, overrides included; its j
 
 
 def prepare() -> None:
-    """Set the environment of all jobs; called once, where the DAG is read."""
+    """Set the environment of all jobs, and the end of a run whose terminal is closed; called where the DAG is read."""
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault(PARENT, f"{socket.gethostname()}:{os.getpid()}")
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _stop)
+
+
+def _stop(*_: object) -> None:
+    """End Snakemake as Ctrl-C does, so that it releases its lock; the signal comes twice where a terminal is closed."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def settle(preset: Preset) -> BinaryIO:
@@ -45,17 +55,30 @@ def settle(preset: Preset) -> BinaryIO:
         lock = path.with_suffix(".lock").open("ab")
     fcntl.flock(lock, fcntl.LOCK_SH)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            raise UserError(
-                f"a run of preset {preset.name} with other settings is under way, whose jobs read {path}; wait for "
-                "its end, or make a preset of your own (config/presets)"
-            ) from None
+        _take(
+            lock,
+            f"a run of preset {preset.name} with other settings is under way, whose jobs read {path}; wait for its "
+            "end, or make a preset of your own (config/presets)",
+        )
         write_atomically(path, text)
         fcntl.flock(lock, fcntl.LOCK_SH)
     return lock
+
+
+@contextmanager
+def exclusive(preset: Preset, refusal: str) -> Iterator[None]:
+    """Keep runs of a preset with settings of their own from starting; UserError while any run of it is under way."""
+    with settle(preset) as lock:
+        _take(lock, refusal)
+        yield
+
+
+def _take(lock: BinaryIO, refusal: str) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise UserError(refusal) from None
 
 
 def begin_no_more() -> None:

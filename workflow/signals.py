@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: work is cancelled and saved, the process ends, and one line says so.
+"""Ctrl-C, SIGTERM and a closed terminal: work is cancelled and saved, the process ends, and one line says so.
 
-A process that was told to stop ends with status 130 or 143, even if what it was at came to its end meanwhile. It has
-ten seconds to save its work; after that, or when it is told a second time, it ends as if it had been killed: what
+A process that was told to stop ends with status 130, 143 or 129, even if what it was at came to its end meanwhile. It
+has ten seconds to save its work; after that, or when it is told a second time, it ends as if it had been killed: what
 it has written by then stays.
 """
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GRACE_S = 10.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = "give the same command again"
 
 
 def stop_cleanly() -> None:
     """Let the signals end this process with one line, wherever it is outside :func:`run`."""
-    for number in _SIGNALS:
+    for number in _heeded():
         signal.signal(number, _end)
 
 
@@ -49,6 +49,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     def call_off(number: int, frame: FrameType | None) -> None:
+        if told and number == signal.SIGHUP:
+            return  # The kernel and the shell of a closed terminal both send it.
         if told:
             _kill(number, "told so twice")
         if task is None or task.get_loop().is_closed():
@@ -59,7 +61,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             # Cancelled from here, it would not notice before something else wakes the loop.
             task.get_loop().call_soon_threadsafe(task.cancel)
 
-    before = {number: signal.signal(number, call_off) for number in _SIGNALS}
+    before = {number: signal.signal(number, call_off) for number in _heeded()}
     try:
         result = asyncio.run(begun())
     except BaseException as error:
@@ -76,6 +78,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         # It came when there was nothing left to cancel; the caller would continue with the next piece of work.
         _end(told[0], None)
     return result
+
+
+def _heeded() -> list[signal.Signals]:
+    """Return the signals that stop a process: not that of a closed terminal where `nohup` had it ignored."""
+    return [one for one in _SIGNALS if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN]
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -159,6 +159,7 @@ class AFlow:
         """Run a workflow once on every training question (D-AF-6)."""
         solve = Interpreter(begun.tried, self._executor).solve
         episode = Episode(begun.round, 0)
+        training.plan(len(training.items))
         with training.timed("validation"):
             attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
         done = _graded(begun, rounds, attempts, training.seed)

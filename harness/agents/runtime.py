@@ -30,13 +30,20 @@ _OWN = re.compile(r"\b(?:0x)?[0-9a-fA-F-]*\d[0-9a-fA-F-]*\b")
 
 @dataclass
 class ErrorShare:
-    """Counts attempts that failed through no fault of the method, and stops a run with too many of them."""
+    """Counts attempts that failed through no fault of the method, and stops a run that will have too many of them."""
 
-    limit: float  # largest share of failed attempts, counted over at least twenty
+    limit: float  # largest share of failed attempts, of those planned and of at least twenty
     places: Mapping[str, str] = field(default_factory=dict)  # where each backbone is asked, for the message
+    retry: str = "gmr retry"  # the command that asks failed calls again, for the message
+    planned: int = 0
     attempts: int = 0
     failed: int = 0
     _errors: defaultdict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def plan(self, attempts: int) -> None:
+        """Expect so many attempts, of the test or of the whole training, and forget those before."""
+        self.planned, self.attempts, self.failed = attempts, 0, 0
+        self._errors.clear()
 
     def note(self, status: Status, final: Call | None) -> None:
         """Count an attempt, whose outcome rests on its final call; UserError with examples when too many failed."""
@@ -45,14 +52,15 @@ class ErrorShare:
             self.failed += 1
             said = " ".join((final.error or "").split())
             self._errors[final.backbone, _OWN.sub("*", said)].append(said)
-        if self.failed > self.limit * max(self.attempts, MIN_ATTEMPTS):
+        number = max(self.planned, self.attempts)
+        if self.failed > self.limit * max(number, MIN_ATTEMPTS):
             most = sorted(self._errors.items(), key=lambda one: -len(one[1]))[:_SHOWN]
             parts = [self._example(backbone, alike) for (backbone, _), alike in most]
             if others := self.failed - sum(len(alike) for _, alike in most):
                 parts.append(f"{others} others")
             raise UserError(
-                f"{self.failed} of {self.attempts} attempts failed (limit {self.limit:.0%}): {', '.join(parts)}. Mend "
-                "the cause, then `gmr cell --retry-errors` asks them again"
+                f"{self.failed} of {number} attempts failed (limit {self.limit:.0%}): {', '.join(parts)}. Mend "
+                f"the cause, then `{self.retry}` asks them again"
             )
 
     def _example(self, backbone: str, alike: list[str]) -> str:

@@ -2,20 +2,21 @@
 
 A failed attempt counts against its call where the backbone answered others meanwhile; where it did not, the call waits.
 After ten minutes without any answer one token is asked for: either the server lives, and it is the call that it cannot
-answer, or the cell stops with nothing recorded.
+answer, or the cell stops with nothing recorded. A server whose replies cannot be charged stops the cell at once.
 """
 
 from __future__ import annotations
 
-import itertools
+import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import openai
-from tenacity import AsyncRetrying, retry_if_exception, wait_exponential_jitter
+from tenacity import AsyncRetrying, retry_if_exception, wait_exception, wait_exponential_jitter
 
+from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request, Served
@@ -23,7 +24,12 @@ from harness.llm.servers import MalformedReplyError, Server, find_served, http_c
 
 logger = logging.getLogger(__name__)
 
+# Commits what a reply cost that cannot count: model, prompt and completion tokens.
+Charge = Callable[[str, int, int], Awaitable[None]]
+
 MAX_FAILURES = 12
+# Replies in a row that can never count, of a server that has given none that does.
+_MAX_UNCOUNTABLE = 3
 # Failed or lost to outages: a call that brings its server down each time is recorded as failed in the end.
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
@@ -39,55 +45,60 @@ _REFUSES_ALL = (openai.AuthenticationError, openai.PermissionDeniedError, openai
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
-def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog) -> dict[str, ServedBackbone]:
+def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog, charge: Charge) -> dict[str, ServedBackbone]:
     """Return what each backbone is asked through; those that name the same URL share its server."""
     entries = {url: endpoint for endpoint in endpoints.values() for url in endpoint.urls}
     http = http_client(sum(endpoint.max_in_flight for endpoint in entries.values()))
     servers = {url: Server(url, endpoint, http) for url, endpoint in entries.items()}
     return {
-        key: ServedBackbone(key, endpoint, [servers[url] for url in endpoint.urls], attempts)
+        key: ServedBackbone(key, endpoint, [servers[url] for url in endpoint.urls], attempts, charge)
         for key, endpoint in endpoints.items()
     }
 
 
 class ServedBackbone:
-    """A backbone behind one or more servers that take turns."""
+    """A backbone behind one or more servers, each asked by how much it has to do."""
 
-    def __init__(self, key: str, endpoint: Endpoint, servers: list[Server], attempts: AttemptLog) -> None:
+    def __init__(
+        self, key: str, endpoint: Endpoint, servers: list[Server], attempts: AttemptLog, charge: Charge
+    ) -> None:
         self._key = key
         self._endpoint = endpoint
-        self._servers = servers
-        self._turns = itertools.cycle(servers)
+        self._use(servers)
         self._attempts = attempts
+        self._charge = charge
         self._heard = float("-inf")
         self._is_out = False
 
     async def served(self, model: str) -> Served:
         """Return what the servers agree to serve; those that are down now are not asked again."""
-        found, self._servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
-        self._turns = itertools.cycle(self._servers)
+        found, servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
+        self._use(servers)
         return found
 
     async def ask(self, request: Request) -> Reply:
         """The reply, or that it failed for good; UserError where servers refuse every request or are gone for long."""
-        began, failures = time.monotonic(), 0
+        began = last = time.monotonic()
+        failures = 0
+        tried: set[Server] = set()
 
         async def attempt() -> Reply:
-            nonlocal failures
-            started = time.monotonic()
+            nonlocal failures, last
             try:
-                return await self._attempt(request)
+                return await self._attempt(request, tried)
             except (openai.APIError, MalformedReplyError) as error:
                 if _may_pass(error):
-                    answers_others = self._heard > started and not isinstance(error, openai.RateLimitError)
+                    answers_others = self._heard > last and not isinstance(error, openai.RateLimitError)
                     failures += answers_others or isinstance(error, MalformedReplyError)
-                    if await self._outlasted(request, error, since=max(began, self._heard)):
+                    last = time.monotonic()
+                    if await self._outlasted(request, error, began):
                         failures = MAX_FAILURES
                 raise
 
         retrying = AsyncRetrying(
             retry=retry_if_exception(_may_pass),
-            wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=MAX_WAIT_S, jitter=FIRST_WAIT_S),
+            wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=MAX_WAIT_S, jitter=FIRST_WAIT_S)
+            + wait_exception(_retry_after),
             stop=lambda state: failures >= MAX_FAILURES or state.attempt_number >= _MAX_ATTEMPTS,
             reraise=True,
         )
@@ -103,38 +114,82 @@ class ServedBackbone:
         for server in self._servers:
             await server.close()
 
-    async def _attempt(self, request: Request) -> Reply:
-        server = next(self._turns)
-        # Who waits for another attempt is out of here, and keeps nobody from the server.
-        async with server.places:
-            with self._attempts.measure(request.key, server.url):
-                reply = await server.complete(request)
+    def _use(self, servers: list[Server]) -> None:
+        self._servers = servers
+        self._turn = 0
+        # Without it, calls would queue at a slow server while another has places.
+        self._places = asyncio.Semaphore(sum(server.capacity for server in servers))
+
+    async def _attempt(self, request: Request, tried: set[Server]) -> Reply:
+        # Who waits for another attempt is out of here, and keeps nobody from the servers.
+        async with self._places:
+            server = self._choose(tried)
+            server.in_flight += 1
+            try:
+                async with server.places:
+                    with self._attempts.measure(request.key, server.url):
+                        reply = await server.complete(request)
+            except (openai.APIError, MalformedReplyError) as error:
+                server.has_failed = _may_pass(error)
+                if isinstance(error, MalformedReplyError):
+                    await self._count(request, server, error)
+                raise
+            finally:
+                server.in_flight -= 1
         self._heard = time.monotonic()
+        server.has_answered, server.has_failed, server.uncountable = True, False, 0
         if self._is_out:
             self._is_out = False
             logger.warning("%s answers again", self._key)
         return reply
 
-    async def _outlasted(self, request: Request, error: Exception, since: float) -> bool:
+    def _choose(self, tried: set[Server]) -> Server:
+        """Return the server with the fewest requests, of those that the call has not tried; equal ones take turns."""
+        self._turn += 1
+        if tried.issuperset(self._servers):
+            tried.clear()
+        first = self._turn % len(self._servers)
+        left = [server for server in self._servers[first:] + self._servers[:first] if server not in tried]
+        chosen = min(left, key=lambda server: (server.places.locked(), server.has_failed, server.in_flight))
+        tried.add(chosen)
+        return chosen
+
+    async def _count(self, request: Request, server: Server, error: MalformedReplyError) -> None:
+        """Charge a reply that is no answer; UserError where no reply of its server is likely ever to be one."""
+        if error.tokens is not None:
+            await self._charge(request.model, *error.tokens)
+        server.uncountable += bool(error.cure)
+        if server.uncountable >= (MAX_FAILURES if server.has_answered else _MAX_UNCOUNTABLE):
+            raise UserError(
+                f"{server.url} of {self._key} answers with {error}; {error.cure}; then give the same command again "
+                "(finished calls are kept)"
+            ) from error
+
+    async def _outlasted(self, request: Request, error: Exception, began: float) -> bool:
         """Whether nobody has been answered for so long, though a server lives, that this call must be why."""
-        silence = time.monotonic() - since
-        if silence >= OUTAGE_S:
+        while True:
+            silence = time.monotonic() - max(began, self._heard)
+            if silence >= SILENCE_S and not self._is_out:
+                self._is_out = True
+                logger.warning(
+                    "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
+                    *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
+                )
+            # A whole attempt more at a server that hangs would outlast the outage.
+            hangs = isinstance(error, openai.APITimeoutError) and silence >= SILENCE_S
+            if silence < OUTAGE_S and not hangs:
+                return False
             if await self._lives(request):
-                return True
-            raise unreachable(self._key, self._urls, error) from error
-        if silence >= SILENCE_S and not self._is_out:
-            self._is_out = True
-            logger.warning(
-                "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
-                *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
-            )
-        return False
+                return silence >= OUTAGE_S
+            if silence >= OUTAGE_S:
+                raise unreachable(self._key, self._urls, error) from error
+            await asyncio.sleep(MAX_WAIT_S)
 
     async def _lives(self, request: Request) -> bool:
         one_token = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
         for server in self._servers:
             try:
-                await server.complete(one_token, at_once_s=_PROBE_S)
+                await server.complete(one_token, within_s=_PROBE_S)
             except (openai.APIError, MalformedReplyError) as error:
                 if _may_pass(error):
                     continue
@@ -144,6 +199,12 @@ class ServedBackbone:
     @property
     def _urls(self) -> str:
         return ", ".join(server.url for server in self._servers)
+
+
+def _retry_after(error: BaseException) -> float:
+    """Seconds that a server asks to be left alone for, no more than a minute of them."""
+    said = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
+    return min(float(said), 60.0) if said.isdecimal() else 0.0
 
 
 def _may_pass(error: BaseException) -> bool:

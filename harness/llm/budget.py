@@ -1,4 +1,4 @@
-"""The budget of a run: a call counts in the log of the cell whose backbone answered it; failed ones cost nothing."""
+"""The budget of a run: a reply counts in the log of the cell whose backbone gave it, be it an answer or none."""
 
 from __future__ import annotations
 
@@ -71,14 +71,18 @@ class Spending:
         try:
             reply = await ask()
             if reply.error is None:
-                self._by_us = self._plus(self._by_us, request.model, 1, reply.prompt_tokens, reply.completion_tokens)
+                self.add(request.model, reply.prompt_tokens, reply.completion_tokens)
         finally:
             self._in_flight -= 1
             self._ended.set()
         self._paid += 1
         if self._paid % CHECK_EVERY == 0:
-            self._by_others = self._others()
+            self._by_others = await asyncio.to_thread(self._others)
         return reply
+
+    def add(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """Count one reply of a backbone."""
+        self._by_us = self._plus(self._by_us, model, 1, prompt_tokens, completion_tokens)
 
     @property
     def spent(self) -> Spent:

@@ -12,6 +12,7 @@ import os
 import socket
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -26,8 +27,11 @@ from harness.files import writing
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
-# Numbers stand before texts, so that adding them up leaves most of the file unread.
+# Numbers stand before texts, so that adding them up leaves most of the file unread. Logs of earlier versions have no
+# checksums, and no table of replies that were paid for and could not count.
 _SCHEMA = """
+BEGIN;
+CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
 CREATE TABLE IF NOT EXISTS calls (
     number INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
@@ -39,16 +43,20 @@ CREATE TABLE IF NOT EXISTS calls (
     replied TEXT NOT NULL,
     error TEXT,
     request TEXT NOT NULL,
-    reply TEXT NOT NULL
-)
+    reply TEXT NOT NULL,
+    checksum INTEGER
+);
+COMMIT;
 """
 _COLUMNS = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
-_INSERT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}, request, reply) VALUES (?{', ?' * 9})"  # noqa: S608  constants
-_REPLY = "SELECT reply, prompt_tokens, completion_tokens, finish_reason, replied, error FROM calls WHERE key = ?"
-_PAID = """
-SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls
-    WHERE asked AND error IS NULL GROUP BY model
-"""
+_INSERT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}, request, reply, checksum) VALUES (?{', ?' * 10})"  # noqa: S608
+# The fields of a reply, in their order.
+_OF_REPLY = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
+_CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
+_ANSWERED = "SELECT model, prompt_tokens, completion_tokens FROM calls WHERE asked AND error IS NULL"
+_UNCOUNTED = "SELECT model, prompt_tokens, completion_tokens FROM uncounted"
+_SUMS = "SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM ({}) GROUP BY model"
+_NO_CHECKSUMS = "NULL"
 
 
 class Texts(NamedTuple):
@@ -71,27 +79,30 @@ class CallLogReader(Store):
             else:
                 # Before its first commit, or killed then, a log has no table.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
-                self._database.execute(_SCHEMA)
+                self._database.executescript(_SCHEMA)
+        with self._one_line():
+            self._checksums = _checksums(self._database)
         self.get("")
 
     def get(self, key: str) -> Reply | None:
         """Return the outcome of a call, or None if it was never finished."""
-        with self._one_line():
-            row = self._database.execute(_REPLY, (key,)).fetchone()
-        return None if row is None else Reply(*row)
+        row = self._row(key)
+        return None if row is None else row[0]
 
     def texts(self, key: str) -> Texts | None:
         """Return prompt and reply of a call, or None if it was never finished."""
-        with self._one_line():
-            row = self._database.execute("SELECT request, reply FROM calls WHERE key = ?", (key,)).fetchone()
+        row = self._row(key, "request")
         if row is None:
             return None
-        return Texts(tuple(Message(**message) for message in orjson.loads(row[0])["messages"]), row[1])
+        with self._one_line():
+            return Texts(tuple(Message(**message) for message in orjson.loads(row[1])["messages"]), row[0].text)
 
     def paid(self) -> list[tuple[str, int, int, int]]:
-        """Return models, how many calls each answered here, and their prompt and completion tokens."""
+        """Return models, how many replies of each were paid for here, and their prompt and completion tokens."""
         with self._one_line():
-            return self._database.execute(_PAID).fetchall()
+            known = self._database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'uncounted'").fetchone()
+            rows = f"{_ANSWERED} UNION ALL {_UNCOUNTED}" if known[0] else _ANSWERED
+            return self._database.execute(_SUMS.format(rows)).fetchall()
 
     def failed(self) -> int:
         """Return how many calls ended in an error for good."""
@@ -103,12 +114,38 @@ class CallLogReader(Store):
         """Give the file up; closing twice is harmless."""
         self._database.close()
 
+    def _row(self, key: str, more: str = "NULL") -> tuple[Reply, Any] | None:
+        """Return the reply to a call, as it was recorded, and one more column; UserError where it was damaged since."""
+        columns = f"key, {_OF_REPLY}, {self._checksums}, {more}"
+        with self._one_line():
+            row = self._database.execute(f"SELECT {columns} FROM calls WHERE key = ?", (key,)).fetchone()  # noqa: S608
+        if row is None:
+            return None
+        found, *reply, checksum, other = row
+        if checksum not in (None, _checksum(found, *reply)):
+            raise UserError(
+                f"{self.path} is damaged (the reply to call {key} is not the one that was recorded); restore it, or "
+                f"take the row with this key out of its table of calls (sqlite3 {self.path.name}) and give the same "
+                "command again: this call will be asked again"
+            )
+        return Reply(*reply), other
+
     def _one_line(self) -> AbstractContextManager[None]:
         return one_line(
             self.path,
             f"restore it, or save what is left with `sqlite3 {self.path.name} .recover`, or move it away and give the "
             "same command again: its calls will be asked again",
         )
+
+
+def _checksum(key: str, *reply: Any) -> int:
+    return zlib.crc32(orjson.dumps([key, *reply]))
+
+
+def _checksums(database: sqlite3.Connection, of: str = "main") -> str:
+    """Return the column of a log that holds the checksums of its rows."""
+    columns = {name for _, name, *_ in database.execute(f"PRAGMA {of}.table_info(calls)")}
+    return "checksum" if "checksum" in columns else _NO_CHECKSUMS
 
 
 class CallLog(CallLogReader):
@@ -126,9 +163,12 @@ class CallLog(CallLogReader):
             # To make and remove a journal for each commit takes ten times as long.
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.execute(_SCHEMA)
+            self._database.executescript(_SCHEMA)
+            if _checksums(self._database) == _NO_CHECKSUMS:
+                self._database.execute("ALTER TABLE calls ADD COLUMN checksum INTEGER")
+            self._checksums = _checksums(self._database)
             # To look for a new call never waits for the disk.
-            self._known = {bytes.fromhex(key) for (key,) in self._database.execute("SELECT key FROM calls")}
+            self._known = {bytes.fromhex(str(key)) for (key,) in self._database.execute("SELECT key FROM calls")}
             self._thread = ThreadPoolExecutor(1, "call log")
             opened.callback(self._flush)
             self._open = opened.pop_all()
@@ -145,11 +185,19 @@ class CallLog(CallLogReader):
 
     async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
         """Commit one finished call; ``asked`` where a backbone, no other log, answered. UserError for a full disk."""
-        counted = (asked, reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
-        self._waiting.append((request.key, request.model, *counted, request.record.decode(), reply.text))
+        counted = (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
+        checksum = _checksum(request.key, reply.text, *counted)
+        self._waiting.append(
+            (request.key, request.model, asked, *counted, request.record.decode(), reply.text, checksum)
+        )
         if self._batch is None:
             self._batch = asyncio.create_task(self._commit_waiting())
         await asyncio.shield(self._batch)
+
+    async def charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """Commit what a reply cost that can be no answer, for budgets alone."""
+        row = (model, prompt_tokens, completion_tokens)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._write, _CHARGE, [row])
 
     def forget_failed(self) -> int:
         """Forget the failed calls, so that they are asked again; returns how many there were."""
@@ -169,11 +217,14 @@ class CallLog(CallLogReader):
                 await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, rows)
 
     def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._write(_INSERT, rows)
+        self._known.update(bytes.fromhex(row[0]) for row in rows)
+
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         # As a block a connection commits, or undoes what a full disk has not undone by itself.
         with self._one_line(), self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            self._database.executemany(_INSERT, rows)
-        self._known.update(bytes.fromhex(row[0]) for row in rows)
+            self._database.executemany(statement, rows)
 
     def _flush(self) -> None:
         self._thread.shutdown()
@@ -197,11 +248,11 @@ def copy(log: Path, to: Path, *, prompts: bool) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
     with one_line(log, "restore it"), closing(connect(to, writes=True)) as database:
-        database.execute(_SCHEMA)
+        database.executescript(_SCHEMA)
         database.execute("ATTACH ? AS source", (f"{log.absolute().as_uri()}?mode=rw",))
         database.execute(
-            f"INSERT INTO main.calls ({_COLUMNS}, request, reply) "  # noqa: S608  constants
-            f"SELECT {_COLUMNS}, {request}, reply FROM source.calls ORDER BY key"
+            f"INSERT INTO main.calls ({_COLUMNS}, request, reply, checksum) "  # noqa: S608  constants
+            f"SELECT {_COLUMNS}, {request}, reply, {_checksums(database, 'source')} FROM source.calls ORDER BY key"
         )
 
 
@@ -230,8 +281,11 @@ class AttemptLog(Store):
         self._host = socket.gethostname()
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Without a buffer a line is whole on the disk whenever the process ends.
-            self._file = path.open("ab", buffering=0)
+            # Without a buffer a line is whole on the disk whenever the process ends; but one that the process was
+            # killed in, or that met a full disk, would swallow the next.
+            self._file = path.open("a+b", buffering=0)
+            if path.is_file() and not (written := path.read_bytes()).endswith(b"\n"):
+                self._file.truncate(written.rfind(b"\n") + 1)
 
     @contextmanager
     def measure(self, key: str, endpoint: str) -> Iterator[None]:

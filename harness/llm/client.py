@@ -67,7 +67,7 @@ class ChatClient:
             # A second of imports, which a cell without servers does without.
             from harness.llm.asking import connected
 
-            self._asked = connected(endpoints, attempts)
+            self._asked = connected(endpoints, attempts, self._charge)
 
     async def __aenter__(self) -> ChatClient:
         return self
@@ -97,6 +97,11 @@ class ChatClient:
                 await self._log.append(request, known, asked=False)
                 return known
         return await self._ask(backbone, request)
+
+    async def _charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+        await self._log.charge(model, prompt_tokens, completion_tokens)
+        if self._spending is not None:
+            self._spending.add(model, prompt_tokens, completion_tokens)
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
         async def recorded() -> Reply:

@@ -145,7 +145,8 @@ class Served:
     @property
     def revision(self) -> str | None:
         """The revision of the weights, where the server reports one."""
-        return self.details.get("revision")
+        revision = self.details.get("revision")
+        return None if revision is None else str(revision)
 
     @property
     def simulated(self) -> bool:

@@ -22,9 +22,8 @@ from harness.llm.request import Reply, Request, Served, is_simulated
 
 logger = logging.getLogger(__name__)
 
-# What the openai package retries by itself, after as long as the server asks for: broken connections, time-outs, 408,
-# 409, 429 and 5xx.
-QUICK_RETRIES = 2
+# Tries of what no call waits for: which models there are, and the short completion of a health check.
+TRIES = 3
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
 # Beside the connections: tables, logs, pipes to workers.
@@ -32,6 +31,7 @@ _OTHER_FILES = 256
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # Of a generation that came to its end. For others engines have words of their own, such as `abort`, or none.
 _FINISHED = ("stop", "length", "content_filter", "tool_calls")
+_REPORT_USAGE = "nothing can be charged without counts of tokens: let it report `usage`, or serve by another engine"
 # Tokens that no text accounts for: a chat template with a system prompt of its own, what an engine writes ahead.
 _UNSEEN_TOKENS = 4096
 
@@ -39,35 +39,47 @@ _UNSEEN_TOKENS = 4096
 class MalformedReplyError(Exception):
     """An answer that is no completion of the request; the message may end up in a call log and names no host."""
 
+    def __init__(self, message: str, cure: str = "", tokens: tuple[int, int] | None = None) -> None:
+        super().__init__(message)
+        self.cure = cure  # what would mend the server, where its every reply is likely to be so
+        self.tokens = tokens  # of prompt and completion, where the server made one and may charge for it
+
 
 class SilentError(UserError):
     """A server does not answer."""
 
 
 class Server:
-    """The connection to one server; ``places`` are for the requests that may be under way."""
+    """The connection to one server, and what is known of its load and health."""
 
     def __init__(self, url: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
         self.url = url
-        self.places = asyncio.Semaphore(endpoint.max_in_flight)
+        self.capacity = endpoint.max_in_flight
+        self.places = asyncio.Semaphore(self.capacity)
+        self.in_flight = 0  # requests under way, and those that wait for a place here
+        self.has_failed = False  # at the last attempt that ended
+        self.has_answered = False
+        self.uncountable = 0  # replies in a row that can never count
         self._extended = endpoint.extended
         # By the model's own name what this server calls it: the name to ask by first, as it may answer by another.
         self._names: dict[str, tuple[str, ...]] = {}
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.api_key,
             base_url=url,
-            max_retries=QUICK_RETRIES,
+            max_retries=0,
             timeout=httpx2.Timeout(endpoint.timeout_s, connect=_CONNECT_S),
             http_client=http,
         )
 
-    async def complete(self, request: Request, *, at_once_s: float | None = None) -> Reply:
-        """The reply; APIError or MalformedReplyError without one. ``at_once_s`` gives up then, without another try.
+    async def complete(self, request: Request, *, within_s: float | None = None, tries: int = 1) -> Reply:
+        """Return the reply, within the endpoint's ``timeout_s`` by default; APIError or MalformedReplyError without.
 
-        A simulation that only its replies own up to is a UserError: by then nothing marks what is made of them.
+        Raises UserError where a simulation shows in its replies alone: by then nothing marks what is made of them.
         """
         names = self._names.get(request.model) or (request.model,)
-        client = self._client if at_once_s is None else self._client.with_options(max_retries=0, timeout=at_once_s)
+        client = self._client
+        if within_s is not None:
+            client = client.with_options(max_retries=tries - 1, timeout=within_s)
         body = {**request.body(extended=self._extended), "model": names[0]}
         try:
             # What chat.completions.create does, but for its walk through the declared type of every field, which takes
@@ -77,6 +89,12 @@ class Server:
             return _reply(completion, request, names)
         except (ValueError, RecursionError) as error:
             raise MalformedReplyError(f"not JSON: {error}") from error
+        except openai.APITimeoutError as error:
+            # The libraries call it a time-out, too, where a connection was refused.
+            cause = error.__cause__ and error.__cause__.__cause__
+            if isinstance(cause, aiohttp.ClientConnectorError):
+                raise openai.APIConnectionError(request=error.request) from cause
+            raise
         except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
             # What comes through both libraries as it is, such as an answer that is no HTTP.
             raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
@@ -116,7 +134,8 @@ class Server:
 
     async def _listed(self, backbone: str) -> dict[str, Model]:
         try:
-            return {entry.id: entry for entry in (await self._client.models.list(timeout=_LISTING_S)).data}
+            client = self._client.with_options(max_retries=TRIES - 1, timeout=_LISTING_S)
+            return {entry.id: entry for entry in (await client.models.list()).data}
         except openai.APIError as error:
             raise unreachable(backbone, self.url, error) from error
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
@@ -136,18 +155,22 @@ def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -
     except (AttributeError, LookupError, TypeError) as error:
         raise MalformedReplyError(f"not a chat completion: {error!r}") from error
     if sent is None or written is None:
-        raise MalformedReplyError("a chat completion that does not report its usage")
+        raise MalformedReplyError("a chat completion that does not report its usage", _REPORT_USAGE, (0, 0))
     # No tokenizer makes more tokens than bytes of a text; True is no number, though Python calls it an int.
     most_sent = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
     most_written = request.max_tokens + _UNSEEN_TOKENS
     if not (
         (type(sent), type(written)) == (int, int) and 1 <= sent <= most_sent and bool(text) <= written <= most_written
     ):
-        raise MalformedReplyError(f"a chat completion with an impossible usage ({sent!r} and {written!r} tokens)")
+        what = f"a chat completion with an impossible usage ({sent!r} and {written!r} tokens)"
+        raise MalformedReplyError(what, _REPORT_USAGE, (0, 0))
     if reason not in _FINISHED:
-        raise MalformedReplyError(f"a completion that was not finished (finish_reason {reason!r})")
+        what = f"a completion that was not finished (finish_reason {reason!r})"
+        raise MalformedReplyError(what, tokens=(sent, written))
     if model not in names:
-        raise MalformedReplyError(f"a completion of the model {model!r}, while {names[0]!r} was asked")
+        what = f"a completion of the model {model!r}, while {names[0]!r} was asked"
+        cure = f"let it answer by this name (vLLM: --served-model-name), or correct served_name in {their_file()}"
+        raise MalformedReplyError(what, cure, (sent, written))
     return Reply(text, sent, written, reason, request.model)
 
 

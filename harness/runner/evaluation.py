@@ -29,6 +29,7 @@ async def evaluate(
 ) -> list[Answered]:
     """Answer and grade the questions, in their order; UserError when too many failed, or an endpoint is gone."""
     answered: list[Answered] = []
+    runtime.errors.plan(len(items))
     started = last = time.monotonic()
 
     async def attempt(item: Item) -> Answered:

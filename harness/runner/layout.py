@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 from harness.database import machine_folder
@@ -51,6 +52,11 @@ def cell(preset: str, of: Cell) -> Path:
 def call_log(preset: str, of: Cell) -> Path:
     """The call log of a cell; no job's declared output, so that an interrupted job keeps it."""
     return cell(preset, of) / CALL_LOG
+
+
+def logs(preset: str) -> Iterator[Path]:
+    """The call logs of a preset, of cells that may be of an earlier run."""
+    return (RESULTS / preset).rglob(CALL_LOG)
 
 
 def timing(preset: str, of: Cell) -> Path:

@@ -16,7 +16,7 @@ from harness.errors import UserError
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
-from harness.llm.call_log import CALL_LOG, AttemptLog, CallLog, CallLogReader
+from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
 from harness.llm.client import ChatClient, InProcess, Recorded
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.request import Served
@@ -68,7 +68,7 @@ async def runtime_of(
         code_tools=CodeTools(sandbox),
         embeddings=embeddings,
         seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share, places),
+        errors=ErrorShare(plan.preset.max_error_share, places, f"gmr retry --preset {plan.preset.name}"),
         greedy=plan.preset.greedy,
     )
     return runtime, served
@@ -115,8 +115,7 @@ def spending_of(plan: Plan, own: Path | None = None) -> Spending | None:
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
         return None
-    logs = (layout.RESULTS / name).rglob
-    return Spending(name, budget, lambda: sorted(logs(CALL_LOG)), plan.backbones.values(), own)
+    return Spending(name, budget, lambda: sorted(layout.logs(name)), plan.backbones.values(), own)
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:

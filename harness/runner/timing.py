@@ -107,6 +107,7 @@ async def run(plan: Plan) -> dict[str, Any]:
 async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int) -> list[Trajectory]:
     """Let a method answer every question, ``in_flight`` at a time; answers are not graded. Raises as :func:`run`."""
     done = 0
+    runtime.errors.plan(len(items))
 
     async def answer(item: Item) -> Trajectory:
         nonlocal done

@@ -255,6 +255,7 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         if found is None:
             save(0)
         done = int(found.facts["epoch"]) if found else 0
+        training.plan((self._epochs - done) * len(training.items) * self._group)
         for step, questions, ends_epoch in updates(training, done, self._epochs, self._batch):
             with training.timed("rollouts"):
                 policy = self.frozen(learning.network)

@@ -95,6 +95,10 @@ class Training:
         """The sentence embedding of a text, shape (384,)."""
         return (await self._runtime.embeddings.embed(text)).vector
 
+    def plan(self, attempts: int) -> None:
+        """Expect so many attempts: too many failed ones, which stop the cell, are a share of these."""
+        self._runtime.errors.plan(attempts)
+
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
         """Let the method try a question once, of those waiting the longest first, and grade it as the runtime does."""
         async with self._turns.turn(len(item.question)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -138,7 +140,9 @@ def test_settings_of_a_run_stay_while_it_is_under_way_and_are_left_alone_where_n
     assert yaml.safe_load(FILE.read_text())["seeds"] == [7]
 
 
-def test_a_printed_command_repeats_its_job_from_a_bare_shell(tmp_path: Path) -> None:
+def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_another_retries_its_failed_calls(
+    tmp_path: Path,
+) -> None:
     place = checkout(tmp_path / "place")
     run = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)) / "run.json"
     given = ["limit={test: 3}", "benchmarks=[gsm_hard]", "description=some words"]
@@ -151,6 +155,12 @@ def test_a_printed_command_repeats_its_job_from_a_bare_shell(tmp_path: Path) -> 
     bare = {"HOME": str(Path.home()), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
     again = [sys.executable, "-m", "workflow", *shlex.split(command)[1:]]
     subprocess.run(again, cwd=place, env=bare, check=True, capture_output=True)
+    assert (place / run).read_bytes() == first
+    # Calls that failed are asked again by one command, with the settings of the run.
+    with contextlib.closing(sqlite3.connect(place / run.with_name("calls.sqlite"))) as log, log:
+        log.execute("UPDATE calls SET error = 'refused', checksum = NULL WHERE number = 1")
+    retry = [sys.executable, "-m", "workflow", "retry", "--preset", "smoke", "--cores", "1"]
+    subprocess.run(retry, cwd=place, env=bare, check=True, capture_output=True)
     assert (place / run).read_bytes() == first
 
 

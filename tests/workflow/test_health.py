@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import openai._base_client
 import orjson
 import pytest
 import yaml
@@ -22,12 +24,16 @@ from harness.runner import cell, config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import plan
 from tests.fake_encoder import FakeEncoder
-from tests.harness.llm.serving import completion, served_at
+from tests.harness.llm.serving import Answer, completion, served_at
 from workflow import health
 
 POOL = ("llama-3.2-3B", "llama-3.1-8B")
 PRESET = {"backbones": list(POOL), "methods": ["single"], "benchmarks": ["gsm_hard"]}
 NAMES = {key: f"random/{key}" for key in POOL}
+
+
+async def answering(http: web.Request) -> web.Response:
+    return web.json_response(completion("one, two", (await http.json())["model"]))
 
 
 def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -64,12 +70,18 @@ async def problems(preset: config.Preset) -> list[str]:
     return [line.strip() for line in lines]
 
 
-async def test_what_is_served_is_written_down(chosen: config.Preset) -> None:
+async def test_what_is_served_is_written_down(chosen: config.Preset, caplog: pytest.LogCaptureFixture) -> None:
     async with AsyncExitStack() as stack:
         both = listing(*NAMES.values(), max_model_len=8192, root="/models/x", revision="r7")
-        urls = [await stack.enter_async_context(served_at(models=both)) for _ in range(2)]
+        urls = [await stack.enter_async_context(served_at(models=both, chat=answering)) for _ in range(2)]
         point({"urls": urls}, {"url": urls[0]})
-        await health.check(chosen, ["gsm_hard"])
+        with caplog.at_level("INFO"):
+            await health.check(chosen, ["gsm_hard"])
+    said = [record.message for record in caplog.records if record.name == health.__name__]
+    assert sorted(line.split(": ")[0] for line in said) == sorted(
+        [*(f"{url} of {POOL[0]}" for url in urls), f"{urls[0]} of {POOL[1]}"]
+    )
+    assert all(re.search(r": 2 tokens, \d+ a second$", line) for line in said)
     found = orjson.loads(layout.served(chosen.name, "gsm_hard").read_bytes())
     first = found["backbones"]["llama-3.2-3B"]
     assert (found["preset"], found["weights"]) == ("cpu_server", "random")
@@ -81,7 +93,56 @@ async def test_what_is_served_is_written_down(chosen: config.Preset) -> None:
         "context_length": 8192,
     }
     assert [one["url"] for one in first["servers"]] == urls
-    assert first["servers"][0] == {"url": urls[0], "version": None, "loaded": "/models/x"}
+    server = first["servers"][0]
+    assert server.pop("tokens_per_s") > 0
+    assert server == {"url": urls[0], "version": None, "loaded": "/models/x"}
+
+
+async def refuse_systems(http: web.Request) -> web.Response:
+    if (await http.json())["messages"][0]["role"] == "system":
+        return web.json_response({"error": {"message": "System role not supported"}}, status=400)
+    return await answering(http)
+
+
+async def refuse_parameters(http: web.Request) -> web.Response:
+    if "top_k" in await http.json():
+        return web.json_response({"error": {"message": "unknown parameter: top_k"}}, status=422)
+    return await answering(http)
+
+
+async def die_of_a_seed(http: web.Request) -> web.Response:
+    if (await http.json())["seed"] >= 1 << 30:
+        raise ConnectionResetError
+    return await answering(http)
+
+
+async def report_nothing(http: web.Request) -> web.Response:
+    return web.json_response(completion(model=(await http.json())["model"], usage=None))
+
+
+async def call_itself_otherwise(http: web.Request) -> web.Response:
+    return web.json_response(completion(model="my-model"))
+
+
+@pytest.mark.parametrize(
+    ("chat", "message"),
+    [
+        (refuse_systems, r"refuses a short completion \(.*System role .*chat template that takes a system message"),
+        (refuse_parameters, r"refuses a short completion \(.*top_k\).*set `extended: false` in"),
+        (die_of_a_seed, r"lists its models and completes no text \(.*\); see its log"),
+        (report_nothing, r"answers with a chat completion that does not report its usage; .*let it report"),
+        (call_itself_otherwise, r"answers with a completion of the model 'my-model'.*--served-model-name"),
+    ],
+)
+async def test_a_server_that_calls_would_fail_at_is_known_before_the_first(
+    chat: Answer, message: str, chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
+    async with served_at(models=listing(*NAMES.values()), chat=chat) as url:
+        point({"url": url}, {"url": url})
+        found = await problems(chosen)
+    assert len(found) == 2
+    assert all(re.match(rf"{url} of {key} {message}", line) for key, line in zip(POOL, found, strict=True))
 
 
 async def test_every_problem_is_named_at_once(chosen: config.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,13 +167,14 @@ async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Pr
     longest = max(len(orjson.loads(line)["question"].encode()) for line in lines)
     assert needed == -(-longest // 3) + 1024 + 2048
     async with AsyncExitStack() as stack:
-        short = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), max_model_len=needed - 1)))
+        window = lambda tokens: served_at(models=listing(*NAMES.values(), max_model_len=tokens), chat=answering)  # noqa: E731
+        short = await stack.enter_async_context(window(needed - 1))
         point({"url": short}, {"url": short})
         found = await problems(chosen)
         assert len(found) == 2
         assert f"takes {needed - 1} tokens" in found[0]
         assert f"gsm_hard ({needed}); start it with --max-model-len {needed}" in found[0]
-        enough = await stack.enter_async_context(served_at(models=listing(*NAMES.values(), max_model_len=needed)))
+        enough = await stack.enter_async_context(window(needed))
         point({"url": enough}, {"url": enough})
         await health.check(chosen, ["gsm_hard"])
 
@@ -120,7 +182,7 @@ async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Pr
 async def test_servers_of_one_backbone_have_to_be_alike(chosen: config.Preset) -> None:
     async with AsyncExitStack() as stack:
         kinds = [listing(*NAMES.values(), max_model_len=window) for window in (8192, 16384)]
-        urls = [await stack.enter_async_context(served_at(models=kind)) for kind in kinds]
+        urls = [await stack.enter_async_context(served_at(models=kind, chat=answering)) for kind in kinds]
         point({"urls": urls}, {"url": urls[1]})
         (found,) = await problems(chosen)
     assert found.startswith("the servers of llama-3.2-3B are not alike: max_model_len is 8192")

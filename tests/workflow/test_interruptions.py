@@ -19,14 +19,15 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, yaml_value
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply, Request
-from harness.runner import layout
+from harness.runner import config, layout
 from harness.runner.config import Cell
 from tests.harness.llm.logged import calls_of, content
 from tests.planning import checkout
 from workflow.cli import app
+from workflow.jobs import settle
 
 COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
@@ -161,24 +162,40 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(
 
 
 def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to_forget_them(
-    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]]
+    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(place, *words(COT))
     folder, log = place / layout.cell("smoke", COT), place / layout.call_log("smoke", COT)
     asked = min(calls_of(log).items())[1]["request"]
     request = Request(**{**asked, "messages": tuple(Message(**one) for one in asked["messages"])})
+    given = {key: yaml_value(value) for key, _, value in (text.partition("=") for text in SETTINGS)}
+    with contextlib.chdir(place):
+        settle(config.preset("smoke", given)).close()
+    begun: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, words: begun.append(words[3:]))
+    retry = ["retry", "--preset", "smoke", "reports/smoke/costs.md", "--cores", "2"]
+    run(place, *retry)
     # Of a learned cell the checkpoints go too; while another process is at work, nothing may.
     (folder / "checkpoints").mkdir()
     with CallLog(log) as opened:
         asyncio.run(opened.append(request, Reply.failed(request.model, "the server was on fire")))
         with pytest.raises(UserError, match="is being written by process"):
-            run(place, *words(COT, "--retry-errors"))
+            run(place, *retry)
+    with contextlib.chdir(place), settle(config.preset("smoke", given)), pytest.raises(UserError, match="is under way"):
+        run(place, *retry)
     assert (folder / "run.json").exists()
     assert (folder / "checkpoints").exists()
     run(place, *words(COT))
     assert b"the server was on fire" in (folder / "items.parquet").read_bytes()
-    run(place, *words(COT, "--retry-errors"))
+    assert begun == []
+    run(place, *retry)
     assert not (folder / "checkpoints").exists()
+    assert not (folder / "run.json").exists()
+    ((_, _, made, *targets, _, preset, benchmarks, limit),) = begun
+    assert (made, *targets) == (str(layout.cell("smoke", COT) / "run.json"), *retry[3:])
+    assert (preset, benchmarks) == ("preset=smoke", 'benchmarks=["gsm_hard"]')
+    assert yaml_value(limit.partition("=")[2])["test"] == 60
+    run(place, *words(COT))
     assert results(place) == undisturbed(COT)
 
 
@@ -202,8 +219,9 @@ def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_b
     assert results(place, cell) == undisturbed(cell)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_failure(
-    prepared: Path, tmp_path: Path
+    number: signal.Signals, prepared: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(prepared / "results", checkout(tmp_path) / "results")
     (tmp_path / "bin").mkdir()
@@ -220,15 +238,17 @@ def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_fa
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     wait_until(process, lambda: (tmp_path / "hangs").exists() and logged(tmp_path) == 5)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     said = process.communicate(timeout=60)[1].splitlines()
-    assert process.returncode != 0
+    assert process.returncode > 0
+    assert list(tmp_path.glob(".snakemake/locks/*")) == []
     begun = next(place for place, line in enumerate(said) if line.startswith("to do: "))
     # Where the job ends before Snakemake says that it stops, there is no such line.
     assert sorted({*said[begun + 1 :]} - {"stopping; jobs save what they have"}) == [
-        f"stopped by SIGINT; 5 finished calls of {COT} are kept, and the same command resumes with them",
+        f"stopped by {number.name}; 5 finished calls of {COT} are kept, and the same command resumes with them",
         "stopped; what is finished is kept, and the same command resumes",
     ]
 
@@ -268,6 +288,7 @@ logging.error("went on")
         (STUBBORN, [signal.SIGTERM], "stopped by SIGTERM; not finished within 0.2 s, so ended at once; "),
         (SLOW, [signal.SIGINT] * 2, "stopped by SIGINT; told so twice, so ended at once; "),
         (OUTSIDE, [signal.SIGTERM], "stopped by SIGTERM; "),
+        (OUTSIDE, [signal.SIGHUP], "stopped by SIGHUP; "),
         (DONE, [], "stopped by SIGTERM; "),
     ],
 )

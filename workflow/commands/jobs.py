@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,21 +14,19 @@ import typer
 from harness.errors import UserError
 from workflow import signals
 from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
+from workflow.jobs import exclusive
 
 if TYPE_CHECKING:
-    from harness.runner.plan import Plan
+    from harness.runner.config import Preset
 
 
-@app.command()
+@app.command(hidden=True)
 def cell(
     preset: PresetName,
     method: MethodKey,
     benchmark: BenchmarkKey,
     backbone: BackboneRow,
     seed: Seed = 0,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Ask its failed calls again; the cell's training starts over.")
-    ] = False,
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
@@ -36,10 +35,7 @@ def cell(
     from harness.runner.config import Cell
     from harness.runner.plan import plan
 
-    planned = plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))
-    if retry_errors:
-        _forget_failed_calls(planned)
-    signals.run(cells.run(planned))
+    signals.run(cells.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
 
 
 def _spare_pandas() -> None:
@@ -53,22 +49,54 @@ def _spare_pandas() -> None:
         del sys.modules["pandas"]
 
 
-def _forget_failed_calls(plan: Plan) -> None:
-    """First the result, then the calls: interrupted in between, the cell is run again all the same."""
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def retry(context: typer.Context, preset: PresetName) -> None:
+    """Ask failed calls of all cells of a preset again, with the settings of its last run; their training starts over.
+
+    What else is given goes to Snakemake, such as a report to be made with them, or --workflow-profile profiles/slurm.
+    """
+    import json
+
+    from harness.runner import config, layout
+
+    settings = layout.settings(preset)
+    if not settings.exists():
+        raise UserError(f"preset {preset} has no run here ({settings} is missing), so none of its calls has failed")
+    chosen = preset_of(preset, [f"@{settings}"])
+    with exclusive(chosen, f"a run of preset {preset} is under way; wait for its end, and give the command again"):
+        cells = [found for log in sorted(layout.logs(preset)) if (found := _forget_failed_calls(chosen, log))]
+    if not cells:
+        logging.info("no call of preset %s has failed", preset)
+        return
+    usual, given = config.settings(config.preset(preset)), config.settings(chosen)
+    changed = [f"{key}={json.dumps(value)}" for key, value in given.items() if value != usual[key]]
+    words = ["--cores", "all", *cells, *context.args, "--config", f"preset={preset}", *changed]
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *words])  # noqa: S606  our own interpreter
+
+
+def _forget_failed_calls(chosen: Preset, path: Path) -> str | None:
+    """Take back a cell of the preset with failed calls, and these; return the file that makes it again, None for none.
+
+    First the result, then the calls: interrupted in between, the cell is run again all the same.
+    """
     from harness.llm.call_log import CallLog, CallLogReader
-    from harness.runner import layout
+    from harness.runner import config, layout
     from harness.training.loop import forget
 
-    path = plan.folder / layout.CALL_LOG
-    if not path.exists():
-        return
+    of = layout.cell_of(path.parent)
     with CallLogReader(path) as log:
-        if not log.failed():
-            return
+        if of is None or not log.failed():
+            return None
+    try:
+        config.check_cell(chosen, of)
+    except UserError as error:
+        logging.warning("%s is not of the last run and left as it is (%s)", of, error)
+        return None
     with CallLog(path) as log:
-        (plan.folder / "run.json").unlink(missing_ok=True)
-        forget(plan.folder)
-        log.forget_failed()
+        (path.parent / "run.json").unlink(missing_ok=True)
+        forget(path.parent)
+        logging.info("%s: %d failed calls to be asked again", of, log.forget_failed())
+    return str(path.parent / "run.json")
 
 
 @app.command()
@@ -97,7 +125,7 @@ def health(
 ) -> None:
     """Ask all endpoints of a preset what they serve, and write it to results/PRESET/served/BENCHMARK.json.
 
-    Names everything that is wrong with any of them; no question is asked.
+    Each completes one short prompt; everything that is wrong with any of them is named, and no question is asked.
     """
     from harness.runner import config
     from workflow import health as checks

@@ -143,7 +143,7 @@ async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_succ
 async def test_an_optimizer_that_always_fails_stops_the_cell(tmp_path: Path) -> None:
     """Eight questions, then two attempts of round 2, of which the limit allows one."""
     model = searching(*levels(4), refused=is_proposal)
-    with pytest.raises(UserError, match=r"2 of 10 attempts failed \(limit 5%\).*retry-errors"):
+    with pytest.raises(UserError, match=r"2 of 10 attempts failed \(limit 5%\).*gmr retry"):
         await searched(tmp_path, model, limit=0.05)
     assert len(model.asked) == 8 + 2 * 2
     assert not (tmp_path / "checkpoints" / "epoch-02.safetensors").exists()

@@ -155,3 +155,7 @@ async def test_critics_check_what_the_domain_of_the_benchmark_asks_for(domain: s
     await solve(client, "chain", 2, domain=domain)
     [critic] = [request.messages[0].content for request in client.requests if macnet.CRITICISE in str(request)]
     assert [name for name, checks in macnet.CHECKS.items() if checks in critic] == [domain]
+
+
+def test_temperatures_are_written_as_the_fractions_that_they_are() -> None:
+    assert macnet.graph_of("chain", 6).temperatures == (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)

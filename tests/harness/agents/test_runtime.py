@@ -95,7 +95,7 @@ def test_the_most_frequent_errors_are_named_with_their_number_and_their_place() 
         "5 x 'Error code: 500' from large at http://two:8002/v1, "
         "3 x 'Error code: 400 - 5321 tokens > 4096' from small at http://one:8001/v1, "
         "2 x 'reset' from small at http://one:8001/v1, 2 others. "
-        "Mend the cause, then `gmr cell --retry-errors` asks them again"
+        "Mend the cause, then `gmr retry` asks them again"
     )
     message = stopped_by(ErrorShare(0.0), failed("<html>\n  <body>" + "x" * 10_000))
     assert "1 x '<html> <body>xxx" in message

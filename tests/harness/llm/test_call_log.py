@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import orjson
@@ -85,6 +86,37 @@ def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(tmp_path: Path) ->
             assert "\n" not in str(caught.value)
 
 
+def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    fill(path, "ab")
+
+    for change in ("UPDATE calls SET reply = 'Z' WHERE reply = 'A'", "UPDATE calls SET reply = 'A', prompt_tokens = 4"):
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(change)
+        with CallLogReader(path) as log, pytest.raises(UserError, match=r"the reply to call \w+ is not .*take the row"):
+            log.get(request("a").key)
+    with CallLogReader(path) as log, pytest.raises(UserError, match="is not the one that was recorded"):
+        log.texts(request("a").key)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE calls SET key = 'x' || substr(key, 2)")
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(non-hex.*move it away"):
+        CallLog(path)
+
+
+def test_a_log_of_an_earlier_version_is_read_and_continued(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    fill(path, "ab")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("ALTER TABLE calls DROP COLUMN checksum")
+        database.execute("DROP TABLE uncounted")
+    copy(path, tmp_path / "copy.sqlite", prompts=True)
+    for opened in (CallLogReader(path), CallLogReader(tmp_path / "copy.sqlite"), CallLog(path)):
+        with opened as log:
+            assert (log.get(request("a").key), log.paid()) == (reply("A"), [("some/model", 2, 6, 10)])
+    fill(path, "c")
+    assert answers(path, "abc") == {"a": "A", "b": "B", "c": "C"}
+
+
 def test_a_log_before_its_first_commit_is_empty(tmp_path: Path) -> None:
     (tmp_path / "calls.sqlite").touch()
     with CallLogReader(tmp_path / "calls.sqlite") as log:
@@ -130,6 +162,14 @@ async def test_every_attempt_is_noted_at_once_with_its_error(tmp_path: Path) -> 
             assert second["error"] == "ValueError: worse"
             assert log.failed == 1
     assert log.path.read_bytes().count(b"\n") == 4
+
+
+def test_a_torn_line_of_attempts_swallows_none(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.jsonl"
+    path.write_bytes(b'{"key":"first"}\n{"key":"to')
+    with AttemptLog(path) as log, log.measure("second", "url"):
+        pass
+    assert [orjson.loads(line)["key"] for line in path.read_bytes().splitlines()] == ["first", "second"]
 
 
 def test_a_full_disk_stops_the_log_of_attempts_with_one_line(tmp_path: Path) -> None:

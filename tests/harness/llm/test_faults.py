@@ -9,13 +9,10 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
-from harness.llm.asking import _MAX_ATTEMPTS, MAX_FAILURES
+from harness.llm.asking import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
 from harness.llm.request import Reply
-from harness.llm.servers import QUICK_RETRIES
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, Scripted, completion, request, served_at
-
-QUICK = 1 + QUICK_RETRIES
 
 
 def finished(reason: Any) -> dict[str, Any]:
@@ -29,36 +26,59 @@ def using(prompt_tokens: Any, completion_tokens: Any) -> dict[str, Any]:
     return completion(usage={"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens})
 
 
-# Status, body, what is said of it, and how often it is asked in one attempt. A status that everybody is met with counts
-# against no call before it has had four times as many attempts.
-TRANSIENT: dict[str, tuple[int, dict[str, Any], str, int]] = {
-    "error 500": (500, ERROR, "busy", QUICK),
-    "too early 425": (425, ERROR, "busy", 1),
-    "no completion": (200, {"nonsense": True}, "not a chat completion", 1),
-    "no usage": (200, completion(usage=None), "does not report its usage", 1),
-    "a cost of billions": (200, using(10**17, 2), "impossible usage (100000000000000000 and 2 tokens)", 1),
-    "tokens owed": (200, using(7, -2), "impossible usage (7 and -2 tokens)", 1),
-    "aborted": (200, finished("abort"), "not finished (finish_reason 'abort')", 1),
-    "another model": (200, completion(model="b"), "a completion of the model 'b', while 'some/model' was asked", 1),
+# Status, body, and what is said of it. A status that everybody is met with counts against no call before it has had
+# four times as many attempts.
+TRANSIENT: dict[str, tuple[int, dict[str, Any], str]] = {
+    "error 500": (500, ERROR, "busy"),
+    "too early 425": (425, ERROR, "busy"),
+    "no completion": (200, {"nonsense": True}, "not a chat completion"),
+    "aborted": (200, finished("abort"), "not finished (finish_reason 'abort')"),
+}
+UNCOUNTABLE: dict[str, tuple[dict[str, Any], str, tuple[int, int]]] = {
+    "no usage": (completion(usage=None), "does not report its usage", (0, 0)),
+    "billions": (using(10**17, 2), r"impossible usage \(100000000000000000 and 2 tokens\)", (0, 0)),
+    "tokens owed": (using(7, -2), r"impossible usage \(7 and -2 tokens\)", (0, 0)),
+    "another model": (completion(model="b"), "of the model 'b', while 'some/model' was asked", (7, 2)),
 }
 
 
-@pytest.mark.parametrize(("status", "body", "error", "each"), TRANSIENT.values(), ids=TRANSIENT)
+@pytest.mark.parametrize(("status", "body", "error"), TRANSIENT.values(), ids=TRANSIENT)
 async def test_what_may_pass_is_tried_again_and_recorded_as_failed_in_the_end(
-    status: int, body: dict[str, Any], error: str, each: int, make: Make, kept: Kept, tried: Tried
+    status: int, body: dict[str, Any], error: str, make: Make, kept: Kept, tried: Tried
 ) -> None:
-    server = Scripted(*[(status, body)] * 2 * each)
+    server = Scripted(*[(status, body)] * 2)
     client = await make(server)
     assert await client.complete("m", request()) == Reply("re: hello", 7, 2, "stop", MODEL)
     assert [error in one if one else None for one in tried()] == [True, True, None]
-    assert server.asked == [server.asked[0]] * (2 * each + 1)
-    server.script = [(status, body)] * (MAX_FAILURES if status == 200 else _MAX_ATTEMPTS) * each
+    assert server.asked == [server.asked[0]] * 3
+    server.script = [(status, body)] * (MAX_FAILURES if status == 200 else _MAX_ATTEMPTS)
     reply = await client.complete("m", request("again"))
     assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("", 0, 0)
     assert (reply.finish_reason, reply.model) == ("error", MODEL)
     assert error in str(reply.error)
     assert (len(server.script), len(kept.calls)) == (0, 2)
     assert await client.complete("m", request("again")) == reply
+
+
+@pytest.mark.parametrize(("body", "error", "tokens"), UNCOUNTABLE.values(), ids=UNCOUNTABLE)
+async def test_a_server_whose_replies_can_never_count_stops_the_cell_and_what_they_cost_is_charged(
+    body: dict[str, Any], error: str, tokens: tuple[int, int], make: Make, kept: Kept
+) -> None:
+    server = Scripted(*[(200, body)] * 100)
+    client = await make(server)
+    with pytest.raises(UserError, match=rf"/v1 of m answers with .*{error}.*let it .*(usage|served_name).* same com"):
+        await client.complete("m", request())
+    assert (len(server.asked), kept.calls) == (_MAX_UNCOUNTABLE, [])
+    assert kept.charged == [(MODEL, *tokens)] * _MAX_UNCOUNTABLE
+    # Once it has answered, such a reply is one of the faults that pass.
+    server.script = []
+    await client.complete("m", request("counts"))
+    server.script = [(200, body)] * (MAX_FAILURES - 1)
+    assert (await client.complete("m", request())).error is None
+    server.script = [(200, body)] * 100
+    with pytest.raises(UserError, match=error):
+        await client.complete("m", request("more"))
+    assert 100 - len(server.script) == MAX_FAILURES
 
 
 async def test_an_empty_reply_a_cut_one_and_a_damaged_character_are_answers(make: Make, kept: Kept) -> None:
@@ -94,7 +114,7 @@ async def test_an_endpoint_that_refuses_everything_stops_the_cell(
 
 
 async def test_a_server_that_has_too_much_to_do_costs_no_call_its_chance(make: Make, kept: Kept, tried: Tried) -> None:
-    server = Scripted(*[(429, ERROR)] * 20 * QUICK)
+    server = Scripted(*[(429, ERROR)] * 20)
     assert (await (await make(server)).complete("m", request())).error is None
     assert len(tried()) == 21
 

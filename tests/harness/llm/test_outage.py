@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import httpx2
+import openai
 import pytest
 from aiohttp import web
 
 from harness.errors import UserError
 from harness.llm import asking
+from harness.llm.servers import MalformedReplyError
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, completion, models, request, served_at
 
@@ -80,6 +83,43 @@ async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
     with pytest.raises(UserError, match=r"of m does not answer \(.*(Cannot connect|busy).*\); start the server"):
         raise errors[0]  # type: ignore[misc]
     assert kept.calls == []
+
+
+@pytest.mark.parametrize("alone", [False, True])
+async def test_a_server_that_hangs_is_noticed_after_one_attempt_and_one_token(
+    alone: bool, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the last answer came while the call was under way, so that it was silent for less than the outage."""
+    monkeypatch.setattr(asking, "OUTAGE_S", 0.3 if alone else 0.6)
+    monkeypatch.setattr(asking, "_PROBE_S", 0.1)
+    asked: list[str] = []
+
+    async def chat(http: web.Request) -> web.Response:
+        asked.append((await http.json())["messages"][0]["content"])
+        if asked[-1] == "answered":
+            return web.json_response(completion())
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with served_at(chat=chat) as url:
+        client = await make(url, timeout_s=0.4)
+        hangs = asyncio.create_task(client.complete("m", request("hangs")))
+        if not alone:
+            await until(lambda: asked == ["hangs"])
+            await client.complete("m", request("answered"))
+        with pytest.raises(UserError, match=r"of m does not answer .*reading"):
+            await hangs
+    assert asked.count("hangs") == 1
+    assert [reply.error for reply in kept.replies] == [None] * (not alone)
+
+
+def test_a_server_that_asks_to_be_left_alone_is_so_for_a_minute_at_most() -> None:
+    answers = {"7": 7.0, "3600": 60.0, "Wed, 21 Oct 2026 07:28:00 GMT": 0.0, None: 0.0}
+    for said, seconds in answers.items():
+        headers = {} if said is None else {"Retry-After": said}
+        response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", DEAD))
+        assert asking._retry_after(openai.RateLimitError("busy", response=response, body=None)) == seconds
+    assert asking._retry_after(MalformedReplyError("torn")) == 0.0
 
 
 async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(

@@ -12,20 +12,48 @@ from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
-from tests.harness.llm.conftest import Make
+from harness.llm.request import Served
+from harness.runner.setup import as_served
+from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import ERROR, MODEL, Kept, Scripted, completion, request, served_at
+from tests.scripted import backbone
 
 DEAD = "http://127.0.0.1:9/v1"
 
 
-async def test_servers_take_turns_and_one_answers_for_another_that_fails(make: Make) -> None:
+async def test_equal_servers_take_turns_and_one_answers_for_another_that_fails(make: Make, tried: Tried) -> None:
     both, broken, whole = (Scripted(), Scripted()), Scripted(*[(500, ERROR)] * 1000), Scripted()
     client = await make(*both)
-    await asyncio.gather(*(client.complete("m", request(str(number))) for number in range(10)))
+    for number in range(10):
+        await client.complete("m", request(str(number)))
     assert [len(one.asked) for one in both] == [5, 5]
-    client = await make(broken, DEAD, whole)
-    assert [(await client.complete("m", request(text))).error for text in "abcd"] == [None] * 4
-    assert len(whole.asked) == 4
+    client = await make(broken, DEAD, whole, max_in_flight=2)
+    calls = [client.complete("m", request(f"{number} of them")) for number in range(40)]
+    assert [reply.error for reply in await asyncio.gather(*calls)] == [None] * 40
+    assert len(whole.asked) == 40
+    # A refused connection is no time-out.
+    refused = {error for error in tried() if error and ":9" in error}
+    assert refused
+    assert all(error.startswith("APIConnectionError: Connection error. (Cannot connect to host") for error in refused)
+
+
+async def test_calls_go_to_the_server_with_the_fewest_under_way_and_never_queue_at_a_slow_one(make: Make) -> None:
+    go, slow, quick = asyncio.Event(), Scripted(), Scripted()
+
+    async def chat(http: web.Request) -> web.StreamResponse:
+        answer = await slow.chat(http)
+        await go.wait()
+        return answer
+
+    async with served_at(chat=chat) as url:
+        client = await make(url, quick, max_in_flight=3)
+        calls = [asyncio.create_task(client.complete("m", request(str(number)))) for number in range(20)]
+        async with asyncio.timeout(60):
+            while sum(call.done() for call in calls) < 17:
+                await asyncio.sleep(0.005)
+        assert (len(slow.asked), len(quick.asked)) == (3, 17)
+        go.set()
+        await asyncio.gather(*calls)
 
 
 async def test_servers_of_a_backbone_have_to_serve_the_same(make: Make) -> None:
@@ -34,6 +62,8 @@ async def test_servers_of_a_backbone_have_to_serve_the_same(make: Make) -> None:
 
     found = await served(root="/where/the/weights/lie")
     assert (found.simulated, found.revision, found.details) == (True, "r1", {"revision": "r1"})
+    numbered = Served.listed(MODEL, {"revision": 1})
+    assert as_served(backbone("m", 8, MODEL), numbered).revision == "1"
     for entry, message in (
         ({"revision": "r2"}, r"of m are not alike: revision is 'r1' at .* and 'r2' at"),
         ({"owned_by": "vllm"}, "owned_by is 'simulated' at"),

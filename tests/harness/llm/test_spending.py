@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -102,15 +103,22 @@ def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
 ) -> None:
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 4)
     others: list[Path] = []
+    threads: list[threading.Thread] = []
 
     async def other_cell() -> None:
         with CallLog(tmp_path / "other.sqlite") as log:
             await gather(log.append(request(f"other {number}"), ANSWER) for number in range(90))
         others.append(log.path)
 
+    def logs() -> list[Path]:
+        """Adding up takes long; the event loop has other things to do."""
+        threads.append(threading.current_thread())
+        return [tmp_path / "calls.sqlite", *others]
+
     async def asking() -> None:
         with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
-            spending = Spending("p", Budget(calls=90), lambda: [log.path, *others], [M], log.path)
+            spending = Spending("p", Budget(calls=90), logs, [M], log.path)
+            threads.clear()
             async with ChatClient({}, log, attempts, spending=spending) as client:
                 client._asked = {"m": server}
                 await other_cell()
@@ -120,6 +128,22 @@ def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
     with pytest.raises(BudgetError, match="94 of 90 calls"):
         asyncio.run(asking())
     assert len(server.asked) == 4
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(tmp_path: Path) -> None:
+    async def asking() -> None:
+        with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
+            spending = Spending("p", Budget(calls=2), lambda: [log.path], [M], log.path)
+            async with ChatClient({}, log, attempts, spending=spending) as client:
+                for _ in range(2):
+                    await client._charge(MODEL, 7, 2)
+                await client.complete("m", request("one more"))
+
+    with pytest.raises(BudgetError, match="2 of 2 calls"):
+        asyncio.run(asking())
+    assert spent_in(tmp_path / "calls.sqlite") == Spent(2, 18, pytest.approx(2 * COST))
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -13,7 +13,7 @@ from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.endpoints import Endpoint, simulated
-from harness.llm.request import Message, Reply
+from harness.llm.request import Message, Reply, Request
 from harness.runner.evaluation import evaluate, questions_in_flight
 from tests.fixtures import Client, Toy, content, runtime
 
@@ -69,6 +69,24 @@ async def test_the_longest_question_begins_first_and_results_stay_in_the_order_g
     assert method.order == ["5", "7", "4", "8", "2", "0", "9", "6", "1", "3"]
     assert [one.trajectory.item.id for one in answered] == [str(n) for n in range(10)]
     assert method.most == 3
+
+
+@pytest.mark.parametrize("failing", [2, 3])
+async def test_a_cell_finishes_unless_too_many_of_all_its_questions_fail(failing: int) -> None:
+    """The longest questions begin first, and a refusal comes back before any reply."""
+    items = [Item(id=str(n), benchmark="toy", question="x" * (60 - n), gold="right") for n in range(60)]
+
+    def refuse(backbone: str, request: Request) -> str | Reply:
+        return Reply.failed("m", "too long") if len(request.messages[0].content) > 60 - failing else "right"
+
+    client = Client(refuse, late=lambda number: 0 if number <= failing else 5)
+    cell = evaluate(Repeat(), items, runtime(client, limit=0.04), "toy", in_flight=8)
+    if failing == 2:
+        assert [one.verdict.status for one in await cell] == [Status.CALL_FAILED] * 2 + [Status.GRADED] * 58
+        return
+    with pytest.raises(UserError, match=r"3 of 60 attempts failed \(limit 4%\)"):
+        await cell
+    assert len(client.asked) < 60
 
 
 def test_the_window_holds_twice_what_the_servers_take_together() -> None:

@@ -132,7 +132,7 @@ async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: P
     await its.consult("optimizer", Episode(1, 0), asking_thrice)
     for attempt in range(2):
         await its.consult("optimizer", Episode(2, attempt), asking_thrice)
-    with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*retry-errors"):
+    with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*gmr retry"):
         await its.consult("optimizer", Episode(2, 2), asking_thrice)
 
 
