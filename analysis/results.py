@@ -24,7 +24,7 @@ TRAINING = "training.parquet"
 _FILES = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 _COLUMNS = [
     *("item_id", "status", "detail", "answer", "text", "correct", "math_verify"),
-    *("calls", "depth", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps"),
+    *("calls", "depth", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "cut_off"),
 ]
 # Nothing was found out about the answer: a server or the sandbox failed.
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})

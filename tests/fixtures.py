@@ -116,7 +116,7 @@ class Toy:
     def extract(self, item: Item, text: str) -> str | None:
         return text.rpartition("answer is ")[2] or None
 
-    async def grade(self, item: Item, text: str, tools: Any) -> Verdict:
+    async def grade(self, item: Item, text: str, tools: Any, cut_off: bool = False) -> Verdict:
         return Verdict(text.endswith(item.gold), text, Status.GRADED)
 
 

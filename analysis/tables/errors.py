@@ -20,7 +20,7 @@ from harness.sandbox.model import Outcome
 _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_ERROR]
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
 _COLUMNS = [
-    *(*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT),
+    *(*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT, "cut_off"),
     "math_verify_undecided",
 ]
 
@@ -49,7 +49,8 @@ def _ends(cells: Sequence[Cell]) -> dict[str, float]:
     words = graded.loc[graded["detail"] != "", "detail"].str.split(":").str[0]
     shares = (100 * words.value_counts() / len(items)).round(2)
     ends = shares.reindex(_ENDS, fill_value=0.0 if len(words) else float("nan"))
-    return {"measured_of_graded": round(100 * graded["correct"].mean(), 2), **ends}
+    cut_off = round(100 * items["cut_off"].mean(), 2)
+    return {"measured_of_graded": round(100 * graded["correct"].mean(), 2), "cut_off": cut_off, **ends}
 
 
 def _has_programs(frame: pd.DataFrame) -> bool:
@@ -60,6 +61,7 @@ def _group(own: pd.DataFrame) -> dict[str, list[Entry]]:
     kinds = [say(own[name].where(own[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()]
     below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
     found = {"No verdict": entries(_sum(own, list(NAMES)), NOT_RUN, below=below)}
+    found["At limit"] = entries(_sum(own, ["cut_off"]), NOT_RUN)
     return found | ({"Stopped": entries(_sum(own, _STOPPED), NOT_RUN)} if _has_programs(own) else {})
 
 
@@ -70,6 +72,7 @@ def _sum(own: pd.DataFrame, names: list[str]) -> pd.Series:
 def _legend(frame: pd.DataFrame) -> Iterator[str]:
     letters = ", ".join(f"{name[0].upper()} {name}" for name in NAMES.values())
     yield f"No verdict: all of them count as wrong in every accuracy; below, which they are ({letters})."
+    yield "At limit: answers that are a reply which ended at its length limit, graded or not."
     if _has_programs(frame):
         yield (
             "Stopped: programs that the sandbox ended at a limit of time, memory or output, or that ended by a signal; "

@@ -78,7 +78,7 @@ class CodeTools:
         task, sources = item.code, programs(text)
         if task is None or not sources:
             return []
-        source = next((one for one in sources if task.entry_point in _defined(one)), sources[0])
+        source = next((one for one in reversed(sources) if task.entry_point in _defined(one)), sources[0])
         runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )

@@ -44,6 +44,7 @@ ITEMS = pa.schema(
         ("cost_steps", pa.float64()),
         ("embedded", pa.int64()),
         ("truncated", pa.int64()),
+        ("cut_off", pa.bool_()),
         ("utility", pa.float64()),
     ]
 )
@@ -88,6 +89,7 @@ def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, An
         "cost_steps": trajectory.cost_steps,
         "embedded": trajectory.embedded,
         "truncated": trajectory.truncated,
+        "cut_off": trajectory.cut_off,
         "utility": None if utility is None else utility(answered),
     }
 
@@ -131,6 +133,7 @@ def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
                 tuple(Decision(**decision) for decision in own_decisions[item.id]),
                 row["embedded"],
                 row["truncated"],
+                row["cut_off"],
             ),
             _verdict(row),
         )

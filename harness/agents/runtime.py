@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
@@ -114,17 +114,14 @@ class Runtime:
 
 
 async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> Verdict:
-    """The verdict, with an error or a cut-off text told from a wrong answer; raises UserError if the sandbox failed."""
+    """The verdict, with an error told from a wrong answer; raises UserError if the sandbox failed."""
     final = trajectory.final_call
     if final is not None and final.error is not None and not trajectory.answer.strip():
         return Verdict(False, None, Status.CALL_FAILED, final.error)
-    verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools)
+    verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools, trajectory.cut_off)
     if verdict.status is Status.SANDBOX_ERROR:
         raise UserError(
             f"the sandbox failed on question {trajectory.item.id} ({verdict.detail}); mend the cause, then give the "
             "same command again (finished calls are kept)"
         )
-    cut = final is not None and final.finish_reason == "length"
-    if cut and verdict.status in (Status.UNPARSABLE, Status.EMPTY):
-        return replace(verdict, status=Status.TRUNCATED)
     return verdict

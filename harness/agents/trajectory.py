@@ -70,6 +70,7 @@ class Trajectory:
     decisions: tuple[Decision, ...]
     embedded: int = 0  # how many texts it looked at as embeddings
     truncated: int = 0  # how many of these were longer than the sentence encoder reads
+    cut_off: bool = False  # whether the answer is a reply that ended at its length limit
 
     @property
     def cost_total(self) -> float:
@@ -132,6 +133,7 @@ class Context:
         self._decisions: list[Decision] = []
         self._embedded = 0
         self._truncated = 0
+        self._cut_off: set[str] = set()
 
     async def ask(
         self,
@@ -194,6 +196,8 @@ class Context:
             error=reply.error,
         )
         self._calls.append(call)
+        if reply.finish_reason == "length":
+            self._cut_off.add(reply.text.strip())
         return reply
 
     async def embed(self, text: str) -> NDArray[np.float32]:
@@ -236,4 +240,5 @@ class Context:
         """The finished trajectory."""
         calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
-        return Trajectory(self.item, answer, tuple(calls), tuple(decisions), self._embedded, self._truncated)
+        counts = self._embedded, self._truncated
+        return Trajectory(self.item, answer, tuple(calls), tuple(decisions), *counts, answer.strip() in self._cut_off)

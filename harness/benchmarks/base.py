@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.benchmarks.extraction import before_next_question
 from harness.benchmarks.items import Item, Split, Status, Verdict, share_split
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class Benchmark(abc.ABC):
         """An answer written down in the format that :attr:`output_rules` demands."""
 
     @abc.abstractmethod
-    def extract(self, item: Item, text: str) -> str | None:
-        """The answer inside a model's text, ``None`` where there is none. Accepts any text."""
+    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
+        """The answer that any text states, or if not ``stated_only`` merely ends with; ``None`` where there is none."""
 
     @abc.abstractmethod
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -68,11 +69,21 @@ class Benchmark(abc.ABC):
         # The benchmark's own test questions, with a fifth of them set aside for training.
         return share_split([item.id for item in items], self.key)
 
-    async def grade(self, item: Item, text: str, tools: Tools) -> Verdict:
+    def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
+        """The answer inside a model's text, ``None`` where there is none. Accepts any text.
+
+        Behind its answer a model may go on to another question. What comes before that question counts if it states an
+        answer; else the reply divides its own question, and all of it counts. A text that was cut off has to state it.
+        """
+        own = before_next_question(text)
+        answer = self.read(item, own, stated_only=True) if own != text else None
+        return self.read(item, text, stated_only=cut_off) if answer is None else answer
+
+    async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
         """Extract the answer from a text and judge it; blank and unreadable texts are wrong, never an error."""
         if not text.strip():
-            return Verdict(False, None, Status.EMPTY)
-        answer = self.extract(item, text)
+            return Verdict(False, None, Status.TRUNCATED if cut_off else Status.EMPTY)
+        answer = self.extract(item, text, cut_off)
         if answer is None:
-            return Verdict(False, None, Status.UNPARSABLE)
+            return Verdict(False, None, Status.TRUNCATED if cut_off else Status.UNPARSABLE)
         return await self.judge(item, answer, tools)

@@ -6,11 +6,11 @@ import ast
 import textwrap
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import fenced, fenced_blocks
+from harness.benchmarks.extraction import before_fences, fenced, fenced_blocks
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.mutants import mutants
 from harness.benchmarks.needed import needed
-from harness.benchmarks.programs import canonical, definitions, parse, salvage
+from harness.benchmarks.programs import canonical, completed, definitions, parse, salvage
 
 PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 
@@ -18,7 +18,7 @@ PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
-    rule_version = "3"
+    rule_version = "4"
     role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
@@ -30,17 +30,24 @@ class CodeBenchmark(Benchmark):
         """One fenced Python block."""
         return fenced(answer)
 
-    def extract(self, item: Item, text: str) -> str | None:
-        """The first block, whole or salvaged, that defines the function, else the last that parses."""
+    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
+        """The last block, whole or salvaged, that defines the function, with what it lacks; else the last that parses.
+
+        A block that nothing closes may end anywhere in a text that is cut off, so it then comes after the others.
+        """
         text = text.removeprefix("\ufeff")
-        blocks = [textwrap.dedent(block.source) for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
-        name = task_of(item).entry_point
-        broken = [source for source in [*blocks, text] if _program(source) is None]
-        for source in [*blocks, *map(salvage, broken)]:
+        found = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
+        blocks = [textwrap.dedent(block.source) for block in found]
+        order = sorted(range(len(blocks)), key=lambda place: (stated_only and not found[place].closed, -place))
+        candidates = [*((place, blocks[place]) for place in order), (0, text)]
+        broken = [(place, salvage(source)) for place, source in candidates if _program(source) is None]
+        for place, source in [*candidates, *broken]:
             tree = _program(source)
-            if tree is not None and name in definitions(tree):
-                return source
-        return next((source for source in [*reversed(blocks), text] if _program(source) is not None), None)
+            if tree is not None and task_of(item).entry_point in definitions(tree):
+                return completed(source, [salvage(before_fences(text)), *blocks[:place]])
+        if stated_only:
+            return None
+        return next((source for _, source in candidates if _program(source) is not None), None)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """Mutants of the gold program."""

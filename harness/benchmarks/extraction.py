@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 from collections.abc import Iterator
@@ -13,6 +14,22 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _ANSWER_IS = re.compile(
     r"\banswer(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*(?:(?:\$\$|\\\[)[ \t]*\n\s*)?", re.IGNORECASE
 )
+# What begins another question: a line such as "Question: ...", "### Question 2", "Q3. ..." or the next turn of a
+# dialogue, "Question:" behind a sentence, or a question mark with options under it. A comment in a function is none.
+_NEXT_QUESTION = re.compile(
+    r"""
+    ^ (?: \#+[ \t*_]* | [ \t>*_]* ) (?:
+        (?:next\s+)? (?:question|problem) [ \t]*\d*[*_]* (?: [ \t]*[:.] | [ \t]*$ )
+        | q[ \t]*\d*[*_]*[ \t]*[:.] | (?:user|human)[*_]*: | <\|(?:user\b|im_start\|>user\b)
+        | the\ following\ (?:is|are)\ (?:a\ )?multiple[ -]choice
+    )
+    | (?<=[.!]\ ) (?-i:Question) [ \t]*\d*:
+    | \? [ \t*_]* \n \s* (?: [*_]* (?:options|choices) [*_]*:[*_]* \s* )? \(?A[.):] [^\n]* \n \s* \(?B[.):]
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+# Commands that set their argument in another font.
+FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
@@ -49,11 +66,17 @@ def after_answer_is(text: str) -> list[str]:
     return [stretch.partition("\n")[0].strip() for stretch in _ANSWER_IS.split(text)[1:]]
 
 
+def before_next_question(text: str) -> str:
+    """The text up to where it goes on to another question, all of it where it does not."""
+    return _NEXT_QUESTION.split(text, maxsplit=1)[0]
+
+
 class Block(NamedTuple):
     """A fenced block of text."""
 
     language: str  # first word after the opening fence, in lower case; may be empty
     source: str  # the lines between the fences
+    closed: bool = True  # whether a fence ends it
 
 
 def fenced_blocks(text: str) -> list[Block]:
@@ -71,7 +94,12 @@ def fenced_blocks(text: str) -> list[Block]:
             opened, lines = (fence if fence.language else None), []
         else:
             lines.append(line)
-    return [*blocks, Block(opened.language, _joined(lines))] if opened else blocks
+    return [*blocks, Block(opened.language, _joined(lines), closed=False)] if opened else blocks
+
+
+def before_fences(text: str) -> str:
+    """The lines before the first that ends in a fence."""
+    return "\n".join(itertools.takewhile(lambda line: _fence_at_end(line) is None, text.split("\n")))
 
 
 def fenced(program: str) -> str:

@@ -17,11 +17,15 @@ _NUMBER = re.compile(
     r"""
     (?P<sign> (?<![\w)])[+-] | ^\s*[+-]\s* )? (?: \$\s*(?P<late_sign>-)? )?
     (?P<digits> \d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?!\d|,\d) | \d+(?:\.\d*)? | \.\d+ )
-    (?: [eE](?P<exponent>[+-]?\d{1,3})\b | \s*(?:\\times|×|\*|x)\s*10\s*(?:\^|\*\*)\s*\{?(?P<power>[+-]?\d{1,3}) )?
+    (?: [eE](?P<exponent>[+-]?\d{1,3})\b | \s*(?:\\times|×|\*|x)\s*10\s*(?:\^|\*\*)\s*\{?(?P<power>[+-]?\d{1,3})
+      | (?:\s+(?P<numerator>\d+))?\s*/\s*(?P<denominator>\d+(?:,\d{3})*(?:\.\d+)?)(?![\d/]) )?
     """,
     re.VERBOSE,
 )
+_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*([\d,.]+)\s*\}|(\d))")
 _UNBOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+# Between the number and the fraction of a mixed number.
+_MIXED = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
 # An ordinary blank between digits may as well divide two numbers.
 _SEPARATING_BLANK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 
@@ -29,7 +33,7 @@ _SEPARATING_BLANK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 class GsmHard(Benchmark):
     """Graded by an absolute tolerance of 0.001 on the number."""
 
-    rule_version = "3"
+    rule_version = "4"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is <number>. Write the number in plain digits, with a minus "
@@ -53,14 +57,14 @@ class GsmHard(Benchmark):
         """The answer line, without an exponent however large or small the number is."""
         return f"The answer is {format(Decimal(answer), 'f').removesuffix('.0')}"
 
-    def extract(self, item: Item, text: str) -> str | None:
+    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """The number on the last answer line that has one, else in the last box that has one, else the text's last."""
         readable = _readable(text)
         stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable))), *boxes_from_last(readable)]
         for found in map(_result, stated):
             if found:
                 return _written(found)
-        numbers = list(_NUMBER.finditer(_UNBOXED.sub("", readable)))
+        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", readable)))
         return _written(numbers[-1]) if numbers else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -92,9 +96,10 @@ def _result(statement: str) -> re.Match[str] | None:
 
 
 def _readable(text: str) -> str:
-    r"""Undo typography: Unicode's minus sign and separating blanks, LaTeX's ``{,}``, ``\,`` and ``\$``, bold marks."""
+    r"""Undo typography: minus sign and separating blanks of Unicode, LaTeX's fractions and separators, bold marks."""
     text = text.replace("−", "-").replace("{,}", ",")
     text = _SEPARATING_BLANK.sub("", text)
+    text = _FRACTION.sub(lambda found: f"{found[1] or found[2]}/{found[3] or found[4]}", _MIXED.sub(" ", text))
     return re.sub(r"\\[,!$]|\*\*(?!\d)|(?<!\d)\*\*", "", text)
 
 
@@ -102,4 +107,7 @@ def _written(number: re.Match[str]) -> str:
     sign = "-" if "-" in f"{number['sign']}{number['late_sign']}" else ""
     exponent = number["exponent"] or number["power"]
     digits = number["digits"].replace(",", "").rstrip(".")
+    whole, over = (digits, number["numerator"]) if number["numerator"] else ("0", digits)
+    if under := Decimal((number["denominator"] or "0").replace(",", "")):
+        return f"{sign}{Decimal(whole) + Decimal(over) / under:f}"
     return f"{sign}{digits}e{int(exponent)}" if exponent else f"{sign}{digits}"

@@ -2,7 +2,8 @@ r"""MATH: competition problems whose answer is in a box.
 
 Answers are compared by the string rules that MATH was published with. They bring two spellings of one value to one
 string and go no further: ``0.25`` and ``\frac{1}{4}`` stay different, since published accuracies were counted this
-way. Our one addition is that a percent sign counts as unwritten with or without its backslash.
+way. Our additions are that a percent sign counts as unwritten with or without its backslash, and that the letter of an
+option is the same in any font.
 """
 
 from __future__ import annotations
@@ -14,16 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import after_answer_is, last_box
+from harness.benchmarks.extraction import FONT, after_answer_is, last_box
 from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, tenth_of_each
 
-_WORDS = r"(?:\\(?:text|mbox)\{\s*)?(?!and\b|or\b)[A-Za-z]{2}[A-Za-z\s,.'-]*\}?"
+_WORDS = rf"(?:{FONT}\{{\s*)?(?!and\b|or\b)[A-Za-z]{{2}}[A-Za-z\s,.'-]*\}}?"
 # "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane".
-_OPTION = re.compile(rf"(\\(?:text|mbox)\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;])+{_WORDS}")
-# "12^{th} grade", "12^{\text{th}} \text{ grade}", "12th grade".
-_ORDINAL = re.compile(
-    rf"(\d+)\^?\{{?(?:\\(?:text|mbox)\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS}"
-)
+_OPTION = re.compile(rf"({FONT}\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;])+{_WORDS}")
+_SET_OPTION = re.compile(rf"{FONT}\{{\s*(\([A-Z]\))\s*\}}")
+# "12^{th} grade", "12^{\text{th}} \text{ grade}", "12th grade", "12^{\mathrm{th}}".
+_ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS})?")
 # "23, we will see", "7, which is odd": told by the word behind the comma.
 _CLAUSE = re.compile(
     r",\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)\s+[A-Za-z]"
@@ -33,7 +33,7 @@ _CLAUSE = re.compile(
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
-    rule_version = "3"
+    rule_version = "4"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{value}. Inside the box stands the final value "
@@ -66,7 +66,7 @@ class Math(Benchmark):
         """The answer line with a box."""
         return f"The answer is \\boxed{{{answer}}}"
 
-    def extract(self, item: Item, text: str) -> str | None:
+    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Content of the last balanced box, else what follows the last "answer is", without words that explain it."""
         box = last_box(text)
         if box is None:
@@ -113,7 +113,7 @@ def _unique_ids(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _first_formula(line: str) -> str:
-    formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+([^$]+)\$", line)
+    formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+((?:\\.|[^$\\])+)\$", line)
     if formula:
         return (formula[1] or formula[2] or formula[3]).strip()
     return re.split(r"\.(?:\s|$)", line, maxsplit=1)[0].strip(" *")
@@ -155,7 +155,7 @@ def equivalent(a: str, b: str) -> bool:
 
 def normal_form(answer: str) -> str:
     """The one spelling that stands for all spellings the rules call equal."""
-    text = _without_decoration(answer)
+    text = _SET_OPTION.sub(r"\1", _without_decoration(answer))
     # With that blank the text is a unit behind a number, without it the answer itself.
     text = text.split(r"\text{ ", 1)[0].replace(" .", " 0.").replace("{.", "{0.")
     text = _without_variable(f"0{text}" if text.startswith(".") else text)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import boxes_from_last
+from harness.benchmarks.extraction import FONT, boxes_from_last
 from harness.benchmarks.items import Item, Split, Status, Verdict, proportional_sample, share_split
 
 LETTERS = "ABCDEFGHIJ"
@@ -17,28 +17,35 @@ _DEEPEST_WRAPPING = 3
 
 # A bare A or I with a word behind it is the article or the pronoun.
 _BARE = r"(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z]))"
-# Two options are no choice: "A and C", "(B), (D)".
-_ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))"
+# Two options are no choice: "A and C", "(B), (D)", a list of them from A on.
+_ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))(?!(?<=A)[^\n]*\n\s*\(?B[.):])"
 _NOUN = r"(?i:(?:option|choice|letter)\s+)?"
 _BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)]?\s.*|[.:)].*)?", re.DOTALL)
-_WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol)\s*\{([^{}]*)\}")
+_WRAPPED = re.compile(FONT + r"\{([^{}]*)\}")
+# An answer line on the line below another is no correction of it; the two begin a list.
 _ANSWER_LETTER = re.compile(
     rf"(?i:\b(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:))[\s:]*{_NOUN}"
     rf"(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
+    r"(?:[.)]{0,2}[ \t]*\n\s*(?i:the\s+(?:final\s+)?answer\s+is[\s:]*)\(?[A-J](?![\w']))*"
 )
-# A line that begins another question: "Question: ...", "### Question 2", "Q3. ...", or the next turn of a dialogue.
-_NEXT_QUESTION = re.compile(
-    r"^[ \t>#*_]*(?:(?:next\s+)?(?:question|problem)[ \t]*\d*[*_]*(?:[ \t]*[:.]|[ \t]*$)|q[ \t]*\d*[*_]*[ \t]*[:.]"
-    r"|(?:user|human)[*_]*:|<\|(?:user\b|im_start\|>user\b)|the following (?:is|are) (?:a )?multiple[ -]choice)",
-    re.IGNORECASE | re.MULTILINE,
+# "C", "(C) seven", "Option C: seven"; and the end of "The most likely one is C." or "Hence option C is correct."
+# What stands before II is a number.
+_CHOICE = re.compile(rf"{_NOUN}\(?([A-J]|II)(?![\w'])(?:[.:)]+\s*(.*))?")
+_CONCLUSION = re.compile(
+    rf"\b(?:is|be|choose|pick|select)\s*:?\s+{_NOUN}(?:\(([A-J])\){_ALONE}|([A-J])[.!]?$)"
+    r"|\b(?i:option|choice)\s+\(?([A-J])\)?\s+is\s+(?:the\s+)?(?:most\s+)?(?:correct|right|best)\b"
 )
-_MARKUP = re.compile(r"[*_$`\"“”]|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ]|$)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_LISTED = re.compile(r"(?<!\w)\(?[A-J][.)]\s")
+# A line that gives an option in other words has few of them: "E. coli is found in ..." is a sentence.
+_MOST_WORDS = 3
+_MARKUP = re.compile(r"[*_$`\"“”]|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ]|$)")
 
 
 class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
-    rule_version = "3"
+    rule_version = "4"
     role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "
@@ -75,10 +82,16 @@ class MmluPro(Benchmark):
         """The answer line with a boxed letter."""
         return f"The answer is \\boxed{{{answer}}}"
 
-    def extract(self, item: Item, text: str) -> str | None:
-        """The last boxed letter, else that after the last "answer is", before any next question; else in all of it."""
+    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
+        """The last boxed letter, else that after the last "answer is", else that of a bare choice."""
         unwrapped = _unwrapped(text)
-        return _stated(_NEXT_QUESTION.split(unwrapped, maxsplit=1)[0]) or _stated(unwrapped)
+        for content in boxes_from_last(unwrapped):
+            letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
+            if letter:
+                return letter[1]
+        plain = _MARKUP.sub("", unwrapped)
+        found = _ANSWER_LETTER.findall(plain)
+        return "".join(found[-1]) if found else _bare_choice(item, plain, stated_only)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """The other letters, in an order of the question's own."""
@@ -100,13 +113,40 @@ class MmluPro(Benchmark):
 BENCHMARK = MmluPro
 
 
-def _stated(text: str) -> str | None:
-    for content in boxes_from_last(text):
-        letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
-        if letter:
-            return letter[1]
-    found = _ANSWER_LETTER.findall(_MARKUP.sub("", text))
-    return "".join(found[-1]) if found else None
+def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
+    """The letter that ends a text, or the only one whose line begins it; a list of options is no choice."""
+    lines = [line.strip() for line in text.split("\n")]
+    # A text that is cut off ends amid its last line.
+    unfinished = stated_only and bool(lines[-1])
+    lines = [line for line in (lines[:-1] if unfinished else lines) if line]
+    if not lines:
+        return None
+    if not unfinished and (concluded := list(_CONCLUSION.finditer(_SENTENCE_END.split(lines[-1])[-1]))):
+        return concluded[-1][concluded[-1].lastindex or 0]
+    options = {match[1] for match in map(_CHOICE.fullmatch, lines) if match}
+    ends = lines[:1] if unfinished else [lines[-1], lines[0]]
+    if len(options) != 1 or "II" in options:
+        return None
+    return next(filter(None, (_chosen(item, line) for line in ends)), None)
+
+
+def _chosen(item: Item, line: str) -> str | None:
+    match = _CHOICE.fullmatch(line)
+    if match is None:
+        return None
+    letter, words = match[1], _letters_and_digits(match[2] or "")
+    options = dict(zip(LETTERS, map(_letters_and_digits, item.options), strict=False))
+    own = options.get(letter, "")
+    if not words or words == own:
+        return letter
+    if _LISTED.search(match[2]) or {words, _letters_and_digits(line)} & {*options.values()}:
+        return None
+    begins = own and (words.startswith(own) or own.startswith(words))
+    return letter if begins or len(match[2].split()) <= _MOST_WORDS else None
+
+
+def _letters_and_digits(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _unwrapped(text: str) -> str:

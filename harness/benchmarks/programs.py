@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import re
+import symtable
 import warnings
+from collections.abc import Sequence
 
 LONGEST_PROGRAM = 200_000
 LONGEST_SALVAGED = 30_000
 
-# Bounds the parsing of a hostile text; a cut-off program takes two cuts of one stretch.
+# These bound the parsing of a hostile text; a cut-off program takes two cuts of one stretch.
 _MOST_STRETCHES = 8
 _MOST_CUTS = 3
+_MOST_PARTS = 8
 _OPENS = re.compile(r"(?:import|def|class|async\s+def)\s+\w|from\s+[\w.]+\s+import\b|@\w")
 _TOP_LEVEL = re.compile(r"[^\s)\]}]")
 
@@ -74,6 +78,36 @@ def definitions(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.Assign):
             names.update(target.id for target in node.targets if isinstance(target, ast.Name))
     return names
+
+
+def completed(source: str, earlier: Sequence[str]) -> str:
+    """A program behind those earlier parts of its text that bind what it lacks: it may be only the last part."""
+    # An import from the future stays where it is, at the head.
+    _, lacking = _names(source) if "__future__" not in source else (set(), set[str]())
+    for part in reversed(earlier[-_MOST_PARTS:]):
+        if lacking and _names(part)[0] & lacking:
+            source = f"{part.rstrip()}\n\n{source}"
+            _, lacking = _names(source)
+    return source
+
+
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """The names that the top level of a program binds, and those of others that it uses."""
+    if parse(source) is None:
+        return set(), set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            top = symtable.symtable(source, "", "exec")
+        except (SyntaxError, RecursionError):  # a return at the top level is the first
+            return set(), set()
+    bound = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
+    used, tables = set[str](), [top]
+    for table in tables:
+        tables += table.get_children()
+        at_top = table is top
+        used |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and (at_top or one.is_global())}
+    return bound, used - bound - {*dir(builtins)}
 
 
 @functools.lru_cache(maxsize=4096)

@@ -127,6 +127,7 @@ def write(
         "cost_total": 0.25,
         "cost_steps": 0.125,
         "depth": 1,
+        "cut_off": False,
         **given,
     }
     if (cost := columns.pop("cost", None)) is not None:

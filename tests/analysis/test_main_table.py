@@ -99,18 +99,22 @@ def test_answers_without_a_verdict_are_counted_and_told(write_cell):
     """In the main table the worst row of each benchmark; in that of errors every row and why."""
     statuses = ["graded", "graded", "unparsable", "unparsable", "empty", "truncated", "call_failed", "sandbox_error"]
     correct = [True] + [False] * 7
-    folders = [write_cell("cot", correct=correct, status=statuses), write_cell("single", correct=[True] * 8)]
+    cut_off = [True, False, False, False, False, True, False, False]
+    folders = [
+        write_cell("cot", correct=correct, status=statuses, cut_off=cut_off),
+        write_cell("single", correct=[True] * 8),
+    ]
     (note,) = [note for note in build(*folders).notes if "without a full verdict" in note]
     assert "no answer found 25.0 %, empty answer 12.5 %" in note
     assert not any("without a full verdict" in note for note in build(folders[1]).notes)
     table = errors.build(Source.of(folders))
     assert [row.entries for row in table.rows] == [
-        (Entry("0.0"),),
-        (Entry("75.0", below="N 25.0, E 12.5, R 12.5, C 12.5, S 12.5"),),
+        (Entry("0.0"), Entry("0.0")),
+        (Entry("75.0", below="N 25.0, E 12.5, R 12.5, C 12.5, S 12.5"), Entry("25.0")),
     ]
     record = record_of(table, method="cot")
-    names = ("measured", "measured_of_graded", "graded", "unparsable", "empty", "truncated", "call_failed")
-    assert [float(record[name]) for name in names] == [12.5, 50, 25, 25, 12.5, 12.5, 12.5]
+    names = ("measured", "measured_of_graded", "graded", "unparsable", "empty", "truncated", "call_failed", "cut_off")
+    assert [float(record[name]) for name in names] == [12.5, 50, 25, 25, 12.5, 12.5, 12.5, 25]
 
 
 def test_programs_are_counted_by_how_they_ended(write_cell):
@@ -128,9 +132,12 @@ def test_programs_are_counted_by_how_they_ended(write_cell):
     programs = {"correct": correct, "status": list(ends.values()), "detail": list(ends)}
     folders = [write_cell("cot", benchmark="mbpp", **programs), write_cell("cot", correct=[True])]
     table = errors.build(Source.of([*folders, write_cell("single", correct=[True])]))
-    assert [group.columns for group in table.groups] == [("No verdict",), ("No verdict", "Stopped")]
+    assert [group.columns for group in table.groups] == [
+        ("No verdict", "At limit"),
+        ("No verdict", "At limit", "Stopped"),
+    ]
     texts = [[entry.text for entry in row.entries] for row in table.rows]
-    assert texts == [["0.0", NOT_RUN, NOT_RUN], ["0.0", "25.0", "37.5"]]
+    assert texts == [["0.0", "0.0", *[NOT_RUN] * 3], ["0.0", "0.0", "25.0", "0.0", "37.5"]]
     record = record_of(table, benchmark="mbpp")
     names = ("passed", "wrong_answer", "exception", "cpu_limit", "memory_limit", "killed", "wall_limit")
     assert [float(record[name]) for name in names] == [12.5] * 6 + [0]

@@ -76,9 +76,9 @@ async def test_a_failing_program_is_told_why(code_tools: CodeTools) -> None:
         assert all(line.startswith("- example failed: assert") and reason in line for line in lines)
 
 
-async def test_the_program_that_defines_the_function_is_run_anew_for_each_example(code_tools: CodeTools) -> None:
+async def test_the_last_program_that_defines_the_function_is_run_anew_for_each_example(code_tools: CodeTools) -> None:
     counting = "calls = []\ndef double(x):\n    calls.append(x)\n    return 2 * x if len(calls) == 1 else None"
-    text = f"{fenced('y = 1')}\nand\n{fenced(counting)}\nand\n{fenced('def double(x): pass')}"
+    text = f"{fenced('def double(x): pass')}\nand\n{fenced(counting)}\nand\n{fenced('y = 1')}"
     assert (await code_tools.examples(ITEM, text)).count("example passed") == 2
 
 

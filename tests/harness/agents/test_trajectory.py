@@ -107,6 +107,13 @@ async def test_greedy_decoding_leaves_nothing_to_chance_whatever_a_method_asks_f
     assert (client.asked[0][1].temperature, client.asked[0][1].draw) == (0.0, 0)
 
 
+async def test_an_answer_is_cut_off_where_the_reply_it_repeats_is_whatever_was_asked_last() -> None:
+    context = scripted.context(ITEM, ScriptedClient(Reply("half a", 1, 9, "length", "m"), "whole"))
+    texts = [(await context.ask("small", (Message("user", "?"),), step=step)).text for step in (1, 2)]
+    found = {text: context.close(text).cut_off for text in (*texts, "half a\n", "half a program, mended", "")}
+    assert found == {"half a": True, "whole": False, "half a\n": True, "half a program, mended": False, "": False}
+
+
 async def test_texts_that_the_encoder_cuts_are_counted(tmp_path: Path) -> None:
     async with Embeddings(FakeEncoder(max_tokens=3), Cache(tmp_path / "cache.sqlite")) as embeddings:
         context = scripted.context(ITEM, ScriptedClient("x"), embeddings=embeddings)

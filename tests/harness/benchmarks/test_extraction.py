@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import Tools, benchmark
+from harness.benchmarks import Tools, benchmark, keys
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last, fenced_blocks, last_box
 from harness.benchmarks.items import Item, Status
 from harness.benchmarks.programs import LONGEST_SALVAGED, salvage
@@ -21,6 +21,9 @@ from tests.harness.benchmarks.samples import item_of
 
 HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
 GOOD = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
+DRAFT = "def norm(a, b):\n    return 0\n"
+HELPER = "import math\n\ndef square(x):\n    return x * x\n"
+PART = "def norm(a, b):\n    return math.sqrt(sum(map(square, (a, b))))\n"
 CUT = 'def other(n):\n    """Some text that never'
 
 
@@ -90,7 +93,7 @@ def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
 LETTERS = [
     (r"\boxed{C. seven}", "C"), (r"\boxed{7} so the answer is (C).", "C"), ("the answer is: **C**", "C"),
     ("The answer is A.", "A"), ("The answer is A", "A"), ("The answer is A matter of taste", None),
-    ("The answer is I think B", None), ("The answer is Cat", None), (r"\boxed{K}", None), ("C", None),
+    ("The answer is I think B", None), ("The answer is Cat", None), (r"\boxed{K}", None),
     (r"\boxed{\text{(C)}}", "C"), (r"\boxed{\text{\textbf{C}}}", "C"), (r"\boxed{\mathbf C\ }", "C"),
     (r"\boxed{**C**}", "C"), (r"\boxed{\text{Option C}}", "C"), ("The answer is: (C)", "C"),
     ('The answer is "C".', "C"), ("The answer is `C`", "C"), ("The answer is choice C", "C"), ("**Answer:** C", "C"),
@@ -101,13 +104,24 @@ LETTERS = [
     (r"\boxed{A and C}", None), ("The answer is (A) and (C).", None), ("The answer is (A), (B), and (C).", None),
     ("The answer is B or D", None), ("The answer is (A) and (C). If one must do, the answer is (C).", "C"),
     ("The answer is C, I believe", "C"), (r"\boxed{C. vitamin A and B}", "C"),
-    # A reply that goes on to another question; before any answer, a question is the one that was asked.
-    ("The answer is (C).\n\nQuestion: Which is even?\nOptions:\nA. one\nB. two\nAnswer: The answer is (B).", "C"),
-    ("\\boxed{C}\n\n**Question 2:** Which?\n\nThe answer is \\boxed{A}", "C"),
-    ("The answer is (C).\n\n### Question 2\n\nThe answer is (B).", "C"),
-    ("The answer is (C).\nQ: Which?\nA: The answer is (B).", "C"),
-    ("The answer is (C).\n<|im_start|>user\nWhich?<|im_end|>\nThe answer is (B).", "C"),
-    ("The answer is (C).\n\nThe following are multiple choice questions.\nThe answer is (B).", "C"),
+    # A bare choice, alone or at an end of the reply.
+    ("C", "C"), ("**C**", "C"), ("(C) seven", "C"), ("C. seven", "C"), ("Option C", "C"), ("**Option C:** seven", "C"),
+    ("C. seven, which no number divides\n\nFour is 2 by 2.", "C"), ("Four is 2 by 2.\n\n(C)\n", "C"),
+    ("C. seven\n\nQuestion: Which is even?\nAnswer: B", "C"), ("It is C.\nQ: And now?\nThe answer is (B).", "C"),
+    ("C. the odd one", "C"),
+    ("The most likely one is C.", "C"), ("So it is (C) seven.", "C"), ("Hence I choose option C", "C"),
+    ("Hence option C is the correct one, as nine is 3 by 3.", "C"), ("A. four\nB. six\nThe odd one is B.", "B"),
+    # What is none: a list of options, other words behind the letter, a sentence that begins or ends with a capital.
+    ("A. four\nB. six\nC. seven\nD. nine", None), ("A. four B. six C. seven", None), ("A. four\nB. sechs", None),
+    ("The answer is:\nA. four\nB. six\nC. seven", None), ("\\boxed{(A) four\n(B) six}", None),
+    ("Answer: A. four\nB. six\nC. seven\n\nThe answer is C.\nA. four is even\nB. so is six", "C"),
+    ("D. seven", None), ("E. coli is found in the gut", None), ("A man has one.", None), ("It is not C.", None),
+    ("It is A or C.", None), ("The closest is (C). But this is not right.", None), ("A cat", None),
+    ("I. True\nII. False", None), ("II", None),
+    # Answer lines with nothing between are no correction.
+    ("The answer is (C).\nThe answer is (A).\n\nThe final answer is B", "C"),
+    ("The answer is (A).\nNo: the answer is (C).", "C"), ("The closest answer is (A). The answer is (C).", "C"),
+    # Before any answer, a question is the one that was asked.
     ("**Question 1:** Acid? The answer is (B).\n\n**Question 2:** Base? So the answer is \\boxed{D}", "D"),
     ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
     ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
@@ -123,6 +137,11 @@ VALUES = [
     ("The answer is 1\u202f234\u00a0567.", 1234567), ("The final answer is:\n\n$$\n5\n$$\nfor 3 people", 5),
     # What follows a box is no answer.
     (r"\boxed{\text{five}} and then 6", 6), (r"\boxed{7} but the answer is 8 for 9 people", 8),
+    # Fractions, also of a mixed number.
+    ("The answer is 1/2.", 0.5), (r"\boxed{\frac{3}{4}}", 0.75), (r"The answer is $-\dfrac12$", -0.5),
+    ("The answer is 2 1/2 hours", 2.5), (r"The answer is 2\frac{1}{2}", 2.5), ("half: 1,500 / 2", 750),
+    (r"\frac{-1}{4}", -0.25), ("The answer is 3/4 of 20 = 15", 15), ("The answer is 5/0", 5),
+    ("The answer is 7. Question: How many? \\boxed{4}", 7), ("The answer is 7.\n\nQuestion: 5?\nThe answer is 4", 7),
     # An ordinary blank divides numbers.
     ("The answer is 12 100-dollar notes", 12),
 ]
@@ -135,15 +154,20 @@ FORMULAS = [
     (r"\boxed{(C) Plane}", "(C)"), (r"\boxed{\text{(C) Half plane}}", r"\text{(C)}"),
     (r"\boxed{\text{(C)} \text{ Plane}}", r"\text{(C)}"), ("\\boxed{12^{th} grade}", "12"),
     (r"\boxed{12^{\text{th}} \text{ grade}}", "12"), ("The answer is 23, we will see why.", "23"),
+    (r"\boxed{12^{\mathrm{th}}}", "12"), (r"\boxed{2^{nd}}", "2"), (r"\boxed{\textbf{(C) Plane}}", r"\textbf{(C)}"),
+    (r"The answer is $\$10$ each.", r"\$10"), ("The answer is $7$. Question: How many? \\boxed{4}", "7"),
     (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
     # Here it is.
-    (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{2^{nd}}", "2^{nd}"),
+    (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{5^{n}}", "5^{n}"),
     (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
 ]
 # fmt: on
 PROGRAMS = [
     (f"```python\n{GOOD}```", GOOD),
-    (f"```python\nx = 1\n```\n```python\n{GOOD}```", GOOD),  # the first that defines the function
+    (f"```python\n{DRAFT}```\nBetter:\n```python\n{GOOD}```\n```python\nx = 1\n```", GOOD),  # the last that defines it
+    (f"```python\n{HELPER}```\n```python\n{PART}```", f"{HELPER}\n{PART}"),  # what a part lacks stands before it
+    (f"{HELPER}\n{DRAFT}```\nFor short:\n```python\n{PART}```", f"{HELPER}\n{DRAFT}\n{PART}"),  # with no fence, too
+    (f"```python\n{DRAFT}x = 1\n```\n```python\n{GOOD}x = 2\n```", f"{GOOD}x = 2\n"),
     ("```python\nx = 1\n```\n```python\ny = = 2\n```", "x = 1\n"),
     (f"```bash\npip install x\n```\n```py\n{GOOD}```", GOOD),
     (GOOD, GOOD),  # no fence at all
@@ -171,6 +195,53 @@ def test_the_answer_of_a_reply(key: str, text: str, answer: Any) -> None:
     if key == "humaneval" and found and answer:
         found, answer = ([line for line in one.splitlines() if line] for one in (found, answer))
     assert (float(found) if key == "gsm_hard" else found) == answer
+
+
+# Of replies that end at their length limit.
+# fmt: off
+CUT_OFF = [
+    ("gsm_hard", "multiply both sides by 2 to get", None), ("gsm_hard", "The answer is 5. Check: 2", "5"),
+    ("gsm_hard", r"\boxed{5} and 2", "5"), ("gsm_hard", "It is 5.\n\nQuestion: 3 and", None),
+    ("math", r"\boxed{5} and", "5"), ("math", "so x = 5", None),
+    ("mmlu_pro", "C", None), ("mmlu_pro", "C. seven\n\nFour", "C"), ("mmlu_pro", "A. four", None),
+    ("mmlu_pro", "Then it is C", None), ("mmlu_pro", "The answer is (C). Four", "C"),
+    ("humaneval", "x = 1", None), ("humaneval", f"```python\n{GOOD}", GOOD),
+    ("humaneval", f"```python\n{GOOD}```\nOr:\n```python\n{DRAFT}", GOOD),  # it may go on
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("key", "text", "answer"), CUT_OFF)
+def test_a_reply_that_is_cut_off_has_the_answer_that_it_states(key: str, text: str, answer: str | None) -> None:
+    assert benchmark(key).extract(item_of(key), text, cut_off=True) == answer
+
+
+# fmt: off
+NEXT = [
+    "Question: Which?", "\n**Question 2:** Which?\n", "### Question 2\n", "Q: Which?", "q3. Which?", "Problem:\nWhich?",
+    "User: And now?", "<|im_start|>user\nWhich?<|im_end|>", "The following are multiple choice questions.",
+    "Which is odd?\nA. one\nB. two", "Which is odd?\n\n**Options:**\n(A) one\n\n(B) two",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("key", keys())
+@given(st.sampled_from(NEXT), st.sampled_from(["\n", "\n\n"]), st.booleans(), st.integers(0, 1))
+def test_a_reply_that_goes_on_to_another_question_answers_the_first(
+    key: str, following: str, gap: str, cut_off: bool, other: int
+) -> None:
+    """What states no answer before a question asks its own, or divides it."""
+    subject, item = benchmark(key), item_of(key)
+    answer, wrong = (subject.present(item, one) for one in (item.gold, subject.wrong_answers(item)[other]))
+    expected = subject.extract(item, answer)
+    assert subject.extract(item, f"{answer}{gap}{following}\n{wrong}", cut_off) == expected
+    assert subject.extract(item, f"Let us see.{gap}{following}\n{answer}", cut_off) == expected
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(1, 10**6), st.sampled_from(["{}/{}", "{} / {}", r"\frac{{{}}}{{{}}}"]))
+def test_a_fraction_is_read_as_one(over: int, under: int, form: str) -> None:
+    found = benchmark("gsm_hard").extract(item_of("gsm_hard"), f"The answer is {form.format(over, under)}.")
+    assert float(str(found)) == pytest.approx(over / under)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -49,13 +49,14 @@ def test_every_text_has_a_verdict(key: str, most: int) -> None:
     @settings(
         max_examples=most, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
     )
-    @given(TEXTS)
-    def judged(text: str) -> None:
-        verdict = asyncio.run(subject.grade(item, text, TOOLS))
-        assert verdict.status in (Status.GRADED, Status.UNPARSABLE, Status.EMPTY)
+    @given(TEXTS, st.booleans())
+    def judged(text: str, cut_off: bool) -> None:
+        verdict = asyncio.run(subject.grade(item, text, TOOLS, cut_off))
+        without = (Status.TRUNCATED,) if cut_off else (Status.UNPARSABLE, Status.EMPTY)
+        assert verdict.status in (Status.GRADED, *without)
         assert (verdict.answer is None) == (verdict.status is not Status.GRADED)
         assert verdict.status is Status.GRADED or not verdict.correct
-        assert asyncio.run(subject.grade(item, text, TOOLS)) == verdict
+        assert asyncio.run(subject.grade(item, text, TOOLS, cut_off)) == verdict
         if verdict.answer is not None:
             assert isinstance(subject.same(item, verdict.answer, item.gold), bool)
 

@@ -1,6 +1,7 @@
 """Questions in flight: their order shows in no result, and an error is told from a wrong answer."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from harness.agents import results
 from harness.agents.results import Answered
 from harness.agents.trajectory import Context
+from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.endpoints import Endpoint, simulated
@@ -96,28 +98,29 @@ def test_the_window_holds_twice_what_the_servers_take_together() -> None:
     assert questions_in_flight([simulated()] * 5) == questions_in_flight([simulated()])
 
 
-async def test_an_error_is_told_from_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def grade(self: Toy, item: Item, text: str, tools: Any) -> Verdict:
-        if text in ("", "-"):
-            return Verdict(False, None, Status.UNPARSABLE if text else Status.EMPTY)
-        return Verdict(text == item.gold, text, Status.GRADED)
-
-    monkeypatch.setattr(Toy, "grade", grade)
-    replies = {
-        Status.CALL_FAILED: Reply.failed("m", "context too long"),
-        Status.TRUNCATED: Reply("-", 1, 2048, "length", "m"),
-        Status.UNPARSABLE: Reply("-", 1, 5, "stop", "m"),
-        Status.EMPTY: Reply("", 1, 0, "stop", "m"),
-        Status.GRADED: Reply("wrong", 1, 2048, "length", "m"),
-    }
-    given = {str(number): reply for number, reply in enumerate(replies.values())}
-    answered = await run(echo(1, given), limit=1.0)
-    assert [one.verdict.status for one in answered[:5]] == list(replies)
-    assert [one.verdict.correct for one in answered] == [False] * 5 + [True] * 35
+async def test_an_error_is_told_from_a_wrong_answer_and_what_is_cut_off_from_what_is_stated() -> None:
+    unfinished = "multiply both sides by 2 to get"
+    told = [
+        (Reply.failed("m", "context too long"), (Status.CALL_FAILED, None, False)),
+        (Reply(unfinished, 1, 2048, "length", "m"), (Status.TRUNCATED, None, True)),
+        (Reply(" ", 1, 2048, "length", "m"), (Status.TRUNCATED, None, True)),
+        (Reply("-", 1, 5, "stop", "m"), (Status.UNPARSABLE, None, False)),
+        (Reply("", 1, 0, "stop", "m"), (Status.EMPTY, None, False)),
+        (Reply(unfinished, 1, 9, "stop", "m"), (Status.GRADED, "2", False)),
+        (Reply(f"The answer is 5. Check: {unfinished}", 1, 2048, "length", "m"), (Status.GRADED, "5", True)),
+    ]
+    place = replace(
+        runtime(echo(1, {str(n): reply for n, (reply, _) in enumerate(told)})), benchmark=benchmark("gsm_hard")
+    )
+    items = [Item(str(n), "gsm_hard", str(n), "5.0" if n == len(told) - 1 else "0.0") for n in range(len(told))]
+    answered = await evaluate(Repeat(), items, place, "gsm_hard", in_flight=8)
+    found = [(one.verdict.status, one.verdict.answer, one.trajectory.cut_off) for one in answered]
+    assert found == [expected for _, expected in told]
+    assert [one.verdict.correct for one in answered] == [False] * (len(told) - 1) + [True]
 
 
 async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(self: Toy, item: Item, text: str, tools: Any) -> Verdict:
+    async def broken(self: Toy, item: Item, text: str, tools: Any, cut_off: bool) -> Verdict:
         return Verdict(False, text, Status.SANDBOX_ERROR, "cannot fork")
 
     monkeypatch.setattr(Toy, "grade", broken)
