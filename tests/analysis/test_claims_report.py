@@ -76,8 +76,8 @@ def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> Non
         assert row["simulated"] == "true"
         assert bool(row["measured_all_calls"]) == (row["claim"] == "gsm_same_pattern")
         assert float(row["low"]) <= float(row["measured"]) <= float(row["high"])
-        # Whether an interval contains a value that the one was fitted to is not said.
-        assert bool(row["contains_published"]) == (row["calibrated"] == "false")
+        # Whether a simulation agrees with the paper is not said.
+        assert row["agrees_with_published"] == ""
     assert {row["calibrated"] for row in measured} == {"true", "false"}
     pattern = next(row for row in found if row["claim"] == "gsm_same_pattern")
     assert pattern["cells"] == "gmr/gsm_hard/pool/0 puppeteer/gsm_hard/qwen-2.5-32B/0"
