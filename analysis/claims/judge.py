@@ -150,15 +150,6 @@ def _number(value: Value) -> float:
     return float(np.ravel(settled(value))[0])
 
 
-def _reason(region: Region, outcome: str, low: End, high: End, label: str, is_alone: bool) -> Part:
-    """Which row decides, where the best of several is asked for, and whether a part is against a claim by itself."""
-    is_above = math.isinf(region.high)
-    name = {FAILS: high if is_above else low, UNDECIDED: low if is_above else high}.get(outcome, End(0)).name
-    words = [f"decided by {name}" if outcome == FAILS else f"open because of {name}"] if name else []
-    words += ["not after correction for the number of parts"] if is_alone else []
-    return {"reason": label + "; ".join(words)} if words else {}
-
-
 def identity(cells: Sequence[Cell]) -> Part:
     """What was read; nothing where a statement is about no cell."""
     runs = [cell.run for cell in cells]
