@@ -182,7 +182,7 @@ class Results:
     @cached_property
     def averages(self) -> pd.DataFrame:
         """The average over the paper's benchmarks of every row, measured where all were run with the same seeds."""
-        columns = ["measured", "seed0", "low", "high", "fraction", "variance", "calibrated", "several", "uneven"]
+        columns = ["measured", "seed0", "low", "high", "fraction", "calibrated", "several", "uneven"]
         found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
         frame = _with_difference(self.shown.join(found).rename(columns={"average": "published"}), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
@@ -193,7 +193,8 @@ class Results:
         record = {"calibrated": bool(own["calibrated"].any()), "uneven": own["seeds"].nunique() > 1}
         if record["uneven"] or len(own) < len(self.published.benchmarks):
             return record
-        found = macro_average([Estimate(one.fraction, 0, 1, one.variance) for one in own.itertuples()])
+        each = [Estimate(one.fraction, 0, 1, one.variance, one.df) for one in own.itertuples()]
+        found = macro_average(each).estimate(0.0, 1.0)
         first = own["fraction_seed0"].astype(float)
         return {
             **record,
@@ -202,7 +203,6 @@ class Results:
             "low": percent(found.low),
             "high": percent(found.high),
             "fraction": found.mean,
-            "variance": found.variance,
             "several": bool(own["several"].any()),
             **identity([cell for key in keys for cell in self.trainings[key]]),
         }
@@ -234,6 +234,7 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
         "fraction": found.mean,
         "fraction_seed0": first,
         "variance": found.variance,
+        "df": found.df,
         "calibrated": any(cell.run.calibrated for cell in cells),
         "math_verify": percent(accuracy(graded).mean) if second else None,
         "math_verify_undecided": percent(undecided.mean()) if second else None,
@@ -249,7 +250,6 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`."""
-    # Intervals are of a bootstrap: costs are skewed and sometimes all but constant.
     ends = results.each(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
     found = frame.astype({"published_total": float, "published_questions": float}).join(ends)
     printed = found["published_total"] / found["published_questions"]

@@ -63,14 +63,14 @@ def about(results: Results, caption: str) -> dict[str, Any]:
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     """What the columns of a table of accuracy and cost mean, given the rows it shows."""
     several = frame["several"].eq(True).any()
-    interval = "Wilson for one seed, bootstrap over questions and seeds for several" if several else "Wilson"
+    interval = "Wilson for one seed, over questions and seeds for several" if several else "Wilson"
     yield (
         "Accuracy in percent. Publ.: from the paper. Meas.: this run on n questions, next to it measured minus "
         f"published in points, below it the 95 % interval ({interval})."
     )
     yield (
         "Cost of a question: in 1e-4 of the paper's unit; next to it measured over published, below it the 95 % "
-        f"bootstrap interval over questions{' and seeds' if several else ''}. The published one is the total "
+        f"interval over questions{' and seeds' if several else ''}. The published one is the total "
         f"over the paper's number of questions. {COUNTED}"
     )
     yield "Total: as published, and the measured cost of a question times the paper's number of questions."
@@ -117,16 +117,11 @@ def protocol(results: Results) -> Iterator[str]:
         yield f"Measured on other questions than the paper's: {', '.join(other)}."
 
 
-def first_seeds(results: Results) -> str:
-    """The seeds whose verdicts the McNemar test is about: seed 0, or the lowest of a row that was run without it."""
-    found: defaultdict[int, list[Key]] = defaultdict(list)
-    for key, cells in results.trainings.items():
-        found[cells[0].run.seed].append(key)
-    if len(found) == 1:
-        (seed,) = found
-        return f"seed {seed}{', the lowest that was run' if seed else ''}"
-    others = [f"seed {seed} of {_few(_rows(results, found[seed]))}" for seed in sorted(set(found) - {0})]
-    return f"seed 0, or the lowest where that was not run ({'; '.join(others)})"
+def paired_test(frame: pd.DataFrame) -> str:
+    """Which test and which interval of a difference on the same questions go together."""
+    exact = "exact McNemar test, and Tango's interval or the exact one, whichever is wider"
+    several = "; with several seeds both of t, over questions and seeds"
+    return exact + (several if frame["several"].eq(True).any() else "")
 
 
 def seeds(results: Results) -> Iterator[str]:

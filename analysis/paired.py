@@ -12,43 +12,54 @@ import pandas as pd
 
 from analysis.frames import KEY, Key, Results
 from analysis.results import Cell
-from analysis.statistics import Array, Drawn, Estimate, Z, estimate, ratios, resampled, wilson
+from analysis.statistics import Array, Jackknife, t_quantile
 
 ALPHA = 0.05
 POWER = 0.8
 ENDS = ("", "_low", "_high")
 _MEASURES = ("difference", "cost_difference", "cost_ratio", "cost_ratio_all_calls")
 COLUMNS = [
-    *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "difference_first_seed"),
-    *("first_alone", "second_alone", "p_exact", "odds_ratio", "cohens_g", "detectable"),
+    *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "df", "p"),
+    *("first_alone", "second_alone", "odds_ratio", "cohens_g", "detectable"),
 ]
-# An interval narrower than this has no width but for rounding.
-_DUST = 1e-9
 
 
 def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
-    """First minus or over second on the same items: accuracy in points, costs, McNemar test of the first seeds."""
-    # Percentile bootstrap: items are drawn for both, and apart from them the seeds of a method that has several.
+    """First minus or over second on the same items, of all seeds: points of accuracy, their test, and costs.
+
+    Where each item is right or wrong on both sides, as of one seed each, the test is the exact one of McNemar and the
+    interval that of :func:`analysis.statistics.paired`; otherwise both are of t (:meth:`Jackknife.spread`).
+    """
     own, other = _values(first), _values(second)
-    n, found = own.shape[2], _estimates(own, other)
-    accuracy = found["difference"]
-    if accuracy.high - accuracy.low <= _DUST:
-        # Items that all differ alike are no certainty: the interval goes as far as as many without a miss reach.
-        mean, reach = accuracy.mean, wilson(0, n)[1]
-        accuracy = Estimate(mean, max(-1.0, mean - reach), min(1.0, mean + reach), (reach / Z) ** 2)
-    found["difference"] = Estimate(*(100 * one for one in accuracy))
-    alone, others = int((own[0, 0] > other[0, 0]).sum()), int((own[0, 0] < other[0, 0]).sum())
+    n = own.shape[2]
+    jackknife = Jackknife({None: n}, {"first": len(first), "second": len(second)})
+    points, *costs = jackknife.ratio(own, None, None, "first")
+    other_points, *other_costs = jackknife.ratio(other, None, None, "second")
+    accuracy = jackknife.spread(points - other_points, are_points=True)
+    found = {"difference": accuracy, "cost_difference": jackknife.spread(costs[0] - other_costs[0])}
+    measures = {name: (spread.value, *spread.ends()) for name, spread in found.items()}
+    for name, cost, other_cost in zip(_MEASURES[2:], costs, other_costs, strict=True):
+        # What costs nothing is infinitely cheaper.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = jackknife.spread(np.where(other_cost > 0, np.log(cost) - np.log(other_cost), math.inf))
+            measures[name] = tuple(np.exp([log.value, *log.ends()]).tolist())
+    lead = own[0].mean(axis=0) - other[0].mean(axis=0)
+    alone, others = int((lead > 0).sum()), int((lead < 0).sum())
+    # What differs in no item is no certainty: the interval stands for the spread.
+    is_known = 0 < accuracy.variance < math.inf
+    width = (measures["difference"][2] - measures["difference"][1]) / (2 * t_quantile(math.inf))
+    trainings = 0.0 if accuracy.counts else max(0.0, accuracy.variance - lead.var(ddof=1) / n)
     return {
         "n": n,
-        **{f"{name}{end}": one for name, of in found.items() for end, one in zip(ENDS, of[:3], strict=True)},
-        "variance": accuracy.variance,
-        "difference_first_seed": 100 * (alone - others) / n,
+        **{f"{name}{end}": one for name, of in measures.items() for end, one in zip(ENDS, of, strict=True)},
+        "variance": accuracy.variance if is_known else width**2,
+        "df": accuracy.df if is_known else math.inf,
+        "p": accuracy.p,
         "first_alone": alone,
         "second_alone": others,
-        "p_exact": mcnemar(alone, others),
         "odds_ratio": alone / others if others else math.inf if alone else math.nan,
         "cohens_g": alone / (alone + others) - 0.5 if alone + others else 0.0,
-        "detectable": 100 * detectable(own[0].mean(axis=0) - other[0].mean(axis=0)),
+        "detectable": detectable(lead, trainings, None if accuracy.counts else accuracy.df),
     }
 
 
@@ -64,13 +75,6 @@ def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]]) -> pd.Da
     )
 
 
-def mcnemar(first: int, second: int) -> float:
-    """P of the exact two-sided McNemar test, from the items that only one of two methods answered correctly."""
-    from statsmodels.stats.contingency_tables import mcnemar as test
-
-    return float(test([[0, first], [second, 0]], exact=True).pvalue)
-
-
 def holm(p_values: pd.Series) -> pd.Series:
     """Holm's adjustment of p values that belong to one question; without those that are missing."""
     from statsmodels.stats.multitest import multipletests
@@ -79,16 +83,31 @@ def holm(p_values: pd.Series) -> pd.Series:
     return known if known.empty else pd.Series(multipletests(known, ALPHA, method="holm")[1], known.index)
 
 
-def detectable(differences: Array) -> float:
-    """The smallest true mean difference that so many items show with 80 % power at two-sided 5 %, or infinity."""
-    # Of a paired t test on differences by item; no mean can exceed the mean absolute difference.
+def detectable(differences: Array, trainings: float = 0.0, df: float | None = None) -> float:
+    """Return the smallest true mean difference shown with 80 % power at two-sided 5 %, or infinity.
+
+    Args:
+        differences: Of each item, shape (n,), in the unit of the result.
+        trainings: What the spread between trainings adds to the squared standard error.
+        df: Degrees of freedom of the t test, by default n - 1.
+    """
     n = len(differences)
-    needed = _effect(n) * math.sqrt(np.mean(differences**2)) if n > 1 else math.inf
+    df = n - 1 if df is None else df
+    error = math.sqrt(np.mean(differences**2) / n + trainings)
+    needed = _effect(df + 1) * math.sqrt(df + 1) * error if n > 1 else math.inf
+    # No mean can exceed the mean absolute difference.
     return needed if 0 < needed <= np.abs(differences).mean() else math.inf
 
 
+def power_after_holm(n: int, tests: int) -> float:
+    """Return the power for the detectable difference of ``n`` items at Holm's first threshold over some tests."""
+    from statsmodels.stats.power import TTestPower
+
+    return float(TTestPower().power(_effect(n), n, ALPHA / tests / 2, alternative="larger"))
+
+
 @cache
-def _effect(n: int) -> float:
+def _effect(n: float) -> float:
     """In standard deviations. Half of a two-sided test: the other half is not a number for some ``n``."""
     from statsmodels.stats.power import TTestPower
 
@@ -96,22 +115,6 @@ def _effect(n: int) -> float:
 
 
 def _values(cells: Sequence[Cell]) -> Array:
-    return np.array([[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")], dtype=float)
-
-
-def _estimates(first: Array, second: Array) -> dict[str, Estimate]:
-    def statistic(items: Drawn, *seeds: Drawn) -> Array:
-        rest = iter(seeds)
-        own, other = (ratios(one, None, items, next(rest) if one.shape[1] > 1 else None) for one in (first, second))
-        factors = np.divide(own[1:], other[1:], out=np.full_like(own[1:], math.inf), where=other[1:] > 0)
-        return np.concatenate([own[:2] - other[:2], factors])
-
-    n = first.shape[2]
-    counts = [n, *(one.shape[1] for one in (first, second) if one.shape[1] > 1)]
-    points = statistic(*(np.arange(count)[np.newaxis] for count in counts))[:, 0]
-    if n > 1:
-        found = [estimate(float(one), row) for one, row in zip(points, resampled(counts, statistic), strict=True)]
-    else:
-        ends = ((0.0, 0.0), (-math.inf, math.inf), (0.0, math.inf), (0.0, math.inf))
-        found = [Estimate(float(point), *end, math.inf) for point, end in zip(points, ends, strict=True)]
-    return dict(zip(_MEASURES, found, strict=True))
+    """Points, cost and cost of all calls, shape (3, seeds, items)."""
+    found = [[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")]
+    return np.array(found, dtype=float) * np.array([100.0, 1.0, 1.0])[:, np.newaxis, np.newaxis]

@@ -3,35 +3,76 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from statistics import NormalDist
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
-# Standard errors from the middle of a normal interval to its ends.
-Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-RESAMPLES = 9_999
-# The same resamples every time, so that the same verdicts have the same interval.
-SEED = 0
-# Numbers held at once by a batch of resamples: memory stays small however long a test set is.
-_BATCH = 500_000
-# Resamples of ratios at a time, on which the draws over several seeds depend.
-_AT_ONCE = 1000
+#: The share of intervals that may miss on one side.
+TAIL = (1 - CONFIDENCE) / 2
+_PERCENT = 100.0
+# What is left out moves a value by less than this only through rounding.
+_DUST = 1e-12
+# How near to the value itself the end of an interval is looked for, and how near to a whole number is one.
+_NEAR, _WHOLE = 1e-9, 1e-6
 
 Array = NDArray[np.float64]
-Drawn = NDArray[np.int64]
 
 
 class Estimate(NamedTuple):
-    """A value, the ends of its 95 % interval, and its squared standard error."""
+    """A value, the ends of its 95 % interval, its squared standard error and how many degrees of freedom that has."""
 
     mean: float
     low: float
     high: float
     variance: float
+    df: float = math.inf
+
+
+class Spread(NamedTuple):
+    """A value and how far another sample of questions and trainings may move it."""
+
+    value: float
+    variance: float
+    df: float
+    counts: tuple[int, int, int] | None = None  # questions worth 100 and -100 points, of n, if all others are worth 0
+    stretch: float = 1.0  # how many times as far as this sample alone does this and a published one move the difference
+
+    def ends(self, tail: float = TAIL) -> tuple[float, float]:
+        """Return the ends of the interval that misses with probability ``tail`` on either side."""
+        if self.counts:
+            low, high = (_PERCENT * end for end in paired(*self.counts, tail))
+            return self.value - self.stretch * (self.value - low), self.value + self.stretch * (high - self.value)
+        reach = self.stretch * t_quantile(self.df, tail) * math.sqrt(self.variance)
+        return self.value - reach, self.value + reach
+
+    @property
+    def p(self) -> float:
+        """The two-sided p of zero, below 5 % exactly where the 95 % interval leaves out zero."""
+        from scipy.special import stdtr
+        from statsmodels.stats.contingency_tables import mcnemar
+
+        if self.counts:
+            first, second, _ = self.counts
+            return float(mcnemar([[0, first], [second, 0]], exact=True).pvalue)
+        if self.variance == 0:
+            return float(self.value == 0)
+        return float(2 * stdtr(self.df, -abs(self.value) / math.sqrt(self.variance)))
+
+    def estimate(self, lowest: float = -math.inf, highest: float = math.inf) -> Estimate:
+        """Return the value with its 95 % interval inside the values that it can have."""
+        low, high = self.ends()
+        return Estimate(self.value, max(lowest, low), min(highest, high), self.variance, self.df)
+
+
+def t_quantile(df: float, tail: float = TAIL) -> float:
+    """Return how many standard errors an interval reaches that misses with probability ``tail`` on one side."""
+    from scipy.special import stdtrit
+
+    return float(-stdtrit(df, tail))
 
 
 def wilson(correct: int, n: int) -> tuple[float, float]:
@@ -42,90 +83,170 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
+def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, float]:
+    """Interval of (``first`` - ``second``) / ``n``, from the questions that only one of two methods got right.
+
+    Tango's score interval (Statistics in Medicine 17, 1998), widened where the exact one given the number of such
+    questions reaches further: the share of them for the first method after Clopper and Pearson. So it leaves out zero
+    exactly where the exact test of McNemar does, and far from zero it still allows for their number.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import betaincinv
+
+    z, difference, discordant = t_quantile(math.inf, tail), (first - second) / n, first + second
+
+    def excess(delta: float) -> float:
+        # Of the distance from a true difference over z standard errors, were it so, with the likeliest share against.
+        turn = discordant - (2 * n - first + second) * delta
+        against = (turn + math.sqrt(max(0.0, turn**2 + 8 * n * second * delta * (1 - delta)))) / (4 * n)
+        variance = n * (2 * against + delta * (1 - delta))
+        return abs(first - second - n * delta) - z * math.sqrt(max(0.0, variance))
+
+    low = -1.0 if second == n else brentq(excess, -1, difference - _NEAR)
+    high = 1.0 if first == n else brentq(excess, difference + _NEAR, 1)
+    least = betaincinv(first, second + 1, tail) if first else 0.0
+    most = betaincinv(first + 1, second, 1 - tail) if second else 1.0
+    exact = ((2 * float(share) - 1) * discordant / n for share in (least, most))
+    return min(low, next(exact)), max(high, next(exact))
+
+
+class Jackknife:
+    """Values as measured, and with each question and each training left out in turn.
+
+    A value is an array over all of these, as measured first. Arithmetic on such arrays is arithmetic on each, so that
+    whatever is computed of measured values can be told how far another sample would move it (:meth:`spread`).
+
+    Args:
+        questions: The number of questions of each test set.
+        trainings: The number of trainings of each measurement; one alone says nothing of how far trainings differ.
+    """
+
+    def __init__(self, questions: Mapping[Hashable, int], trainings: Mapping[Hashable, int]) -> None:
+        several = {key: count for key, count in trainings.items() if count > 1}
+        ends = 1 + np.cumsum([0, *questions.values(), *several.values()])
+        slices = [slice(*pair) for pair in pairwise(ends)]
+        self.questions = dict(zip(questions, slices, strict=False))
+        self.trainings = dict(zip(several, slices[len(questions) :], strict=True))
+        self._counts = np.array([*questions.values(), *several.values()], dtype=float)
+        self._are_questions = np.arange(len(self._counts)) < len(questions)
+        self._starts, self._length = ends[:-1], int(ends[-1])
+
+    def ratio(self, tops: Array, bottoms: Array | None, questions: Hashable, trainings: Hashable = None) -> Array:
+        """Return Σ top / Σ bottom over the questions, as a mean over the trainings.
+
+        Tops and bottoms have the shape (..., trainings, questions); without bottoms it is a mean over the questions.
+        """
+        bottoms = np.ones_like(tops) if bottoms is None else bottoms
+        top, bottom = tops.sum(axis=-1, keepdims=True), bottoms.sum(axis=-1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            whole, without = top / bottom, (top - tops) / (bottom - bottoms)
+        # What is left of nothing is no value, whatever rounding makes of it.
+        without[np.broadcast_to(bottom - bottoms <= 0, without.shape)] = np.nan
+        return self.mean(whole[..., 0], without, questions, trainings)
+
+    def mean(self, whole: Array, without: Array, questions: Hashable, trainings: Hashable = None) -> Array:
+        """Return the mean over trainings (..., trainings) that are also given without each question (..., questions).
+
+        A training without a value has no part in the mean.
+        """
+        found = np.repeat(_mean(whole)[..., np.newaxis], self._length, axis=-1)
+        if questions in self.questions:
+            found[..., self.questions[questions]] = _mean(np.moveaxis(without, -2, -1))
+        if trainings in self.trainings:
+            left = ~np.eye(whole.shape[-1], dtype=bool)
+            found[..., self.trainings[trainings]] = _mean(np.where(left, whole[..., np.newaxis, :], np.nan))
+        return found
+
+    def spread(
+        self, values: Array, *, are_points: bool = False, published: Mapping[Hashable, int] | None = None
+    ) -> Spread:
+        """Return a value and how far another sample of questions and of trainings, drawn apart, may move it.
+
+        Questions and trainings vary with what is left between them, so what is random in both is counted twice: where
+        trainings do not differ the interval is wide rather than narrow. Degrees of freedom are Satterthwaite's: of
+        trainings their number less one, of questions as many as carry the variance, (Σ e²)² / Σ e⁴, less one.
+
+        Args:
+            values: As :meth:`ratio` gives them, or computed of such.
+            are_points: Whether they are points of accuracy, counted where a question is worth 100, 0 or -100 of them.
+            published: The questions and trainings behind a published value, as far as known: intervals are then of
+                another sample of that size minus this one.
+        """
+        value, counts = float(values[0]), self._counts
+        with np.errstate(invalid="ignore"):
+            moves = np.nan_to_num(values[1:] - value, nan=0.0, posinf=0.0, neginf=0.0)
+        moves[np.abs(moves) <= _DUST * max(1.0, abs(value))] = 0.0
+        squares, fourths = (np.add.reduceat(moves**power, self._starts - 1) for power in (2, 4))
+        carrying = np.divide(squares**2, fourths, out=np.ones_like(squares), where=fourths > 0)
+        degrees = np.maximum(np.where(self._are_questions, carrying, counts) - 1, 1.0)
+        # A single question says nothing of another.
+        variances = np.where(counts > 1, squares * (counts - 1) / counts, math.inf)
+        total = float(variances.sum())
+        parts = variances / total if 0 < total < math.inf else self._are_questions / self._are_questions.sum()
+        sizes = [(published or {}).get(key, math.inf) for key in (*self.questions, *self.trainings)]
+        return Spread(
+            value,
+            total,
+            1 / float((parts**2 / degrees).sum()),
+            self._verdicts(value, moves, squares) if are_points else None,
+            math.sqrt(1 + float((parts * counts / sizes).sum())) if published else 1.0,
+        )
+
+    def _verdicts(self, value: float, moves: Array, squares: Array) -> tuple[int, int, int] | None:
+        """How many questions of how many are worth 100 and -100 points, where all others are worth none."""
+        moving = np.flatnonzero(squares)
+        if len(moving) > 1 or not self._are_questions[moving].all():
+            return None
+        place = moving[0] if len(moving) else np.argmin(self._counts[self._are_questions])
+        n, start = int(self._counts[place]), self._starts[place] - 1
+        worth = (value - (n - 1) * moves[start : start + n]) / _PERCENT
+        first, others, second = (int(np.count_nonzero(np.abs(worth - whole) < _WHOLE)) for whole in (1, 0, -1))
+        return (first, second, n) if first + second + others == n else None
+
+
+def _mean(values: Array) -> Array:
+    """The mean over the last axis of what is a number there."""
+    known = np.count_nonzero(~np.isnan(values), axis=-1)
+    return np.divide(np.nansum(values, axis=-1), known, out=np.full(known.shape, np.nan), where=known > 0)
+
+
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
 
     One seed gets a Wilson interval, which says nothing of how far another training would move the value; so do verdicts
-    that are all the same, and a single item. Of several seeds each resample draws items and, apart from them, seeds.
-    Three seeds show on average two thirds of the variance between trainings: the interval covers its 95 % where
-    trainings differ by less than questions let the value vary, and some 80 % where they differ by much more.
+    that are all the same, and a single item. Several get that of :meth:`Jackknife.spread`; docs/report.md says how
+    often it covers what further trainings and questions would give.
     """
     verdicts = np.array(seeds, dtype=float)
     if not verdicts.size:
         raise ValueError("an accuracy needs at least one seed and one item")
+    several, n = verdicts.shape
     values = verdicts.mean(axis=0)
-    n, mean = len(values), math.fsum(values) / len(values)
-    if len(verdicts) > 1 and n > 1 and 0 < mean < 1:
-        tops = verdicts[np.newaxis]
-        return estimate(mean, resampled([n, len(verdicts)], lambda *drawn: ratios(tops, None, *drawn))[0])
+    mean = math.fsum(values) / n
+    jackknife = Jackknife({None: n}, {None: several})
+    spread = jackknife.spread(jackknife.ratio(verdicts, None, None))
+    if several > 1 and n > 1 and 0 < mean < 1:
+        return spread.estimate(0.0, 1.0)
     low, high = wilson(round(mean * n), n)
     if n == 1:
         # A single value says nothing of the spread, so it gets the largest possible variance.
-        return Estimate(mean, low, high, 0.25)
+        return Estimate(mean, low, high, 0.25, 1.0)
     # Nor do values that are all the same, whose interval reaches to one side alone.
-    return Estimate(mean, low, high, values.var(ddof=1) / n if 0 < mean < 1 else ((high - low) / Z) ** 2)
+    reach = t_quantile(math.inf)
+    if 0 < mean < 1:
+        return Estimate(mean, low, high, spread.variance, spread.df)
+    return Estimate(mean, low, high, ((high - low) / reach) ** 2)
 
 
-def macro_average(estimates: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
-    """The unweighted mean of test sets that share no item, with its normal interval from ``lowest`` to 1."""
+def macro_average(estimates: Sequence[Estimate]) -> Spread:
+    """The unweighted mean of test sets that share no item: variances add, degrees of freedom are Satterthwaite's."""
     count = len(estimates)
+    variances = np.array([one.variance for one in estimates]) / count**2
+    total = float(variances.sum())
+    parts = variances / total if 0 < total < math.inf else np.full(count, 1 / count)
+    per_degree = math.fsum(parts**2 / np.array([one.df for one in estimates]))
     mean = math.fsum(one.mean for one in estimates) / count
-    variance = math.fsum(one.variance for one in estimates) / count**2
-    reach = Z * math.sqrt(variance)
-    return Estimate(mean, max(lowest, mean - reach), min(1.0, mean + reach), variance)
-
-
-def resampled(
-    counts: Sequence[int], statistic: Callable[..., Array], batch: int | None = None, resamples: int | None = None
-) -> Array:
-    """Statistics of bootstrap resamples, shape (statistics, resamples), or of one statistic (resamples,).
-
-    ``counts`` are the observations of each sample, which are drawn from apart; ``statistic`` is given the numbers drawn
-    of each, shape (resamples, observations). The draws of several samples depend on the ``batch``, resamples at a time.
-    """
-    generator, total, size = np.random.default_rng(SEED), resamples or RESAMPLES, batch or max(1, _BATCH // max(counts))
-    found = []
-    # A resample may leave nothing to divide by.
-    with np.errstate(invalid="ignore"):
-        for done in range(0, total, size):
-            several = min(size, total - done)
-            found.append(statistic(*(generator.integers(0, count, (several, count)) for count in counts)))
-    return np.concatenate(found, axis=-1)
-
-
-def ratios(tops: Array, bottoms: Array | None, items: Drawn, seeds: Drawn | None = None) -> Array:
-    """Σ top / Σ bottom over drawn items, then the mean over drawn seeds, shape (measures, resamples)."""
-    # Tops and bottoms are by measure, seed and item; no bottoms: a mean over the items; no seeds: all of them.
-    return mean_of_seeds(ratios_by_seed(tops, bottoms, items), seeds)
-
-
-def ratios_by_seed(tops: Array, bottoms: Array | None, items: Drawn) -> Array:
-    """Σ top / Σ bottom over drawn items, shape (measures, seeds, resamples); not a number where nothing has a part."""
-    top = _sums(tops, items)
-    bottom = np.full_like(top, items.shape[1]) if bottoms is None else _sums(bottoms, items)
-    return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
-
-
-def mean_of_seeds(by_seed: Array, seeds: Drawn | None) -> Array:
-    """The mean over drawn seeds, shape (measures, resamples); a seed without a value has no part in it."""
-    if seeds is not None:
-        by_seed = np.take_along_axis(by_seed, seeds.T[np.newaxis], axis=1)
-    known = np.count_nonzero(~np.isnan(by_seed), axis=1)
-    return np.divide(np.nansum(by_seed, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
-
-
-def _sums(values: Array, items: Drawn) -> Array:
-    """By measure, seed and resample; one row at a time, which keeps memory flat."""
-    return np.array([[row[items].sum(axis=1) for row in seeds] for seeds in values])
-
-
-def estimate(mean: float, drawn: Array) -> Estimate:
-    """A value with the percentile interval of its resamples, widened to hold the value itself."""
-    tail = 100 * (1 - CONFIDENCE) / 2
-    with np.errstate(invalid="ignore"):
-        # Between two infinite values numpy finds no number.
-        low, high = np.nan_to_num(np.nanpercentile(drawn, [tail, 100 - tail]), nan=math.inf, posinf=math.inf).tolist()
-        return Estimate(mean, min(mean, low), max(mean, high), float(np.nanvar(drawn, ddof=1)))
+    return Spread(mean, total, 1 / per_degree if per_degree else math.inf)
 
 
 class Ratio(NamedTuple):
@@ -159,25 +280,25 @@ def mean(seeds: Sequence[ArrayLike]) -> Estimate:
 
 
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
-    """Mean over the seeds and 95 % percentile interval of every measure that any seed has."""
+    """Mean over the seeds and 95 % interval (:meth:`Jackknife.spread`) of every measure that any seed has."""
     # A seed without a measure has no part in its mean; a share of exactly 0 or 1 gets a Wilson interval.
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     if not names:
         return {}
     nothing = np.zeros(next(len(one.numerators) for seed in seeds for one in seed.values()))
-    of = {name: [seed.get(name, Ratio(nothing, nothing)) for seed in seeds] for name in names}
-    # Both of shape (measures, seeds, questions).
-    tops, bottoms = (np.array([[one[part] for one in each] for each in of.values()], dtype=float) for part in (0, 1))
-
-    _, several, questions = tops.shape
-    found = resampled([questions, several][: 1 + (several > 1)], lambda *drawn: ratios(tops, bottoms, *drawn), _AT_ONCE)
-    return {name: _estimate(each, row) for (name, each), row in zip(of.items(), found, strict=True)}
-
-
-def _estimate(seeds: Sequence[Ratio], drawn: Array) -> Estimate:
-    found = estimate(float(np.nanmean([one.value for one in seeds])), drawn)
-    if found.low < found.high or not any(one.is_share for one in seeds):
-        return found
-    cases = max(one.cases for one in seeds)
-    low, high = wilson(round(found.mean * cases), cases)
-    return found._replace(low=min(found.mean, low), high=max(found.mean, high))
+    jackknife = Jackknife({None: len(nothing)}, {None: len(seeds)})
+    found = {}
+    for name in names:
+        each = [seed.get(name, Ratio(nothing, nothing)) for seed in seeds]
+        tops, bottoms = (np.array([one[part] for one in each], dtype=float) for part in (0, 1))
+        spread = jackknife.spread(jackknife.ratio(tops, bottoms, None))
+        is_share = all(one.is_share for one in each)
+        if 0 < spread.variance < math.inf:
+            found[name] = spread.estimate(0.0 if tops.min() >= 0 else -math.inf, 1.0 if is_share else math.inf)
+            continue
+        low = high = spread.value
+        if is_share:
+            cases = max(one.cases for one in each)
+            low, high = wilson(round(low * cases), cases)
+        found[name] = Estimate(spread.value, min(spread.value, low), max(spread.value, high), 0.0)
+    return found

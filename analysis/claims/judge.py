@@ -1,24 +1,28 @@
-"""Every part of every claim, against the paper's own numbers and a run; intervals by percentile bootstrap."""
+"""Every part of every claim, against the paper's own numbers and a run with its intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from analysis.claims.declaration import ROUNDING, Claim, Region
-from analysis.claims.measured import Cells, Draw, Measured, Run
-from analysis.claims.numbers import PAPER, AbsentError, Array, Printed, compute
+from analysis.claims.joint import End, interval, spreads
+from analysis.claims.measured import Measured, Run
+from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, settled
 from analysis.provenance import by_server, table_run_id
 from analysis.results import Cell, short
-from analysis.statistics import CONFIDENCE, resampled
+from analysis.statistics import TAIL
 from harness.runner import config
 
 #: Whether the paper's own numbers support a statement.
 CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
 NOT_RUN, FAILS, UNDECIDED, NO_RESULT, HOLDS = "not run", "does not hold", "undecided", "no result of a run", "holds"
-#: What a run shows of a part, and what that says of the paper; of a claim, the first that any of its parts has.
+#: What a run shows of a part, and what that says of the paper; of a claim, the first that any of its parts has, of
+#: those that do not hold only where they would not after Bonferroni's correction over the parts.
 VERDICTS = {
     NOT_RUN: "not run",
     FAILS: "contradicted",
@@ -31,32 +35,32 @@ VERDICTS = {
 COLUMNS = (
     *("claim", "part", "section", "place", "says", "unit", "published", "published_low", "published_high", "stated"),
     *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "measured_all_calls"),
-    *("contains_published", "calibrated", "outcome", "missing", "reason", "verdict", "simulated", "note", "cells"),
+    *("agrees_with_published", "calibrated", "outcome", "missing", "reason", "verdict", "simulated", "note", "cells"),
     *("implied", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
 )
 #: One part of a claim, judged: those of the columns in which there is something to say.
 Part: TypeAlias = dict[str, Any]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
-_RESAMPLES = 2000
-_BATCH = 200
 
 
 def judge(claim: Claim, run: Run) -> list[Part]:
     """The parts of a claim, judged."""
     words = {name: getattr(claim, name) for name in ("section", "place", "says", "implied", "unit", "note")}
     parts: list[Part] = []
-    for arguments in claim.parts():
+    combinations = list(claim.parts())
+    for arguments in combinations:
         region = _of_part(claim.holds, arguments)
         part = {"claim": claim.key, "part": _label(arguments), **words}
         part |= _in_paper(claim, arguments, region)
-        part |= {"outcome": NO_RESULT} if region is None else _in_run(claim, arguments, region, run)
         printed = part.get("stated", part.get("published"))
-        if "low" in part and printed is not None and not (part["calibrated"] or run.simulated):
-            part["contains_published"] = part["low"] <= printed <= part["high"]
+        if region is None:
+            part |= {"outcome": NO_RESULT}
+        else:
+            part |= _in_run(claim, arguments, region, run, printed, len(combinations))
         parts.append(part)
     in_paper = {part["paper_verdict"] for part in parts}
-    outcome = next(one for one in VERDICTS if one in {part["outcome"] for part in parts})
+    outcome = next(one for one in VERDICTS if one in {part.get("jointly", part["outcome"]) for part in parts})
     # Simulated backbones say nothing of the paper.
     is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
     whole = {
@@ -94,30 +98,56 @@ def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> 
     return part | {"published": value, "published_low": low, "published_high": high, "paper_verdict": verdict}
 
 
-def _in_run(claim: Claim, arguments: Sequence[Any], region: Region, run: Run) -> Part:
-    def quantity(*drawn: Any, all_calls: bool = False) -> Array:
-        return np.asarray(claim.quantity(Measured(run, *drawn, all_calls=all_calls), *arguments))
-
+def _in_run(
+    claim: Claim, arguments: tuple[Any, ...], region: Region, run: Run, printed: float | None, parts: int
+) -> Part:
     n = Measured(run)
-    value = float(claim.quantity(n, *arguments))
+    value = _number(claim.quantity(n, *arguments))
     part: Part = {"holds": str(region)}
     if n.missing or not run.cells:
         return part | {"outcome": NOT_RUN, "missing": tuple(n.missing) or ("any cell",)}
     part |= identity([cell for cells in n.used for cell in cells])
     if n.unknown:
         return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
-    # Nothing that is sampled could be required to have a single value.
-    is_exact = region.low == region.high
-    found = interval(tuple(n.used), quantity) if n.of_items else None
-    part |= {"measured": value, "outcome": decide(region, (value, value) if is_exact else found)}
-    if found:
-        part |= dict(zip(("low", "high"), found, strict=True))
-    elif not is_exact:
-        why = "no replicate differs from another" if n.of_items else "from a log or a timing job, not from questions"
-        part["reason"] = f"no interval: {why}"
+    part |= {"measured": value}
     if "cost" in n.measures:
-        part["measured_all_calls"] = float(quantity(all_calls=True))
+        part["measured_all_calls"] = _number(claim.quantity(Measured(run, all_calls=True), *arguments))
+    # Nothing that is sampled could be required to have a single value.
+    if region.low == region.high:
+        return part | {"outcome": HOLDS if value in region else FAILS}
+    if not n.of_items:
+        return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
+    jackknife = n.jackknife
+    sampled = claim.quantity(Measured(run, jackknife), *arguments)
+    spread = partial(jackknife.spread, are_points=True)
+    found = spreads(sampled, spread)
+    low, high = interval(found)
+    if math.isinf(low.at) and math.isinf(high.at):
+        return part | {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
+    outcome, jointly = (decide(region, *interval(found, tail)) for tail in (TAIL, TAIL / parts))
+    part |= {"low": low.at, "high": high.at, "outcome": outcome}
+    words = _deciding(region, outcome, low, high)
+    if outcome == FAILS != jointly:
+        part["jointly"] = UNDECIDED
+        words.append(f"not after correction for {parts} parts")
+    if words:
+        part["reason"] = "; ".join(words) if parts == 1 else f"{_label(arguments)}: {'; '.join(words)}"
+    if printed is not None and not part["calibrated"] and not part["simulated"]:
+        ends = interval(spreads(sampled, partial(spread, published=n.published_sizes)))
+        part["agrees_with_published"] = ends[0].at <= printed <= ends[1].at
     return part
+
+
+def _deciding(region: Region, outcome: str, low: End, high: End) -> list[str]:
+    """Which row decides where the best of several is asked for."""
+    against, nearest = (high, low) if math.isinf(region.high) else (low, high)
+    if outcome == FAILS and against.name:
+        return [f"decided by {against.name}"]
+    return [f"open because of {nearest.name}"] if outcome == UNDECIDED and nearest.name else []
+
+
+def _number(value: Value) -> float:
+    return float(np.ravel(settled(value))[0])
 
 
 def identity(cells: Sequence[Cell]) -> Part:
@@ -139,34 +169,8 @@ def identity(cells: Sequence[Cell]) -> Part:
     }
 
 
-def decide(region: Region, interval: tuple[float, float] | None) -> str:
-    """Hold an interval of a measured quantity against a region; ``None`` where none could be formed."""
-    if interval is None:
-        return UNDECIDED
-    low, high = interval
-    if low in region and high in region:
+def decide(region: Region, low: End, high: End) -> str:
+    """Hold an interval of a measured quantity against a region; one that touches the border is undecided."""
+    if region.low < low.at and high.at < region.high:
         return HOLDS
-    is_under = high <= region.low and high not in region
-    is_over = low >= region.high and low not in region
-    return FAILS if is_under or is_over else UNDECIDED
-
-
-def interval(used: Sequence[Cells], value: Callable[..., Array]) -> tuple[float, float] | None:
-    """The bootstrap interval of a quantity, ``None`` where it says nothing; of two or three seeds too narrow."""
-    # Items are drawn once a benchmark for all methods, seeds by measurement.
-    items = {cells[0].run.benchmark: len(cells[0].items) for cells in used}
-    several = [cells for cells in used if len(cells) > 1]
-    if min(items.values(), default=1) == 1:
-        return None
-
-    def statistic(*drawn: Draw) -> Array:
-        return value(dict(zip(items, drawn, strict=False)), dict(zip(several, drawn[len(items) :], strict=True)))
-
-    drawn = resampled([*items.values(), *map(len, several)], statistic, _BATCH, _RESAMPLES)
-    # Replicates in which nothing has a part in a ratio say nothing of it and are left out.
-    present = drawn[~np.isnan(drawn)]
-    if not present.size or np.ptp(present) == 0:
-        return None
-    tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = np.percentile(present, [tail, 100 - tail])
-    return float(low), float(high)
+    return FAILS if high.at < region.low or low.at > region.high else UNDECIDED

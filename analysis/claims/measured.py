@@ -1,29 +1,39 @@
-"""The numbers of a run: over finished cells, once as measured and once for every replicate of a bootstrap."""
+"""The numbers of a run: over finished cells, once as measured and with each question and training left out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from analysis import traces
-from analysis.claims.numbers import AVERAGE, OVERALL, PAPER, SINGLE_CALLS, Array, Numbers, Row, Value, mean
+from analysis.claims.numbers import (
+    AVERAGE,
+    OVERALL,
+    PAPER,
+    SINGLE_CALLS,
+    Array,
+    Number,
+    Numbers,
+    Row,
+    Value,
+    least,
+    mean,
+    most,
+)
 from analysis.frames import Key
 from analysis.registry import Selection, artefact
 from analysis.results import TRAINING, Cell
-from analysis.statistics import Ratio, mean_of_seeds, ratios_by_seed
+from analysis.statistics import Jackknife, Ratio
 from analysis.timings import Timing, pflops
 from analysis.training import updates
 from harness.runner import config
 
-Draw: TypeAlias = NDArray[np.int64]
 Seeds: TypeAlias = Mapping[Row, tuple[int, ...]]
 #: Some seeds of one method with one backbone on one benchmark, in order of seed.
 Cells: TypeAlias = tuple[Cell, ...]
@@ -42,10 +52,13 @@ _OF_RATIOS: Mapping[str, Callable[[Cell], Mapping[str, Ratio]]] = {
     "calls_": traces.of_calls,
     "redundancy_": traces.redundancy,
 }
-_EXTREMES: Mapping[str, Callable[[Array], np.intp]] = {"seed_lowest": np.argmin, "seed_highest": np.argmax}
+_EXTREMES: Mapping[str, Callable[..., Value]] = {"seed_lowest": least, "seed_highest": most}
 _OF_TRAININGS = ("training_", "entropy_")
 # A question is hard that so many percent of the single-call rows get wrong.
 _HARD = 50
+_AS_MEASURED = Jackknife({}, {})
+# Of these the paper prints a mean over some trainings, of everything else one training.
+_SEVERAL, _PUBLISHED_SEEDS = {"seed_mean"}, 3
 
 
 @dataclass(frozen=True)
@@ -77,17 +90,10 @@ def _by_row(cells: Sequence[config.Cell]) -> Seeds:
 
 
 class Measured(Numbers):
-    """The side of a run: as measured, or of R bootstrap replicates, ``items`` (R, n) by benchmark shared by all."""
+    """The side of a run: as measured, and of a ``jackknife`` also with each question and training left out."""
 
-    def __init__(
-        self,
-        run: Run,
-        items: Mapping[str, Draw] = MappingProxyType({}),
-        seeds: Mapping[Cells, Draw] = MappingProxyType({}),
-        *,
-        all_calls: bool = False,
-    ) -> None:
-        self._run, self._items, self._seeds = run, items, seeds
+    def __init__(self, run: Run, jackknife: Jackknife = _AS_MEASURED, *, all_calls: bool = False) -> None:
+        self._run, self._jackknife = run, jackknife
         self._names = {"cost": "cost_total" if all_calls else "cost", "seed_mean": "accuracy"}
         #: What was asked for, the cells read for it, what was not run, and what was run and yet says nothing; in order.
         self.measures: dict[str, None] = {}
@@ -97,19 +103,35 @@ class Measured(Numbers):
 
     @property
     def of_items(self) -> bool:
-        """Whether everything that was asked for is of questions, so that drawing these tells how sure it is."""
+        """Whether everything that was asked for is of questions, so that leaving these out tells how sure it is."""
         return not any(measure.startswith(("seconds", *_OF_TRAININGS)) for measure in self.measures)
 
+    @property
+    def jackknife(self) -> Jackknife:
+        """Everything that was asked for is of these questions and trainings."""
+        return Jackknife(
+            {cells[0].run.benchmark: len(cells[0].items) for cells in self.used},
+            {cells: len(cells) for cells in self.used},
+        )
+
+    @property
+    def published_sizes(self) -> dict[Any, int]:
+        """By test set and measurement, how many questions and trainings are behind what the paper prints of them."""
+        rows = {(cells[0].run.method, cells[0].run.backbone) for cells in self.used}
+        printed = [one for one in PAPER.rows if (one.method, one.backbone) in rows] or PAPER.rows
+        trainings = 1 if _SEVERAL.isdisjoint(self.measures) else _PUBLISHED_SEEDS
+        found: dict[Any, int] = dict.fromkeys(self.used, trainings)
+        for key in {cells[0].run.benchmark for cells in self.used}:
+            accuracies = [row.accuracies[key] for row in printed]
+            counts = [count for one in accuracies for count in (*one.counts, one.near) if count]
+            found[key] = min(count.n for count in counts)
+        return found
+
     def seed_lead(self, row: Row, other: Row) -> Value:
-        """Under the seed with the smallest lead as measured, the same in every replicate."""
-        return self._extreme(np.argmin, row, other)
+        """Of the seeds as they were trained; no other training is in it."""
+        return self._extreme(least, row, other)
 
-    def _plain(self) -> Measured:
-        plain = Measured(self._run)
-        plain.used, plain.missing = self.used, self.missing
-        return plain
-
-    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
         """There is one run, whichever table of the paper is meant."""
         self.measures[measure] = None
         if measure in _EXTREMES:
@@ -119,60 +141,50 @@ class Measured(Numbers):
         if measure == "seconds":
             return self._seconds(row, benchmark)
         cells = self._take(row, benchmark, self._run.several if measure == "seed_mean" else self._run.seeds)
-        by_difficulty = {"depth_by_difficulty": self._correlation, "hard_accuracy": self._on_hard}.get(measure)
+        by_difficulty = measure in ("depth_by_difficulty", "hard_accuracy")
         singles = [self._take(one, benchmark, self._run.seeds) for one in SINGLE_CALLS if by_difficulty]
         if not cells or not all(singles):
             return np.nan
-        value: Value
         if measure.startswith(_OF_TRAININGS):
-            value = _of_training(cells, measure)
+            value: Number = _of_training(cells, measure)
+        elif measure == "depth_by_difficulty":
+            value = self._correlation(cells, singles)
+        elif measure == "hard_accuracy":
+            right, ones = _sums(cells, "accuracy")
+            hard = ones * (_wrong(singles) >= _HARD)
+            value = self._jackknife.ratio(right * hard, hard, benchmark, cells)
         else:
-            value = self._mean(cells, by_difficulty(cells, singles) if by_difficulty else self._by_seed(cells, measure))
+            value = self._jackknife.ratio(*_sums(cells, self._names.get(measure, measure)), benchmark, cells)
         if np.isnan(value).all():
             of = "in the training of" if measure.startswith(_OF_TRAININGS) else "of"
             self.unknown[f"{measure} {of} {row[0]} on {benchmark}"] = None
         return value
 
-    def _mean(self, cells: Cells, by_seed: Array) -> Value:
-        (value,) = mean_of_seeds(by_seed[np.newaxis], self._seeds.get(cells))
-        return value if self._items else float(value[0])
-
-    def _by_seed(self, cells: Cells, measure: str) -> Array:
-        """Over the drawn items: shape (seeds, R), R = 1 as measured."""
-        tops, bottoms = _sums(cells, self._names.get(measure, measure))
-        (found,) = ratios_by_seed(tops[np.newaxis], bottoms[np.newaxis], self._drawn(cells))
-        return found
-
     def _correlation(self, cells: Cells, singles: Sequence[Cells]) -> Array:
         """Spearman's of steps and difficulty, the share of the main table's single-call rows that answer wrong."""
-        wrong, drawn = _wrong(singles), self._drawn(cells)
+        wrong = _wrong(singles)
         depths, _ = _sums(cells, "depth")
-        return np.stack([_rank_correlation(depth[drawn], wrong[drawn]) for depth in depths])
+        n, benchmark = len(wrong), cells[0].run.benchmark
+        whole = np.array([_rank_correlation(depth, wrong) for depth in depths])
+        without = np.broadcast_to(whole[:, np.newaxis], depths.shape)
+        if benchmark in self._jackknife.questions and n > 1:
+            left = np.nonzero(~np.eye(n, dtype=bool))[1].reshape(n, n - 1)
+            without = np.array([_rank_correlation(depth[left], wrong[left]) for depth in depths])
+        return self._jackknife.mean(whole, without, benchmark, cells)
 
-    def _on_hard(self, cells: Cells, singles: Sequence[Cells]) -> Array:
-        """Accuracy on the questions that half of these rows or more answer wrong."""
-        tops, ones = _sums(cells, "accuracy")
-        hard = ones * (_wrong(singles) >= _HARD)
-        (found,) = ratios_by_seed((tops * hard)[np.newaxis], hard[np.newaxis], self._drawn(cells))
-        return found
-
-    def _drawn(self, cells: Cells) -> Draw:
-        return self._items.get(cells[0].run.benchmark, np.arange(len(cells[0].items))[np.newaxis])
-
-    def _extreme(self, choose: Callable[[Array], np.intp], *rows: Row) -> Value:
+    def _extreme(self, choose: Callable[..., Value], *rows: Row) -> Value:
         columns = [[self._take(row, one, self._run.several) for one in PAPER.benchmarks] for row in rows]
         if not all(map(all, columns)):
             return np.nan
         if len({self._run.several[row] for row in rows}) > 1:
             return self._lacks(f"the same seeds of {' and '.join(method for method, _ in rows)}")
 
-        def by_seed(side: Measured) -> Array:
-            first, *other = (np.mean([side._by_seed(cells, "accuracy") for cells in own], axis=0) for own in columns)
-            lead: Array = first - sum(other)
-            return lead
+        def average(of_row: Sequence[Cells], seed: int) -> Number:
+            verdicts = ((cells[0].run.benchmark, _sums(cells, "accuracy")[0][[seed]]) for cells in of_row)
+            return mean(*[self._jackknife.ratio(right, None, benchmark) for benchmark, right in verdicts])
 
-        value = by_seed(self)[int(choose(by_seed(Measured(self._run))))]
-        return value if self._items else float(value[0])
+        of_seeds = [[average(of_row, seed) for of_row in columns] for seed in range(len(columns[0][0]))]
+        return choose(*[first - sum(other) for first, *other in of_seeds])
 
     def _seconds(self, row: Row, benchmark: str) -> Value:
         timing = self._run.timings.get((*row, benchmark))

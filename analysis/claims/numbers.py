@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from analysis.published import load
 from harness.runner.config import POOL
 
 Array: TypeAlias = NDArray[np.float64]
-Value: TypeAlias = float | Array
+Number: TypeAlias = float | Array
+Value: TypeAlias = "Number | Ordered"
 #: A method and the backbone it runs on.
 Row: TypeAlias = tuple[str, str]
 AVERAGE, OVERALL = "average", "overall"
@@ -60,90 +62,136 @@ _FINE_COST = 0.00005
 _MOST_INPUTS = 12
 
 
+def name_of(row: Row) -> str:
+    """What a reader calls a row of the main table."""
+    return f"{PAPER.methods[row[0]].title} ({PAPER.backbones[row[1]]})"
+
+
 class AbsentError(Exception):
     """A number that is needed and that this side does not have; the message says which."""
 
 
-def least(*values: Value) -> Value:
+@dataclass(frozen=True)
+class Ordered:
+    """The value in a place among several, from 1 for the largest; which one that is, is as uncertain as they are.
+
+    That a row is ahead of the best of others is said of each of them, not of the one that was best in this sample: so
+    arithmetic is done with every value, and the place is taken last.
+    """
+
+    values: tuple[Value, ...]
+    place: int
+    names: tuple[str, ...] = ()  # of rows, where a reader wants to know which decides
+
+    # Arrays leave arithmetic with this to the methods below.
+    __array_ufunc__ = None
+
+    def __neg__(self) -> Ordered:
+        return replace(self, values=tuple(-one for one in self.values), place=len(self.values) + 1 - self.place)
+
+    def __add__(self, other: Value) -> Ordered:
+        return replace(self, values=tuple(one + other for one in self.values))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Value) -> Ordered:
+        return self + -other
+
+    def __rsub__(self, other: Value) -> Ordered:
+        return -self + other
+
+
+@dataclass(frozen=True)
+class Leading(Ordered):
+    """Of several values that of the highest score; any whose score is not surely behind another may be it."""
+
+    scores: tuple[Number, ...] = ()
+
+
+def least(*values: Value) -> Ordered:
     """The smallest; of several leads above 0 it is that all of them are."""
-    return reduce(np.minimum, values)
+    return Ordered(values, len(values))
 
 
-def most(*values: Value) -> Value:
+def most(*values: Value) -> Ordered:
     """The largest."""
-    return reduce(np.maximum, values)
+    return Ordered(values, 1)
 
 
-def mean(*values: Value) -> Value:
+def mean(*values: Number) -> Number:
     """The arithmetic mean."""
     return reduce(np.add, values) / len(values)
+
+
+def settled(value: Value) -> Number:
+    """The value that is in its place, number by number."""
+    if not isinstance(value, Ordered):
+        return value
+    values = np.stack(np.broadcast_arrays(*map(settled, value.values)))
+    if isinstance(value, Leading):
+        best = np.stack(np.broadcast_arrays(values[0], *value.scores))[1:].argmax(axis=0)
+        return np.take_along_axis(values, best[np.newaxis], axis=0)[0]
+    found: Array = np.sort(values, axis=0)[-value.place]
+    return found
 
 
 class Numbers(ABC):
     """One side of every claim; a ``row`` that is a method alone is the one on the pool."""
 
     @abstractmethod
-    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value: ...
-
-    @abstractmethod
-    def _plain(self) -> Numbers:
-        """The same side, neither rounded otherwise nor drawn anew."""
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any: ...
 
     @abstractmethod
     def seed_lead(self, row: Row, other: Row) -> Value:
         """The smallest lead of one row over another under the same seed, in the average over the benchmarks."""
 
-    def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Value:
+    def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Number:
         """One of :data:`MEASURES`; of several tables of the paper from the one that is named."""
         return self._value(measure, (row, POOL) if isinstance(row, str) else row, benchmark, table)
 
-    def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Value:
+    def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Number:
         """In percent."""
         return self.of("accuracy", row, benchmark, table)
 
-    def cost(self, row: Row | str, benchmark: str, table: str = "") -> Value:
+    def cost(self, row: Row | str, benchmark: str, table: str = "") -> Number:
         """In the paper's unit."""
         return self.of("cost", row, benchmark, table)
 
-    def lead(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "accuracy") -> Value:
+    def lead(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "accuracy") -> Number:
         """Points of accuracy by which a row is ahead of another."""
         return self.of(measure, row, benchmark) - self.of(measure, other, benchmark)
 
-    def ratio(self, row: Row | str, other: Row | str, benchmark: str, measure: str) -> Value:
+    def ratio(self, row: Row | str, other: Row | str, benchmark: str, measure: str) -> Number:
         """How many times what another row needs."""
         return self.of(measure, row, benchmark) / self.of(measure, other, benchmark)
 
-    def saving(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "cost") -> Value:
+    def saving(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "cost") -> Number:
         """By how many percent a row costs less than another."""
         return 100 * (1 - self.ratio(row, other, benchmark, measure))
 
-    def rival(self, row: Row, benchmark: str, *others: Row) -> Value:
+    def rival(self, row: Row, benchmark: str, *others: Row) -> Ordered:
         """The highest accuracy in a column of the main table but for this row, some others, and GMR."""
         return self.at(1, [one for one in ROWS if one not in (row, *others, GMR)], benchmark)
 
-    def gain(self, row: Row, benchmark: str) -> Value:
+    def gain(self, row: Row, benchmark: str) -> Ordered:
         """Points of accuracy by which a row is ahead of its :meth:`rival`."""
         return self.accuracy(row, benchmark) - self.rival(row, benchmark)
 
-    def strongest(self, benchmark: str) -> Row:
-        """The most accurate of the baselines that ask several times."""
+    def of_strongest(self, quantity: Callable[[Row], Number], benchmark: str) -> Leading:
+        """A quantity of the most accurate of the baselines that ask several times."""
         rows = [row for row in ROWS if PAPER.methods[row[0]].multi_agent and row != GMR]
-        return self._by_accuracy(rows, benchmark)[0]
+        scores = tuple(self.accuracy(row, benchmark) for row in rows)
+        return Leading(tuple(map(quantity, rows)), 1, tuple(map(name_of, rows)), scores)
 
-    def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
+    def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Ordered:
         """The accuracy in a place among some rows, from 1."""
-        return self.accuracy(self._by_accuracy(rows, benchmark)[place - 1], benchmark)
-
-    def _by_accuracy(self, rows: Sequence[Row], benchmark: str) -> list[Row]:
-        """Rows, the best first: the same order in every replicate, whose own best would be better than any row is."""
-        plain = self._plain()
-        return sorted(rows, key=lambda row: -plain.accuracy(row, benchmark))
+        return Ordered(tuple(self.accuracy(row, benchmark) for row in rows), place, tuple(map(name_of, rows)))
 
 
 class Printed(Numbers):
     """The side of the paper, with some numbers not as printed but as given ``instead``, by their key in ``read``."""
 
-    def __init__(self, instead: Mapping[tuple[str, ...], Value] | None = None) -> None:
+    def __init__(self, instead: Mapping[tuple[str, ...], Number] | None = None) -> None:
         self._instead = instead or {}
         #: Every number that was asked for, and the half unit that its rounding leaves open.
         self.read: dict[tuple[str, ...], tuple[float, float]] = {}
@@ -152,16 +200,7 @@ class Printed(Numbers):
         """The paper prints no value of a single seed but the worst and the best."""
         raise AbsentError(f"the lead of {row[0]} over {other[0]} seed by seed")
 
-    def _plain(self) -> Numbers:
-        return Printed()
-
-    def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Value:
-        """Before rounding any of them may have been in this place."""
-        values = np.broadcast_arrays(*[self.accuracy(row, benchmark) for row in rows])
-        found: Value = np.sort(np.stack(values), axis=0)[-place]
-        return found
-
-    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Value:
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Number:
         words, tables, name, half = MEASURES[measure]
         found = (self._in(one, row, benchmark, name) for one in ([table] if table else tables))
         value = next((one for one in found if one is not None), None)
@@ -187,10 +226,10 @@ def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
     """A quantity over the paper's numbers, and its ends over what these may have been before rounding."""
     # Monotone in each input, so its extremes are in the corners of their box; of too many inputs none are looked for.
     plain = Printed()
-    value = float(quantity(plain))
+    value = float(settled(quantity(plain)))
     if not 0 < len(plain.read) <= _MOST_INPUTS:
         return value, value, value
     corners = np.array(list(product((-1, 1), repeat=len(plain.read)))).T
     shifted = {key: one + half * signs for (key, (one, half)), signs in zip(plain.read.items(), corners, strict=True)}
-    values = np.asarray(quantity(Printed(shifted)))
+    values = np.asarray(settled(quantity(Printed(shifted))))
     return value, float(values.min()), float(values.max())

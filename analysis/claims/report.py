@@ -34,14 +34,16 @@ _PAPER_NOTE = (
     "checkable: the paper prints no number for it."
 )
 _RUN_NOTE = (
-    "Measured: mean over seeds and questions with a 95 % percentile bootstrap interval, in which all methods share the "
-    "questions drawn; costs are of a test question. Reproduced: the whole interval is where the claim says. "
-    "Contradicted: the whole interval is elsewhere. Undecided: it contains the border, or there is none. Not run: a "
-    "cell is missing. A claim of several parts needs all of them."
+    "Measured: mean over seeds and questions with its 95 % interval; costs are of a test question. Where the best of "
+    "several rows is asked for, the interval holds for all of them jointly, and the row that decides is named. "
+    "Reproduced: the whole interval is where the claim says. Contradicted: the whole interval is elsewhere, of several "
+    "parts that of one after correction for their number. Undecided: it touches the border, or there is none. Not run: "
+    "a cell is missing."
 )
 _VALUE_NOTE = (
-    "Where the paper names a value, a run must show its direction; whether the interval contains the value is said "
-    "as well. docs/claims.md has the margins. About the paper only: arithmetic that no run can support."
+    "Where the paper names a value, a run must show its direction; whether the value agrees, as that of another sample "
+    "of the paper's size, is said as well. docs/claims.md has the margins. About the paper only: arithmetic that no "
+    "run can support."
 )
 _FITTED = (
     f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement about "
@@ -197,8 +199,8 @@ def _measured(part: Part) -> str:
     digits = _DIGITS.get(part["unit"], 2)
     ends = (part["low"], part["high"]) if "low" in part else ()
     text = _amount(part, part["measured"], ends, digits, DAGGER if part.get("calibrated") else "")
-    if "contains_published" in part and "stated" in part:
-        text += f", {part['stated']:.6g} {'inside' if part['contains_published'] else 'outside'}"
+    if "agrees_with_published" in part and "stated" in part:
+        text += f", {part['stated']:.6g} {'agrees' if part['agrees_with_published'] else 'differs'}"
     own = number(part["measured"], digits)
     whole = number(part["measured_all_calls"], digits) if "measured_all_calls" in part else own
     return text if whole == own else f"{text}; all calls: {whole}"

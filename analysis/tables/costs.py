@@ -67,7 +67,7 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
         "Calls: of models, the final one included. Tokens: prompt + completion of all calls, as the servers report. "
         "Meas. and Publ.: cost of a question in 1e-4 of the paper's unit; the paper's is its total over the number of "
         "questions that its accuracy implies. Next to the measured cost stands its ratio to the published one, below "
-        f"it the 95 % bootstrap interval over questions{' and seeds, then seed 0 alone' if several else ''}. "
+        f"it the 95 % interval over questions{' and seeds, then seed 0 alone' if several else ''}. "
         f"{notes.COUNTED}"
     )
     yield from notes.far(frame)

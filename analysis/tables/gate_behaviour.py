@@ -31,8 +31,8 @@ _COLUMNS = ["method", "benchmark", "measure", "published", "measured", "low", "h
 _NOTES = (
     (
         "Publ.: from the paper. Meas.: this run; next to it measured minus published, below it the 95 % interval "
-        "of a bootstrap over the questions, with several seeds over questions and seeds. Cases: trajectories with a "
-        "part in the value, mean over the seeds."
+        "over the questions, with several seeds over questions and seeds. Cases: trajectories with a part in the "
+        "value, mean over the seeds."
     ),
     (
         "Steps are counted from 0, as in the paper; at step 0 nothing is stored. A case of step k is a trajectory that "
@@ -70,7 +70,7 @@ def build(source: Source) -> Table:
 def _frame(results: Results, benchmark: str, cells: tuple[Cell, ...]) -> pd.DataFrame:
     seeds = {cell.run.seed: traces.ratios(traces.read(cell)) for cell in cells}
     method, unit = cells[0].run.method, _MEASURES["unit"]
-    found = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance"]).T
+    found = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance", "df"]).T
     values, cases = (
         pd.DataFrame({seed: {name: getattr(one, what) for name, one in of.items()} for seed, of in seeds.items()})
         for what in ("value", "cases")

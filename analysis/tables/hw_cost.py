@@ -79,7 +79,7 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
         "Publ.: from the paper. PFLOPs of a question, in 1e15: two operations for every token, of prompts and "
         "replies, and every parameter of the backbone that served the call, over all calls, the last one included; "
         "attention is left out. Next to a number of this run stands its ratio to the published one, below the mean of "
-        f"PFLOPs its 95 % bootstrap interval over questions{' and seeds, and seed 0 alone' if several else ''}."
+        f"PFLOPs its 95 % interval over questions{' and seeds, and seed 0 alone' if several else ''}."
     )
     if timings:
         first, hosts = timings[0], "; ".join(sorted({one.machine for one in timings}))

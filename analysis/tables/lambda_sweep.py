@@ -77,7 +77,7 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     yield (
         "Cost of a question in 1e-4 of the paper's unit, of its steps and with the aggregation (all calls); steps: "
         "mean depth of a trajectory. Below a value its 95 % "
-        f"interval: accuracy {'over questions and seeds' if several else 'Wilson'}, cost and steps by a bootstrap over "
+        f"interval: accuracy {'over questions and seeds' if several else 'Wilson'}, cost and steps over "
         f"questions{' and seeds' if several else ''}."
     )
     yield (

@@ -46,8 +46,8 @@ def build(source: Source) -> Table:
 def _legend(results: Results) -> Iterator[str]:
     frame, averages = results.frame, results.averages
     several = results.measured["several"].any()
-    means = "; of a mean over several seeds, bootstrap over items and seeds, with seed 0 alone next to it"
-    interval = f"Wilson{means if several else ''}{'; averages: normal' if results.has_average else ''}"
+    means = "; of a mean over several seeds, over items and seeds, with seed 0 alone next to it"
+    interval = f"Wilson{means if several else ''}{'; averages: t' if results.has_average else ''}"
     yield (
         "Publ.: from the paper. Meas.: this run on n items, next to it measured minus published in points, "
         f"below it the 95 % interval ({interval})."

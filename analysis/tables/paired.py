@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import by_benchmark, daggers, ends, entries, say
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
-from analysis.paired import ALPHA, ENDS, comparisons, holm
+from analysis.paired import ALPHA, ENDS, comparisons, holm, power_after_holm
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
 from analysis.table import BEST, DAGGER, NOT_RUN, Entry, Table, signed
@@ -20,7 +20,7 @@ _COST, _PUBLISHED_COST, _WHOLE = "Cost ×", "Publ. cost ×", "All calls ×"
 _COLUMNS = [
     *("reference", *KEY, "published_difference", "published_cost_ratio", "n", "reference_accuracy", "accuracy"),
     *("reference_without_verdict", "without_verdict", *(f"difference{end}" for end in ENDS)),
-    *("difference_first_seed", "reference_right_alone", "row_right_alone", "p_exact", "p_holm", "odds_ratio"),
+    *("reference_right_alone", "row_right_alone", "p", "p_holm", "odds_ratio"),
     *("cohens_g", "detectable_difference", *(f"cost_difference{end}" for end in ENDS)),
     *(f"{name}{end}" for name in ("cost_ratio", "cost_ratio_all_calls") for end in ENDS),
     *("calibrated", *IDENTITY, *(f"reference_{name}" for name in IDENTITY)),
@@ -41,7 +41,9 @@ def build(source: Source) -> Table:
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(results, own) for _, title, n, own in by_benchmark(results, frame)}
     if results.has_average:
-        groups["Avg.", ""] = _differences(frame.xs(AVERAGE, level="benchmark"))
+        own = frame.xs(AVERAGE, level="benchmark")
+        test = entries(say(own["p"], _probability), NOT_RUN, mark=_bold(own["p"]))
+        groups["Avg.", ""] = {**_differences(own), "p": test}
     return columns.table(
         results,
         label="paired",
@@ -63,7 +65,7 @@ def _reference(results: Results) -> tuple[str, str]:
 def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     places = _both(with_costs(results.frame, results), reference)
     found = comparisons(results, {key: ((*reference, key[2]), key) for key in places.index})
-    p_holm = found["p_exact"].groupby(level=KEY[:2], group_keys=False).apply(holm)
+    p_holm = found["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
     places = places.join(found.rename(columns=_NAMES)).assign(p_holm=p_holm)
     if results.has_average:
         average = _both(results.averages, reference)
@@ -92,22 +94,26 @@ def _mean_differences(results: Results, average: pd.DataFrame, found: pd.DataFra
     means = {}
     for key in average.index[average["accuracy"].notna()]:
         own = found.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
-        one = macro_average([Estimate(row.difference / 100, 0, 0, row.variance) for row in own.itertuples()], lowest=-1)
-        means[key] = [100 * end for end in one[:3]]
-    names = [f"difference{end}" for end in ENDS]
-    return pd.DataFrame([means.get(key, [None] * 3) for key in average.index], average.index, names, dtype=float)
+        one = macro_average([Estimate(row.difference, 0, 0, row.variance, row.df) for row in own.itertuples()])
+        means[key] = [*one.estimate(-100.0, 100.0)[:3], one.p]
+    names = [*(f"difference{end}" for end in ENDS), "p"]
+    return pd.DataFrame([means.get(key, [None] * 4) for key in average.index], average.index, names, dtype=float)
 
 
 def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
     printed = own.index[0][2] in results.published.costs
-    mark = own["p_holm"].lt(ALPHA).map({True: BEST, False: ""})
     costs = {
         title: entries(say(own[name], _ratio), NOT_RUN, sign=daggers(own), below=ends(own, name, _ratio))
         for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
     }
     return {
         **_differences(own),
-        "p": entries(say(own["p_holm"], _probability), NOT_RUN, mark=mark, below=say(own["p_exact"], _probability)),
+        "p": entries(
+            say(own["p_holm"], _probability),
+            NOT_RUN,
+            mark=_bold(own["p_holm"]),
+            below=say(own["p"], _probability),
+        ),
         **({_PUBLISHED_COST: entries(say(own["published_cost_ratio"], _ratio))} if printed else {}),
         **costs,
     }
@@ -121,6 +127,10 @@ def _differences(own: pd.DataFrame) -> dict[str, list[Entry]]:
     }
 
 
+def _bold(p_values: pd.Series) -> pd.Series:
+    return p_values.lt(ALPHA).map({True: BEST, False: ""})
+
+
 def _probability(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
@@ -131,18 +141,17 @@ def _ratio(value: float) -> str:
 
 def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
     places = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
-    several = results.measured["several"].any()
+    average = "; of the average both of t, as variances of benchmarks add" if results.has_average else ""
     yield (
-        f"Diff.: accuracy of {name} minus that of the row in points, below it the 95 % interval (bootstrap over "
-        f"questions{' and, of rows with several, over seeds' if several else ''}"
-        f"{'; of the average normal, as their variances add' if results.has_average else ''})."
+        f"Diff.: accuracy of {name} minus that of the row in points over all seeds, below it the 95 % interval; p: of "
+        f"the test that goes with it ({notes.paired_test(results.measured)}{average})."
     )
     yield (
-        f"p: exact McNemar test on {notes.first_seeds(results)} (the CSV has the difference there), adjusted after "
-        f"Holm over the benchmarks of a row, below it unadjusted; under {ALPHA} it is bold."
+        "Of a benchmark p is adjusted after Holm over the benchmarks of a row, below it unadjusted, which is under "
+        f"{ALPHA} exactly where the interval leaves out zero; of the average it is unadjusted. Under {ALPHA}: bold."
     )
     yield (
-        f"{_COST}: cost of a question over that of the row, below it the 95 % interval (the same bootstrap). "
+        f"{_COST}: cost of a question over that of the row, below it the 95 % interval (of the logarithm, by t). "
         f"{notes.COUNTED}"
     )
     yield f"Publ. diff. and {_PUBLISHED_COST}: the same of the published values, costs by question."
@@ -151,7 +160,7 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
         told = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)
         yield (
             "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, by "
-            f"row (the CSV has each): {told}."
+            f"row (the CSV has each): {told}. {_after_holm(places)}"
         )
     if places["n"].isna().any():
         yield f"{NOT_RUN}: not both were run."
@@ -161,6 +170,17 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
             "a result of it."
         )
     yield from notes.seeds(results)
+
+
+def _after_holm(places: pd.DataFrame) -> str:
+    tests = int(places["p"].notna().groupby(level=KEY[:2]).sum().max())
+    power = power_after_holm(int(places["n"].max()), tests)
+    return (
+        f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for such a difference is "
+        f"{100 * power:.0f} %."
+        if tests > 1
+        else ""
+    )
 
 
 def _range(points: pd.Series) -> str:

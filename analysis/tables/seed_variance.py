@@ -109,7 +109,7 @@ def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str, rows: Sequence[La
 def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed: pd.DataFrame) -> Iterator[str]:
     yield (
         "Publ.: from the paper, over three seeds. Meas.: this run, next to it measured minus published in points, "
-        "below a mean its 95 % interval (over questions and seeds; Wilson for one seed; Overall: normal); sd: the "
+        "below a mean its 95 % interval (over questions and seeds; Wilson for one seed; Overall: t); sd: the "
         "sample standard deviation over the seeds."
     )
     yield "Overall: the mean of the five benchmarks, seed by seed; then mean and deviation over the seeds."

@@ -23,7 +23,7 @@ _SIDES = ("first", "second")
 _COLUMNS = [
     *("preset", "parameter", "value", "benchmark", "measure"),
     *(f"{side}_{name}" for side in _SIDES for name in KEY[:2]),
-    *("published", "measured", "low", "high", "n", "p_exact", "decision", "stated_decision", "flipped", "calibrated"),
+    *("published", "measured", "low", "high", "n", "p", "decision", "stated_decision", "flipped", "calibrated"),
     *(f"{side}_{name}" for side in _SIDES for name in IDENTITY),
 ]
 
@@ -75,7 +75,7 @@ def _frame(scenarios: Sequence[Scenario], runs: Sequence[Results], watched: Sequ
         for name, end in zip(("measured", "low", "high"), ENDS, strict=True):
             found[name] = (found[f"difference{end}"] / 100).where(is_accuracy, found[f"cost_ratio{end}"])
         of_each = [run.measured.loc[keys].reset_index().add_prefix(f"{side}_") for side, keys in sides.items()]
-        part = pd.concat([base, found[["measured", "low", "high", "n", "p_exact"]], *of_each], axis=1)
+        part = pd.concat([base, found[["measured", "low", "high", "n", "p"]], *of_each], axis=1)
         value = scenario.value if scenario.parameter else float("nan")
         parts.append(part.assign(preset=scenario.preset, parameter=scenario.parameter, value=value))
     frame = pd.concat(parts).rename_axis("place").reset_index()
@@ -108,8 +108,8 @@ def _legend(base: Results, frame: pd.DataFrame) -> Iterator[str]:
         "others as stated, abilities and lengths calibrated again, methods trained again."
     )
     yield (
-        "Accuracy: first minus second in points. Cost: first over second, by question. Below: 95 % interval (bootstrap "
-        "over questions). The conclusion is that the first is more accurate, or cheaper."
+        "Accuracy: first minus second in points. Cost: first over second, by question. Below: 95 % interval over "
+        "questions. The conclusion is that the first is more accurate, or cheaper."
     )
     yield (
         f"{FLIP}: the point estimate is on the other side than with the simulator as stated. holds, open, fails: "

@@ -22,8 +22,7 @@ _NAMES = {
     "first_alone": "only_this",
     "second_alone": "only_reference",
     **{f"difference{end}": f"gain{end}" for end in ENDS},
-    "p_exact": "p",
-    **{name: name for name in ("odds_ratio", "cohens_g", "detectable")},
+    **{name: name for name in ("p", "odds_ratio", "cohens_g", "detectable")},
     **{f"cost_ratio{end}": f"cost_factor{end}" for end in ENDS},
 }
 _COLUMNS = [
@@ -158,8 +157,7 @@ def _legend(design: Design, results: Results, frame: pd.DataFrame, titles: Mappi
     saved = "Saved: how much less GMR spends on a question than the row, in percent; below zero it spends more."
     yield (
         f"Against {titles[REFERENCE]}: the row minus it on the same questions, with the "
-        f"95 % bootstrap interval over questions{' and seeds' if frame['several'].eq(True).any() else ''}; p of the "
-        f"exact McNemar test on {notes.first_seeds(results)}, not adjusted for the number of rows. "
+        f"95 % interval and its p ({notes.paired_test(frame)}), not adjusted for the number of rows. "
         f"{saved if design.saving else f'Cost: that of a question as a multiple of {design.base}.'}"
     )
     yield from _power(frame["detectable"].dropna())

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, stats
 
-from analysis.statistics import accuracy, macro_average, wilson
+from analysis.statistics import accuracy, macro_average, paired, wilson
+from tests.analysis.by_hand import crossed, mcnemar
 
 Z = NormalDist().inv_cdf(0.975)
 counts = st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -39,16 +41,44 @@ def test_one_seed_counts_and_ignores_the_order(correct, random):
     assert accuracy([correct]) == pytest.approx(estimate)
 
 
-def test_several_seeds_are_resampled_with_the_items():
-    """Against the mean of each of the equally likely crossed resamples."""
-    seeds = [[True, False, False], [True, True, False], [False, True, True]]
-    verdicts = np.array(seeds, dtype=float)
-    every = [itertools.product(range(size), repeat=size) for size in verdicts.shape]
-    exact = np.array([verdicts[np.ix_(drawn, items)].mean() for drawn, items in itertools.product(*every)])
-    estimate = accuracy(seeds)
-    assert estimate.variance == pytest.approx(exact.var(), rel=0.05)
-    assert np.mean(exact < estimate.low) < 0.03 > np.mean(exact > estimate.high)
-    assert np.mean(exact <= estimate.low) > 0.02 < np.mean(exact >= estimate.high)
+@pytest.mark.parametrize("spread", [0, 0.1])
+def test_several_seeds_and_their_items_are_drawn_apart(spread: float):
+    random = np.random.default_rng(3)
+    verdicts = random.random((3, 60)) < np.array([[0.6 - spread], [0.6], [0.6 + spread]])
+    mean, reach, _ = crossed(verdicts.astype(float))
+    assert accuracy(verdicts.tolist())[:3] == pytest.approx((mean, mean - reach, mean + reach))
+
+
+@given(counts.filter(lambda count: count[1] < 60), st.data(), st.sampled_from([0.025, 0.005]))
+@settings(deadline=None, max_examples=25)
+def test_a_paired_interval_is_tangos_or_the_exact_one_whichever_is_wider(count, data, tail: float):
+    """The score statistic with the likeliest share against, found by search; and the share of discordant questions."""
+    first, n = count
+    second = data.draw(st.integers(0, n - first))
+
+    def score(delta: float) -> float:
+        def surprise(against: float) -> float:
+            shares = np.clip([against + delta, against, 1 - 2 * against - delta], 1e-300, 1)
+            return -float(np.array([first, second, n - first - second]) @ np.log(shares))
+
+        ends = max(0.0, -delta), (1 - delta) / 2
+        against = optimize.minimize_scalar(surprise, bounds=ends, method="bounded", options={"xatol": 1e-12}).x
+        return (first - second - n * delta) / math.sqrt(n * (2 * against + delta - delta**2))
+
+    ends = paired(first, second, n, tail)
+    z, discordant = NormalDist().inv_cdf(1 - tail), first + second
+    exact = stats.binomtest(first, discordant).proportion_ci(1 - 2 * tail) if discordant else (0.5, 0.5)
+    for end, share, sign in zip(ends, exact, (1, -1), strict=True):
+        conditional = (2 * share - 1) * discordant / n
+        assert sign * (conditional - end) >= -1e-9
+        if abs(conditional - end) > 1e-9 and abs(end) < 1:
+            assert score(end) == pytest.approx(sign * z, abs=1e-3)
+
+
+def test_a_paired_interval_leaves_out_zero_exactly_where_the_test_does():
+    for first, second in itertools.product(range(40), repeat=2):
+        low, high = paired(first, second, 200)
+        assert (low <= 0 <= high) == (mcnemar(first, second) >= 0.05), (first, second)
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -60,10 +90,10 @@ def test_perfect_agreement_is_not_certainty(right: bool):
 
 def test_an_average_of_perfect_test_sets_is_not_certain_either():
     low, high = wilson(20, 20)
-    average = macro_average([accuracy([[True] * 20])] * 4)
+    average = macro_average([accuracy([[True] * 20])] * 4).estimate(0, 1)
     assert (average.mean, average.high) == (1, 1)
     assert average.high - average.low == pytest.approx((high - low) / 2)
-    assert macro_average([accuracy([[False] * 20])]).high == pytest.approx(wilson(0, 20)[1])
+    assert macro_average([accuracy([[False] * 20])]).estimate(0, 1).high == pytest.approx(wilson(0, 20)[1])
 
 
 mixed = st.lists(st.booleans(), min_size=2, max_size=50).filter(lambda column: len(set(column)) == 2)
@@ -72,9 +102,14 @@ mixed = st.lists(st.booleans(), min_size=2, max_size=50).filter(lambda column: l
 @given(st.lists(mixed, min_size=1, max_size=5))
 @settings(deadline=None)
 def test_macro_average_weighs_test_sets_equally(columns):
-    estimate = macro_average([accuracy([column]) for column in columns])
-    error = math.sqrt(sum(standard.variance(column) / len(column) for column in columns)) / len(columns)
-    mean = standard.fmean(standard.fmean(column) for column in columns)
-    assert estimate.mean == pytest.approx(mean)
-    assert estimate.low == pytest.approx(max(0.0, mean - Z * error))
-    assert estimate.high == pytest.approx(min(1.0, mean + Z * error))
+    estimate = macro_average([accuracy([column]) for column in columns]).estimate(0, 1)
+    parts = []
+    for column in columns:
+        right = sum(column) / len(column)
+        variance = standard.variance(column) / len(column)
+        carrying = len(column) * (right * (1 - right)) ** 2 / (right * (1 - right) ** 4 + (1 - right) * right**4)
+        parts.append((right, variance / len(columns) ** 2, max(1, carrying - 1)))
+    variance = sum(part for _, part, _ in parts)
+    df = variance**2 / sum(part**2 / degrees for _, part, degrees in parts)
+    mean, reach = standard.fmean(part for part, *_ in parts), stats.t.ppf(0.975, df) * math.sqrt(variance)
+    assert estimate[:3] == pytest.approx((mean, max(0.0, mean - reach), min(1.0, mean + reach)))

@@ -213,8 +213,8 @@ def on_the_frontier(n: Numbers, benchmark: str) -> Value:
 
 
 def _saving_over_both(n: Numbers, benchmark: str) -> Value:
-    own = n.cost(GMR, benchmark)
-    return 100 * (1 - own / least(n.cost(n.strongest(benchmark), benchmark), n.cost(MASROUTER, benchmark)))
+    strongest = n.of_strongest(lambda row: n.saving(GMR, row, benchmark), benchmark)
+    return least(strongest, n.saving(GMR, MASROUTER, benchmark))
 
 
 @_cost(place="caption of the HumanEval Pareto figure")
