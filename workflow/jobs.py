@@ -9,8 +9,6 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -55,7 +53,7 @@ def settle(preset: Preset) -> BinaryIO:
         lock = path.with_suffix(".lock").open("ab")
     fcntl.flock(lock, fcntl.LOCK_SH)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        _take(
+        take(
             lock,
             f"a run of preset {preset.name} with other settings is under way, whose jobs read {path}; wait for its "
             "end, or make a preset of your own (config/presets)",
@@ -65,15 +63,8 @@ def settle(preset: Preset) -> BinaryIO:
     return lock
 
 
-@contextmanager
-def exclusive(preset: Preset, refusal: str) -> Iterator[None]:
-    """Keep runs of a preset with settings of their own from starting; UserError while any run of it is under way."""
-    with settle(preset) as lock:
-        _take(lock, refusal)
-        yield
-
-
-def _take(lock: BinaryIO, refusal: str) -> None:
+def take(lock: BinaryIO, refusal: str) -> None:
+    """Keep runs of a preset from starting, by what :func:`settle` gave; UserError while one is under way."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

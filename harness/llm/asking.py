@@ -130,27 +130,32 @@ class ServedBackbone:
                     with self._attempts.measure(request.key, server.url):
                         reply = await server.complete(request)
             except (openai.APIError, MalformedReplyError) as error:
-                server.has_failed = _may_pass(error)
+                if _may_pass(error):
+                    server.failed_at = time.monotonic()
                 if isinstance(error, MalformedReplyError):
                     await self._count(request, server, error)
                 raise
             finally:
                 server.in_flight -= 1
         self._heard = time.monotonic()
-        server.has_answered, server.has_failed, server.uncountable = True, False, 0
+        server.has_answered, server.failed_at, server.uncountable = True, float("-inf"), 0
         if self._is_out:
             self._is_out = False
             logger.warning("%s answers again", self._key)
         return reply
 
     def _choose(self, tried: set[Server]) -> Server:
-        """Return the server with the fewest requests, of those that the call has not tried; equal ones take turns."""
+        """Return the server with the fewest requests, of those that the call has not tried; equal ones take turns.
+
+        One that just failed has few requests because it fails, and comes after the others for a while.
+        """
         self._turn += 1
+        now = time.monotonic()
         if tried.issuperset(self._servers):
             tried.clear()
         first = self._turn % len(self._servers)
         left = [server for server in self._servers[first:] + self._servers[:first] if server not in tried]
-        chosen = min(left, key=lambda server: (server.places.locked(), server.has_failed, server.in_flight))
+        chosen = min(left, key=lambda one: (one.places.locked(), now - one.failed_at < MAX_WAIT_S, one.in_flight))
         tried.add(chosen)
         return chosen
 

@@ -57,7 +57,7 @@ class Server:
         self.capacity = endpoint.max_in_flight
         self.places = asyncio.Semaphore(self.capacity)
         self.in_flight = 0  # requests under way, and those that wait for a place here
-        self.has_failed = False  # at the last attempt that ended
+        self.failed_at = float("-inf")  # when the last attempt ended, where it failed
         self.has_answered = False
         self.uncountable = 0  # replies in a row that can never count
         self._extended = endpoint.extended

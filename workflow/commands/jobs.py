@@ -14,7 +14,7 @@ import typer
 from harness.errors import UserError
 from workflow import signals
 from workflow.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
-from workflow.jobs import exclusive
+from workflow.jobs import settle, take
 
 if TYPE_CHECKING:
     from harness.runner.config import Preset
@@ -63,7 +63,8 @@ def retry(context: typer.Context, preset: PresetName) -> None:
     if not settings.exists():
         raise UserError(f"preset {preset} has no run here ({settings} is missing), so none of its calls has failed")
     chosen = preset_of(preset, [f"@{settings}"])
-    with exclusive(chosen, f"a run of preset {preset} is under way; wait for its end, and give the command again"):
+    with settle(chosen) as lock:
+        take(lock, f"a run of preset {preset} is under way; wait for its end, and give the command again")
         cells = [found for log in sorted(layout.logs(preset)) if (found := _forget_failed_calls(chosen, log))]
     if not cells:
         logging.info("no call of preset %s has failed", preset)

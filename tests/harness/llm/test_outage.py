@@ -123,8 +123,9 @@ def test_a_server_that_asks_to_be_left_alone_is_so_for_a_minute_at_most() -> Non
 
 
 async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
-    make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture
+    make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(asking, "SILENCE_S", 60.0)
     async with served_at(Ill(odd=500)) as url:
         client = await make(url)
         odd, number = asyncio.create_task(client.complete("m", request("odd"))), 0
