@@ -59,7 +59,7 @@ def prepare() -> None:
 
 def rehearse() -> None:
     """Do before the fork, on a program of our own, what every process does after it, so that it need not copy it."""
-    call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}]).encode()
+    call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}, True]).encode()
     for _ in range(_REHEARSALS):
         program = _Program("", _REHEARSED, ["f"], "", {}, None)
         program.start()
@@ -129,7 +129,7 @@ class _Program:
         self._objects: list[object] = []
         self._numbers: dict[int, int] = {}
         self._lent: dict[int, Callable[..., object]] = {}
-        self._operations = {**_OPERATIONS, "call": self._called}
+        self._operations = {**_OPERATIONS}
         self._channel = channel
         # Threads of a program may call back, too.
         self._turn = _thread.RLock()
@@ -158,25 +158,25 @@ class _Program:
 
     def _done(self, operation: str, *operands: Any) -> bytes:
         try:
-            found = self._operations[operation](*operands)
-            reply = self._packed([VALUE, found])
-            if operation == "call" and len(reply) > LONGEST:
-                # Of a table that a function fills, say, the checks need not hear.
-                reply = self._packed([VALUE, [found[0], []]])  # type: ignore[index]
-            return reply
+            if operation == "call":
+                return self._called(*operands)
+            return self._packed([VALUE, self._operations[operation](*operands)])
         except StopIteration as error:
             return self._failure(ENDED if operation == "next" else RAISED, error)
         except BaseException as error:
             return self._failure(RAISED, error)
 
-    def _called(self, function: Any, arguments: list[Any], keywords: dict[str, Any], is_told: bool) -> list[object]:
-        """Return the result, and place and value of the arguments that it is or that have changed, if that is told."""
+    def _called(self, function: Any, arguments: list[Any], keywords: dict[str, Any], is_told: bool) -> bytes:
+        """Reply with the result, and with the places of arguments that it is or, if it is told, that have changed."""
         passed = [*enumerate([*arguments, *keywords.values()])]
         passed = [(place, one) for place, one in passed if isinstance(one, MUTABLE)]
         before = [self._state(one) for _, one in passed] if is_told else []
         result = function(*arguments, **keywords)
         changed = [one for one, state in zip(passed, before, strict=False) if self._state(one[1]) != state]
-        return [result, changed, *(place for place, one in passed if one is result)]
+        same = [place for place, one in passed if one is result]
+        reply = self._packed([VALUE, result, changed, *same] if changed or same else [VALUE, result])
+        # Of a table that a function fills, say, the checks need not hear.
+        return reply if len(reply) <= LONGEST else self._packed([VALUE, result])
 
     def _state(self, value: Any) -> bytes:
         # Much faster, but only for built-in types.

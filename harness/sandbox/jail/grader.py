@@ -216,7 +216,7 @@ def read_checks(setup: str, checks: str, entry_point: str) -> _Checks:
     candidates = (free & sys.stdlib_module_names) - {entry_point}
     modules = candidates & _attribute_bases(tree) if candidates else set()
     names = (free - _BUILT_IN - modules) | ({entry_point} & free)
-    instrument = _Instrument()
+    instrument = _Instrument(checks)
     instrument.visit(tree)
     code = compile(tree, f"<{candidate.CHECKS}>", "exec", dont_inherit=True)
     before = compile(setup, f"<{candidate.SETUP}>", "exec", dont_inherit=True)
@@ -244,17 +244,20 @@ def _attribute_bases(tree: ast.Module) -> set[str]:
 class _Instrument(ast.NodeTransformer):
     """Puts calls before and behind assertions, around what is called in place and for ``is``; counts the assertions."""
 
-    asserts = 0
+    def __init__(self, checks: str) -> None:
+        self.asserts = 0
+        # Of large expressions, most have none.
+        self._into_expressions = " is " in checks
 
-    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
+    def visit_Assert(self, node: ast.Assert) -> list[ast.AST]:
         self.asserts += 1
         before, behind = (ast.copy_location(ast.Expr(_called(name, node)), node) for name in (_ASSERTING, _HELD))
-        return [before, self.generic_visit(node), behind]  # type: ignore[list-item]
+        return [before, self.generic_visit(node) if self._into_expressions else node, behind]
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         if isinstance(node.value, ast.Call):
             node.value.func = _called(_IN_PLACE, node.value.func, node.value.func)
-        return self.generic_visit(node)
+        return self.generic_visit(node) if self._into_expressions else node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)

@@ -41,6 +41,8 @@ class Peer:
         self._lent: list[Any] = []
         # Arguments and what the program made of them, while changes are wanted.
         self._changes: list[tuple[Any, Any]] | None = None
+        # What came with the last reply.
+        self._notes: list[Any] = []
         # By identity: results that were arguments, for the program, and those arguments.
         self._originals: dict[int, tuple[object, object]] = {}
         self.assertions_held = 0
@@ -64,7 +66,8 @@ class Peer:
         """Return what the program says next, whose calls of the checks' functions are made; raises as :meth:`ask`."""
         while True:
             match values.unpack(self._channel.receive(), self._referred):
-                case [str(kind), value] if kind == VALUE:
+                case [str(kind), value, *notes] if kind == VALUE:
+                    self._notes = notes
                     return value
                 case [str(kind), int(number), list(arguments), dict(keywords)] if kind == CALL_BACK:
                     if not 0 <= number < len(self._lent):
@@ -77,9 +80,12 @@ class Peer:
 
     def call(self, function: Remote, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Call a function of the program with copies of the arguments, and note what it changes in them."""
+        result = self.ask("call", function, [*arguments], keywords, self._changes is not None)
+        if not self._notes:
+            return result
         passed = [*arguments, *keywords.values()]
-        match self.ask("call", function, [*arguments], keywords, self._changes is not None):
-            case [result, list(changed), *same] if all(_is_pair(one, passed) for one in changed):
+        match self._notes:
+            case [list(changed), *same] if all(_is_pair(one, passed) for one in changed):
                 if self._changes is not None:
                     self._changes += [(passed[place], value) for place, value in changed]
                 for place in same:

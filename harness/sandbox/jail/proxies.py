@@ -131,8 +131,10 @@ class Extended:
     def __repr__(self) -> str:
         return repr(self._remote)
 
-    def __deepcopy__(self, _: object) -> Extended:
+    def __copy__(self, *_: object) -> Extended:
         return self
+
+    __deepcopy__ = __copy__
 
     def __reduce__(self) -> str:
         return self._remote.__reduce__()
