@@ -132,7 +132,9 @@ def function_under_test(tests: str) -> str:
     """The function that the tests of a record are about: the one an assert calls, else the one handed to ``check``."""
     asserts = "\n".join(re.findall(r"^\s*assert\b.*", tests, re.MULTILINE))
     names = re.findall(r"(?<![\w.])(\w+)\(", asserts) + re.findall(r"^\s*check\((\w+)\)", tests, re.MULTILINE)
-    return next((name for name in names if name != "candidate" and not hasattr(builtins, name)), "")
+    # A built-in is around the call of another function, or the name of this one.
+    chosen = [name for name in names if name != "candidate"]
+    return next((name for name in chosen if not hasattr(builtins, name)), chosen[0] if chosen else "")
 
 
 def another_rule(record: Record, rule: str) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from dataclasses import replace
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import before_fences, fenced, fenced_blocks
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.mutants import mutants
-from harness.benchmarks.needed import needed
-from harness.benchmarks.programs import canonical, completed, definitions, parse, salvage
+from harness.benchmarks.programs import canonical, completed, definitions, parse, salvage, without_trials
 
 PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 
@@ -58,13 +58,14 @@ class CodeBenchmark(Benchmark):
         return a == b or canonical(a) == canonical(b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Run the question's tests on what the function needs of the program."""
+        """Run the question's tests on the program; a second time, without its trials, where it does not load."""
         from harness.sandbox import Outcome, Program
 
         task = task_of(item)
-        source = needed(answer, task.entry_point, task.checks)
-        program = Program(source, task.setup, task.checks, task.entry_point)
+        program = Program(answer, task.setup, task.checks, task.entry_point)
         execution = await tools.sandbox.run(program)
+        if not execution.is_loaded and (source := without_trials(answer)) != answer:
+            execution = await tools.sandbox.run(replace(program, source=source))
         failed_ourselves = execution.outcome is Outcome.SANDBOX_ERROR
         return Verdict(
             correct=execution.outcome is Outcome.PASSED,

@@ -53,3 +53,5 @@ class Execution:
     detail: str  # one line for people, such as the exception and the line that raised it
     stdout: str  # what was printed, up to the limit; empty where the moment of a forced end would decide how much
     shown: str | None = None  # the first 4096 characters of the variable that was asked for
+    is_loaded: bool = True  # whether the program came to the end of its top level
+    was_idle: bool = False  # whether it hardly used the processor before a limit of wall time

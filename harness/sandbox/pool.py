@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import errno
 import functools
 import logging
+import os
 import re
 import sys
 import sysconfig
@@ -20,7 +22,7 @@ from harness.files import ROOT, fingerprint
 from harness.sandbox.cache import Reach, Verdicts
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
-from harness.sandbox.worker import Worker, failed
+from harness.sandbox.worker import Worker, WorkerLostError, failed
 
 # The strongest first.
 LEVELS = (FULL, RLIMIT)
@@ -29,6 +31,10 @@ _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
 # Another machine, or this one on another day, may end the same program otherwise. A limit of memory is among them: with
 # more processors, more of it is set aside for threads. A limit of output is not: the program's own bytes are counted.
 MACHINES_OWN = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
+# What a trial of a level ends by on a machine that may offer it all the same; and what is short there for the moment.
+_DISTURBED = MACHINES_OWN - {Outcome.SANDBOX_ERROR}
+_SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
+_TRIALS = 3
 # How chance, the clock and the machine get into a program; a word too many costs no more than executing again.
 _DOORS = (
     "random secrets uuid time timeit datetime tempfile os io pathlib glob shutil platform socket http urllib resource "
@@ -46,23 +52,48 @@ logger = logging.getLogger(__name__)
 
 @functools.cache
 def why_not(level: str) -> str:
-    """Return, in one line, why a level does not work on this machine; empty where it does. Tried once a process."""
+    """Return, in one line, why this machine refuses a level; empty where it works. Decided once a process.
 
-    async def probe() -> Execution:
-        with contextlib.closing(Worker(level, Limits(cpu_s=5, wall_s=20.0))) as worker:
-            return await worker.run(_PROBE)
-
-    try:
+    Raises UserError where no trial comes to its end: that says nothing about the level, and must not lower it.
+    """
+    refusals: list[str] = []
+    disturbances: list[str] = []
+    for _ in range(_TRIALS):
         # The caller may be in an event loop.
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            found = thread.submit(asyncio.run, probe()).result()
+            trial = thread.submit(asyncio.run, _try(level)).result()
+        if trial.outcome is Outcome.PASSED:
+            break
+        is_disturbed = trial.outcome in _DISTURBED or any(reason in trial.detail for reason in _SHORTAGES)
+        (disturbances if is_disturbed else refusals).append(trial.detail or trial.outcome)
+    reasons = [*refusals, *disturbances]
+    if reasons:
+        logger.warning("sandbox level %r: %d of %d trials failed: %s", level, len(reasons), _TRIALS, "; ".join(reasons))
+    if len(reasons) < _TRIALS:
+        return ""
+    if refusals:
+        return refusals[0]
+    raise UserError(
+        f"whether programs can run at sandbox level {level!r} could not be found out: {len(reasons)} trials were cut "
+        f"short ({reasons[-1]}); the machine is overloaded, or something ends processes here, as when memory runs out: "
+        "free it, then give the same command again"
+    )
+
+
+async def _try(level: str) -> Execution:
+    try:
+        with contextlib.closing(Worker(level, Limits())) as worker:
+            return await worker.run(_PROBE)
+    except TimeoutError:
+        return Execution(Outcome.WALL_LIMIT, "the worker did not reply in time", "")
+    except WorkerLostError as error:
+        return Execution(Outcome.KILLED, str(error), "")
     except (OSError, ValueError, UserError) as error:
-        found = failed(error)
-    return "" if found.outcome is Outcome.PASSED else found.detail or found.outcome
+        return failed(error)
 
 
 def best_level() -> str:
-    """Return the best level this machine offers; raises UserError where none works."""
+    """Return the best level this machine offers; raises UserError where none works, or where it cannot be found out."""
     for level in LEVELS:
         if not why_not(level):
             return level
@@ -125,7 +156,7 @@ class Sandbox:
     async def _executed(self, program: Program) -> Execution:
         async with self._slots:
             execution = await self._tried(program)
-        if execution.outcome not in _DOUBTFUL:
+        if execution.outcome not in _DOUBTFUL or execution.was_idle:
             return execution
         async with self._alone, contextlib.AsyncExitStack() as all_slots:
             for _ in range(self._places):

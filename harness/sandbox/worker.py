@@ -45,6 +45,12 @@ _CUT_ANYWHERE = {Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_DETAIL = 300
+# Of the processor time that a program may have: less than this share shows that it waits.
+_IDLE = 0.1
+
+
+class WorkerLostError(OSError):
+    """A worker has ended and not said why: killed, perhaps, which says nothing about what this machine offers."""
 
 
 class Worker:
@@ -61,7 +67,7 @@ class Worker:
         self.child = Child(command, _ENVIRONMENT, Path("/"))
 
     async def run(self, program: Program) -> Execution:
-        """Execute a program; raises OSError where the worker has failed, or could not be started."""
+        """Execute a program; raises OSError where the worker has failed or was lost, or could not be started."""
         order = marshal.dumps(asdict(program))
         if len(order) > LONGEST_ORDER:
             told = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
@@ -74,7 +80,7 @@ class Worker:
             told = f"more than {self._limits.cpu_s} s of processor time in the checks"
             return Execution(Outcome.CPU_LIMIT, told, "")
         if not content:
-            raise OSError(f"the worker ended: {self.child.last_words()}")
+            raise WorkerLostError(f"the worker ended: {self.child.last_words()}")
         # The process of the checks wrote it; no program can write to this connection.
         found: dict[str, Any] = marshal.loads(content)  # noqa: S302
         if "failure" in found:
@@ -112,7 +118,10 @@ def _execution(found: dict[str, Any], limits: Limits) -> Execution:
     outcome, detail = _outcome(found, limits)
     stdout = "" if outcome in _CUT_ANYWHERE else found["stdout"].decode("utf-8", "replace")
     shown = found["shown"] if outcome is Outcome.PASSED else None
-    return Execution(outcome, _line(detail), stdout, shown and _writable(shown))
+    # One that waits for a processor, or whose checks do, has had some of it.
+    used_s = found["cpu_s"] + found["checks_cpu_s"]
+    was_idle = outcome is Outcome.WALL_LIMIT and used_s < _IDLE * min(limits.cpu_s, limits.wall_s)
+    return Execution(outcome, _line(detail), stdout, shown and _writable(shown), found["is_loaded"], was_idle)
 
 
 def _outcome(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from harness.benchmarks.items import keyed_order
 from studies import agreement
-from studies.agreement import STRING, compare, read
+from studies.agreement import STRING, compare, function_under_test, read
 
 pytestmark = pytest.mark.realdata
 
@@ -59,6 +59,20 @@ def test_what_disagrees_under_the_same_rule_is_reviewed_and_what_is_reviewed_dis
         if file in TEXTS
     }
     assert reviewed <= set(disagree[["file", "our rule", "record"]].itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize(
+    ("tests", "name"),
+    [
+        ("assert sum(10, 15) == 6\nassert sum(1, 2) == 1", "sum"),
+        ("assert sum(f(1)) == 6 and abs(g(1)) < 1", "f"),
+        ("assert math.isclose(f(1), 2)", "f"),
+        ("def check(candidate):\n    assert candidate(1) == 2\ncheck(next)", "next"),
+        ("x = 1", ""),
+    ],
+)
+def test_the_function_that_tests_are_about(tests: str, name: str) -> None:
+    assert function_under_test(tests) == name
 
 
 async def test_a_sample_of_programs_agrees_under_the_same_rule(mirror: Path) -> None:

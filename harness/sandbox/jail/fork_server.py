@@ -57,7 +57,8 @@ def main() -> None:
         while True:
             # The other end is the process that started this one.
             parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302
-    except EOFError:
+    except EOFError as error:
+        os.write(2, str(error).encode())
         control.close()
         os.waitpid(server, 0)
     except BaseException as error:

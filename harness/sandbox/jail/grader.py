@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from . import candidate, fork_server
 from .confinement import Policy, confine_checks, file_rules
-from .proxies import Peer, in_place, told
+from .failures import told
+from .peer import Peer
 from .values import Channel, TooLongError, UnreadableError
 
 # What the report says of a program; these words are those of harness.sandbox.model.Outcome, the others below are not.
@@ -33,7 +34,7 @@ FAILURE = "failure"
 _PIECE = 1 << 16
 _RECURSION_LIMIT = sys.getrecursionlimit()
 # No source text can hold these names.
-_HELD, _IN_PLACE = "@held", "@in_place"
+_ASSERTING, _HELD, _IN_PLACE, _SAME = "@asserting", "@held", "@in_place", "@same"
 _BUILT_IN = frozenset(dir(builtins))
 
 
@@ -59,8 +60,8 @@ class Grader:
         # Of what checks may change for those after them, the one thing that some do.
         sys.setrecursionlimit(_RECURSION_LIMIT)
         # As much processor time again as a program has, from now on.
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        limit = int(used.ru_utime + used.ru_stime) + 1 + self._policy.limits["cpu_s"]
+        before = _cpu_s()
+        limit = int(before) + 1 + self._policy.limits["cpu_s"]
         _, ceiling = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (limit if ceiling < 0 else min(limit, ceiling), ceiling))
         # Drawn cases are the same ones each time.
@@ -70,8 +71,9 @@ class Grader:
         try:
             self._control.send(fork_server.START)
             conversation = _Conversation(connection, output, self._policy.limits["output_kib"] << 10)
-            outcome, detail, shown = _judged(conversation, order, checks)
-            self._control.send(fork_server.GONE if outcome == GONE else fork_server.END)
+            graded = _judged(conversation, order, checks)
+            checks_cpu_s = _cpu_s() - before
+            self._control.send(fork_server.GONE if graded["outcome"] == GONE else fork_server.END)
             report = self._control.recv(fork_server.REPORT.size, socket.MSG_WAITALL)
             if not report:
                 raise EOFError("the fork server is gone")
@@ -81,15 +83,22 @@ class Grader:
             os.close(connection)
             os.close(output)
         if deserted:
-            outcome, detail = EXCEPTION, "the connection was closed before the last check"
-        graded = {"outcome": outcome, "detail": detail, "shown": shown, "stdout": bytes(conversation.stdout)}
-        return {**graded, "status": status, "cpu_s": cpu_s, "cut": cut, "soiled": soiled}
+            graded |= {"outcome": EXCEPTION, "detail": "the connection was closed before the last check"}
+        used = {"cpu_s": cpu_s, "checks_cpu_s": checks_cpu_s}
+        return {**graded, **used, "stdout": bytes(conversation.stdout), "status": status, "cut": cut, "soiled": soiled}
 
     def _ready(self) -> list[int]:
         told, descriptors, _, _ = socket.recv_fds(self._control, _PIECE, 2)
+        if not told:
+            raise EOFError("the fork server is gone")
         if not descriptors:
-            raise OSError(told.decode("utf-8", "replace") or "the fork server is gone")
+            raise OSError(told.decode("utf-8", "replace"))
         return descriptors
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 class _Conversation(Channel):
@@ -124,13 +133,12 @@ class _Conversation(Channel):
         return bool(piece)
 
 
-def _judged(conversation: _Conversation, order: dict[str, Any], checks: _Checks) -> tuple[str, str, str | None]:
+def _judged(conversation: _Conversation, order: dict[str, Any], checks: _Checks) -> dict[str, Any]:
     peer = Peer(conversation)
-    held: list[bool] = []
-    shown: str | None = None
+    found: dict[str, Any] = {"outcome": PASSED, "detail": "", "shown": None, "is_loaded": False}
     try:
-        namespace: dict[str, Any] = {_HELD: lambda: held.append(True), _IN_PLACE: in_place}
-        namespace["__name__"] = candidate.MODULE
+        namespace: dict[str, Any] = {_ASSERTING: peer.begin_assertion, _HELD: peer.hold_assertion}
+        namespace |= {_IN_PLACE: peer.in_place, _SAME: peer.is_same, "__name__": candidate.MODULE}
         if order["checks"]:
             exec(checks.setup, namespace)  # noqa: S102  trusted
         for name in checks.modules:
@@ -139,11 +147,13 @@ def _judged(conversation: _Conversation, order: dict[str, Any], checks: _Checks)
         wanted = [name for name in checks.names if name not in namespace]
         confined = conversation.receive()
         if confined != candidate.CONFINED:
-            return FAILURE, confined.removeprefix(candidate.UNCONFINED).decode("utf-8", "replace"), None
+            reason = confined.removeprefix(candidate.UNCONFINED).decode("utf-8", "replace")
+            return {**found, "outcome": FAILURE, "detail": reason}
         conversation.send(marshal.dumps((order["setup"], order["source"], wanted, order["show"])))
         match peer.reply():
-            case [dict(found), (str() | None) as shown] if len(shown or "") <= candidate.LONGEST_SHOWN:
-                namespace.update((name, found[name]) for name in wanted if name in found)
+            case [dict(values), (str() | None) as shown] if len(shown or "") <= candidate.LONGEST_SHOWN:
+                namespace.update((name, values[name]) for name in wanted if name in values)
+                found |= {"shown": shown, "is_loaded": True}
             case _:
                 raise UnreadableError("a first reply of no known form")
         if checks.entry_point and checks.entry_point not in namespace:
@@ -154,10 +164,11 @@ def _judged(conversation: _Conversation, order: dict[str, Any], checks: _Checks)
             raise peer.failure
     except BaseException as error:
         peer.is_silent = True
-        return *_failed(peer.failure or error), shown
-    if checks.asserts and not held:
-        return EXCEPTION, "no assertion of the checks was reached", shown
-    return PASSED, "", shown
+        outcome, detail = _failed(peer.failure or error)
+        return {**found, "outcome": outcome, "detail": detail}
+    if checks.asserts and not peer.assertions_held:
+        return {**found, "outcome": EXCEPTION, "detail": "no assertion of the checks was reached"}
+    return found
 
 
 def _failed(error: BaseException) -> tuple[str, str]:
@@ -183,8 +194,8 @@ def _failed(error: BaseException) -> tuple[str, str]:
 
 class _Checks(NamedTuple):
     setup: CodeType
-    # With a call of ``@held`` after every assertion that held. What is called only for what it does, as a statement
-    # or in ``assert f(x) is None``, is first handed to ``@in_place``.
+    # With a call of ``@asserting`` before every assertion and of ``@held`` after it if it held, of ``@in_place`` around
+    # what is called in a statement of its own, and of ``@same`` for ``is``.
     code: CodeType
     # Whether they hold an assertion at all.
     asserts: bool
@@ -205,7 +216,7 @@ def read_checks(setup: str, checks: str, entry_point: str) -> _Checks:
     candidates = (free & sys.stdlib_module_names) - {entry_point}
     modules = candidates & _attribute_bases(tree) if candidates else set()
     names = (free - _BUILT_IN - modules) | ({entry_point} & free)
-    instrument = _Instrument()
+    instrument = _Instrument(checks)
     instrument.visit(tree)
     code = compile(tree, f"<{candidate.CHECKS}>", "exec", dont_inherit=True)
     before = compile(setup, f"<{candidate.SETUP}>", "exec", dont_inherit=True)
@@ -231,20 +242,32 @@ def _attribute_bases(tree: ast.Module) -> set[str]:
 
 
 class _Instrument(ast.NodeTransformer):
-    """Puts a call behind every assertion and around what is called in place; counts the assertions."""
+    """Puts calls before and behind assertions, around what is called in place and for ``is``; counts the assertions."""
 
-    asserts = 0
+    def __init__(self, checks: str) -> None:
+        self.asserts = 0
+        # Of large expressions, most have none.
+        self._into_expressions = " is " in checks
 
-    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
+    def visit_Assert(self, node: ast.Assert) -> list[ast.AST]:
         self.asserts += 1
-        match node.test:
-            case ast.Compare(ast.Call() as call, [ast.Is() | ast.Eq()], [ast.Constant(None)]):
-                call.func = _called(_IN_PLACE, call.func, call.func)
-        return [node, ast.copy_location(ast.Expr(_called(_HELD, node)), node)]
+        before, behind = (ast.copy_location(ast.Expr(_called(name, node)), node) for name in (_ASSERTING, _HELD))
+        return [before, self.generic_visit(node) if self._into_expressions else node, behind]
 
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
         if isinstance(node.value, ast.Call):
             node.value.func = _called(_IN_PLACE, node.value.func, node.value.func)
+        return self.generic_visit(node) if self._into_expressions else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Compare(_, _, [ast.Constant()]):
+                return node
+            case ast.Compare(left, [ast.Is()], [right]):
+                return _called(_SAME, node, left, right)
+            case ast.Compare(left, [ast.IsNot()], [right]):
+                return ast.copy_location(ast.UnaryOp(ast.Not(), _called(_SAME, node, left, right)), node)
         return node
 
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import collections
 import functools
 import importlib
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from types import NoneType
+from types import EllipsisType, NoneType
 from typing import Any
 
+from .sets import set_in_order
+
 Refer = Callable[[object], dict[str, Any]]
+# Given an instance of a subclass of an immutable type and how its content is written: how it is written itself.
+Extend = Callable[[object, object], object]
 
 # A value longer than this is no answer to any question; an order also holds sources with their data.
 LONGEST, LONGEST_ORDER = 16 << 20, 64 << 20
@@ -21,6 +26,10 @@ _PIECE = 1 << 16
 # Nesting of one value; the interpreter's own comparison gives up at about a thousand.
 DEEPEST = 200
 _SIMPLE = frozenset({bool, str, float, NoneType})
+# What two places of a value may share, so that a change in one is seen in the other.
+MUTABLE = (list, dict, set, bytearray, collections.deque)
+# Where the message has the number of one of these, and its content the first time; while that is written, it is open.
+_SHARED, _OPEN = "shared", -1
 # Longer integers are written in base 16, whose length no interpreter limits.
 _SHORT_INTEGER = 1 << 63
 # Not as ASCII: two halves of a surrogate pair, each a character of its own, would arrive as one.
@@ -74,16 +83,37 @@ class Channel:
         self._pending += piece
 
 
-def pack(value: object, refer: Refer) -> bytes:
+class _Message:
+    """What is known of a message while it is written."""
+
+    def __init__(self, refer: Refer, extend: Extend) -> None:
+        self.refer = refer
+        self.extend = extend
+        # Mutable values met, by identity; kept alive, so no other has it meanwhile.
+        self.met: dict[int, object] = {}
+        # Those met twice, by identity, with their numbers as soon as they have one.
+        self.numbers: dict[int, int | None] = {}
+        self.count = itertools.count()
+        self.is_numbered = False
+
+
+def pack(value: object, refer: Refer, extend: Extend = lambda value, content: content) -> bytes:
     """Return any value as bytes; ``refer`` gives a dictionary with one key for what cannot cross."""
-    return _ENCODER.encode(_written(value, refer, 0)).encode("utf-8", "surrogatepass")
+    message = _Message(refer, extend)
+    written = _written(value, message, 0)
+    if message.numbers:
+        message.is_numbered = True
+        written = _written(value, message, 0)
+    return _ENCODER.encode(written).encode("utf-8", "surrogatepass")
 
 
 def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
     """Return the value that :func:`pack` wrote, given what a reference stands for; raises UnreadableError otherwise."""
+    # Numbers are those of one message.
+    decoder = (_decoder.__wrapped__ if f'"{_SHARED}"'.encode() in content else _decoder)(resolve)
     try:
         # Every NaN is an object of its own, or two would be equal as members of lists.
-        return _decoder(resolve).decode(content.decode("utf-8", "surrogatepass"))
+        return decoder.decode(content.decode("utf-8", "surrogatepass"))
     except RecursionError:
         # Where exactly the interpreter gives up depends on what it has optimised by then.
         raise UnreadableError("nested too deeply") from None
@@ -94,42 +124,70 @@ def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
 # A conversation uses one from its beginning to its end.
 @functools.lru_cache(maxsize=1)
 def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
+    shared: dict[int, object] = {}
+
     def read(tagged: dict[str, Any]) -> object:
         ((name, content),) = tagged.items()
+        if name == _SHARED:
+            number, *first = _only((list,), content)
+            return shared.setdefault(number, *first) if first else shared[number]
         reader = _READERS.get(name)
         return resolve(name, content) if reader is None else reader(content)
 
     return json.JSONDecoder(object_hook=read, parse_constant=float)
 
 
-def _written(value: object, refer: Refer, depth: int) -> object:
+def _written(value: Any, message: _Message, depth: int) -> object:
     kind: type = type(value)
-    if kind in _SIMPLE:
+    if kind in _SIMPLE or (kind is int and -_SHORT_INTEGER <= value <= _SHORT_INTEGER):
         return value
     if depth > DEEPEST:
-        return refer(value)
+        return message.refer(value)
+    return _once(value, message, depth) if issubclass(kind, MUTABLE) else _content(value, message, depth)
+
+
+def _once(value: Any, message: _Message, depth: int) -> object:
+    key, numbers = id(value), message.numbers
+    if not message.is_numbered:
+        if key in message.met:
+            numbers[key] = None
+            return None
+        message.met[key] = value
+    elif key in numbers:
+        if numbers[key] is None:
+            numbers[key] = _OPEN
+            content = _content(value, message, depth)
+            numbers[key] = next(message.count)
+            return {_SHARED: [numbers[key], content]}
+        return message.refer(value) if numbers[key] == _OPEN else {_SHARED: [numbers[key]]}
+    return _content(value, message, depth)
+
+
+def _content(value: Any, message: _Message, depth: int) -> object:
+    kind: type = type(value)
     for base in kind.__mro__:
         if writer := _WRITERS.get(base):
-            return writer(value, refer, depth + 1)
+            content = writer(value, message, depth + 1)
+            return content if base is kind or base in MUTABLE else message.extend(value, content)
         if base in _CONTAINERS:
             name, take_apart, _ = _CONTAINERS[base]
-            return {name: _each(take_apart(value), refer, depth + 1)}
+            return {name: _each(take_apart(value), message, depth + 1)}
         name = f"{base.__module__.partition('.')[0]}.{base.__name__}"
         if name in _LIBRARY:
             kinds, take_apart = _LIBRARY[name]
             arguments = [*take_apart(value)]
-            return {name: _each(arguments, refer, depth + 1)} if _fit(arguments, kinds) else refer(value)
-    if isinstance(value, type) and _TYPES.get(value.__name__) is value:
-        return {"type": value.__name__}
-    return refer(value)
+            return {name: _each(arguments, message, depth + 1)} if _fit(arguments, kinds) else message.refer(value)
+    if kind is type and _TYPES.get(name := value.__name__) is value:
+        return {"type": name}
+    return message.refer(value)
 
 
-def _each(elements: Iterable[Any], refer: Refer, depth: int) -> list[object]:
-    return [_written(element, refer, depth) for element in elements]
+def _each(elements: Iterable[Any], message: _Message, depth: int) -> list[object]:
+    return [_written(element, message, depth) for element in elements]
 
 
-def _tuple(value: Any, refer: Refer, depth: int) -> object:
-    elements, fields = _each(tuple.__iter__(value), refer, depth), getattr(type(value), "_fields", None)
+def _tuple(value: Any, message: _Message, depth: int) -> object:
+    elements, fields = _each(tuple.__iter__(value), message, depth), getattr(type(value), "_fields", None)
     return {"tuple": elements} if fields is None else {"named": [type(value).__name__, list(fields), elements]}
 
 
@@ -184,7 +242,7 @@ def _from_fields(parts: list[Any]) -> object:
 
 _MOST_FIELDS = 255
 # Through the type and not through the value: a subclass may have put something else there.
-_WRITERS: dict[type, Callable[[Any, Refer, int], object]] = {
+_WRITERS: dict[type, Callable[[Any, _Message, int], object]] = {
     int: lambda value, *_: plain if abs(plain := int.__int__(value)) <= _SHORT_INTEGER else {"int": hex(plain)},
     str: lambda value, *_: str.__str__(value),
     float: lambda value, *_: float.__float__(value),
@@ -193,11 +251,12 @@ _WRITERS: dict[type, Callable[[Any, Refer, int], object]] = {
     list: lambda value, *how: _each(list.__iter__(value), *how),
     dict: lambda value, *how: {"dict": [_each(pair, *how) for pair in dict.items(value)]},
     tuple: _tuple,
+    EllipsisType: lambda *_: {"type": "Ellipsis"},
 }
 # Other built-in types: name, parts, and how a list of parts becomes a value again.
 _CONTAINERS: dict[type, tuple[str, Callable[[Any], Iterable[Any]], Callable[[list[Any]], object]]] = {
-    set: ("set", set.__iter__, set),
-    frozenset: ("frozenset", frozenset.__iter__, frozenset),
+    set: ("set", set.__iter__, functools.partial(set_in_order, set)),
+    frozenset: ("frozenset", frozenset.__iter__, functools.partial(set_in_order, frozenset)),
     complex: ("complex", attrgetter("real", "imag"), lambda parts: complex(*parts)),
     range: ("range", attrgetter("start", "stop", "step"), lambda parts: range(*parts)),
     type({}.keys()): ("keys", iter, lambda keys: dict.fromkeys(keys).keys()),
@@ -224,7 +283,7 @@ _LIBRARY: dict[str, tuple[str, Callable[[Any], Iterable[Any]]]] = {
 }
 # Types whose instances cross; any other might do something when it is called.
 _KINDS = (int, str, float, list, tuple, dict, set, frozenset, bytes, bytearray, complex, bool, range, NoneType)
-_TYPES: dict[str, type] = {kind.__name__: kind for kind in _KINDS}
+_TYPES: dict[str, Any] = {"Ellipsis": ..., **{kind.__name__: kind for kind in _KINDS}}
 _READERS: dict[str, Callable[[Any], object]] = {
     "int": lambda text: int(text, 16),
     "bytes": bytes.fromhex,

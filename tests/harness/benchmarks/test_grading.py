@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 import pytest
 
 from harness.benchmarks import Tools, benchmark, keys, registry
-from harness.benchmarks.items import Item, Status
+from harness.benchmarks.items import CodeTask, Item, Status
 from harness.benchmarks.mbpp import _entry_point
 from harness.benchmarks.mutants import MOST_MUTANTS, mutants
+from harness.benchmarks.programs import without_trials
 from harness.errors import UserError
-from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from tests.harness.benchmarks.samples import ALL, item_of
 
 
@@ -132,6 +134,71 @@ def test_mbpp_entry_point(example: str, gold: str, name: str) -> None:
     assert _entry_point(example, gold) == name
     with pytest.raises(ValueError, match="calls no function"):
         _entry_point("assert 1 == 1", gold)
+
+
+NORM = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
+# What a program does at its top level so that its function is right.
+PREPARED = [
+    (
+        "squares = {}\nalias = squares\nfor n in range(9): alias[n] = n * n\n"
+        "def norm(a, b): return (squares[a] + squares[b]) ** 0.5"
+    ),
+    "from decimal import *\ncontext = getcontext()\ncontext.prec = 9\ndef norm(a, b): return getcontext().prec - 4.0",
+    (
+        "import random\nrandom.seed(42)\nR = random.random()\nrandom.seed(42)\n"
+        "def norm(a, b): return 5.0 * (random.random() == R)"
+    ),
+    "def norm(a, b): return norm.squares[a, b] ** 0.5\nsetattr(norm, 'squares', {(3, 4): 25, (0, 0): 0})",
+    "known = []\ndef norm(a, b): return (known and 5.0) or known.append(1)\nnorm(3, 4)",
+]
+# What it may try out besides, wrongly.
+TRIALS = [
+    "assert norm(3, 4) == 6",
+    "print(norm('a'))",
+    "import sys\nsys.exit(1)",
+    "def test():\n    assert norm(1, 1) == 2\ntest()",
+    "if __name__ == '__main__':\n    norm(int(input()))",
+    "def main():\n    while True: pass\nmain()",
+    "import time\ntime.sleep(60)",
+]
+# Without these it is another program, so they are part of the answer.
+PARTS = ["import no_such_module", "n = int(input())", "for n in (1, 2): assert norm(n, n) == n", "while True: pass"]
+CODE = CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ())
+
+
+@pytest.mark.parametrize(
+    ("answers", "correct"),
+    [(PREPARED, True), ([NORM + trial for trial in TRIALS], True), ([NORM + part for part in PARTS], False)],
+)
+async def test_a_program_counts_whole_or_without_what_tries_it_out(
+    tools: Tools, answers: list[str], correct: bool
+) -> None:
+    item = Item("x", "mbpp", "", "", code=CODE)
+    async with Sandbox(Limits(cpu_s=1, wall_s=2.0)) as sandbox:
+        small = replace(tools, sandbox=sandbox)
+        verdicts = {answer: await benchmark("mbpp").judge(item, answer, small) for answer in answers}
+    assert {answer: verdict for answer, verdict in verdicts.items() if verdict.correct is not correct} == {}
+    assert [verdict.answer for verdict in verdicts.values()] == answers
+
+
+@pytest.mark.parametrize(
+    ("source", "rest"),
+    [
+        ("def f(): return 1; x = 2\nprint(\n  f()); y = 3; f()", "def f(): return 1; x = 2\n\npass; y = 3; pass"),
+        ("s = 'é'; assert 0, 'é'\r\ndef f(): print(s)", "s = 'é'; pass\r\ndef f(): print(s)"),
+        ("'doc'\nx: f()\n[f(1)]\nif x:\n    f(2)", "'doc'\nx: f()\n[f(1)]\nif x:\n    f(2)"),
+        ("f(\nreturn", "f(\nreturn"),
+    ],
+)
+def test_what_stays_without_trials_keeps_its_line(source: str, rest: str) -> None:
+    assert without_trials(source) == rest
+
+
+async def test_a_long_program_is_a_program(tools: Tools) -> None:
+    table = ",".join(str(n * n) for n in range(60_000))
+    answer = f"```python\nT = [{table}]\ndef norm(a, b): return (T[int(a)] + T[int(b)]) ** 0.5\n```"
+    assert len(answer) > 500_000
+    assert (await benchmark("humaneval").grade(item_of("humaneval"), answer, tools)).correct
 
 
 def test_same_ignores_layout_comments_and_docstrings() -> None:

@@ -66,6 +66,21 @@ async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(mo
     assert (beside_one_again, most) == (0, 3)
 
 
+async def test_one_that_waits_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine, outcomes = Worker.run, []
+
+    async def noted(self: Worker, program: Program) -> Execution:
+        execution = await genuine(self, program)
+        outcomes.append(execution.outcome)
+        return execution
+
+    monkeypatch.setattr(Worker, "run", noted)
+    async with Sandbox(Limits(cpu_s=1, wall_s=1.0, memory_mib=256)) as sandbox:
+        await sandbox.run(Program("import time\ntime.sleep(60)"))
+        await sandbox.run(Program("def f():\n    import time\n    time.sleep(60)", checks="assert f() is None"))
+    assert outcomes == [Outcome.WALL_LIMIT] * 2
+
+
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_failure_of_the_sandbox_is_tried_once_more(monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
     broken = [OSError("no memory")] * failures
@@ -97,6 +112,38 @@ async def test_a_worker_that_cannot_start_or_fails_says_why(monkeypatch: pytest.
     assert first.outcome is Outcome.SANDBOX_ERROR
     assert "/does/not/exist" in first.detail
     assert reason == execution.detail.removeprefix("OSError: ")
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+@pytest.mark.parametrize("end", ["killed", "silent", "starved", "short of processes"])
+def test_a_trial_that_is_cut_short_never_lowers_the_level(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, end: str, trials: int
+) -> None:
+    need("full")
+    left, genuine, boot = [end] * trials, Worker.run, worker._BOOT
+
+    def started(level: str, limits: Limits) -> Worker:
+        monkeypatch.setattr(worker, "_BOOT", "import os; os.kill(os.getpid(), 9)" if "killed" in left else boot)
+        return Worker(level, limits)
+
+    async def run(self: Worker, program: Program) -> Execution:
+        match left.pop() if left else "":
+            case "silent":
+                raise TimeoutError
+            case "starved":
+                return Execution(Outcome.WALL_LIMIT, "more than 120 s of wall time", "")
+            case "short of processes":
+                raise OSError(f"OSError: [Errno 11] {os.strerror(11)}")
+        return await genuine(self, program)
+
+    monkeypatch.setattr(pool, "Worker", started)
+    monkeypatch.setattr(Worker, "run", run)
+    if trials == 1:
+        assert pool.why_not.__wrapped__("full") == ""
+        assert "sandbox level 'full': 1 of 3 trials failed: " in caplog.text
+    else:
+        with pytest.raises(UserError, match=r"'full' could not be found out: 3 trials were cut short .* free it, then"):
+            pool.why_not.__wrapped__("full")
 
 
 async def test_a_worker_killed_meanwhile_is_replaced(level: str) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import PosixPath, PurePosixPath
-from types import NoneType
+from types import EllipsisType, NoneType
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +20,9 @@ from harness.sandbox.jail import values
 
 CONTAINERS = (list, tuple, set, frozenset, deque, type({}.keys()), type({}.values()), type({}.items()))
 DICTIONARIES = (dict, Counter, OrderedDict, defaultdict)
-PLAIN = (NoneType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
+PLAIN = (NoneType, EllipsisType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
 LIBRARY = (date, datetime, time, timedelta, timezone, PosixPath, PurePosixPath)
-NAMES = ["object", "built_in", "__class__", "", "list", "str", *values._READERS]
+NAMES = ["object", "built_in", "__class__", "", "list", "str", "shared", *values._READERS]
 
 
 class Reference:
@@ -83,6 +85,7 @@ VALID = [
     *({"decimal.Decimal": ["1.50"]}, {"fractions.Fraction": [1, 3]}, {"datetime.date": [2024, 2, 29]}),
     *({"collections.deque": [[1], None]}, {"named": ["P", ["x"], [1]]}, {"collections.Counter": [{"dict": []}]}),
     {"defaultdict": [{"type": "int"}, {"dict": [[1, 2]]}]},
+    *({"type": "Ellipsis"}, {"shared": [0, [1]]}, {"shared": [0]}),
 ]
 WRITTEN = json.dumps(VALID).encode()
 
@@ -92,3 +95,36 @@ def test_the_valid_message_is_valid() -> None:
     assert found[:3] == ["value", (1, 2.5, None), {0xFFFFFFFFFFFFFFFFFF: {1, ()}}]
     assert made_of_plain_types(found)
     assert not made_of_plain_types([{1: (object(),)}])
+
+
+def crossed(value: Any) -> Any:
+    return values.unpack(values.pack(value, lambda one: {"object": 0}), resolve)
+
+
+def test_what_is_shared_stays_shared_and_nothing_else() -> None:
+    row = [0]
+    rows, named, other = crossed(([row, row, [0]], {"row": row}, (deque(row), deque(row))))
+    assert rows[0] is rows[1] is named["row"] is not rows[2]
+    assert other[0] is not other[1]
+    row.append(row)  # type: ignore[arg-type]
+    inner = crossed([row, row])
+    assert inner[0] is inner[1]
+    assert isinstance(inner[0][1], Reference)
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_sets_keep_their_order(kind: Any) -> None:
+    chance, made = random.Random(0), []  # noqa: S311
+    for size in range(1, 13):
+        for _ in range(20):
+            numbers = chance.sample(range(40), size)
+            for elements in (
+                numbers,
+                [f"word {number}" for number in numbers],
+                [*range(numbers[0], numbers[0] + size)],
+            ):
+                one, two = kind(elements), kind(elements[::2])
+                made += [one, kind(one), one | two, one - two]
+    assert [crossed(one) for one in made] == made
+    # Where many collide, the sequence they came in is not always found again.
+    assert sum(list(crossed(one)) == list(one) for one in made) > 0.95 * len(made)
