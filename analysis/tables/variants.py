@@ -73,6 +73,16 @@ DESIGNS: Mapping[str, Design] = {
         ),
         base="the cost with all roles",
     ),
+    "readings": Design(
+        caption="GMR in other readings of the paper: accuracy and cost beside the reading taken.",
+        printed=("ablation",),
+        note=(
+            "Dot-product scores are those that the main text prints (D-GMR-1). Sampled replies are what MASRouter has "
+            "(D-GEN-2). The standard deviation of a group is what the paper leaves out of its advantages. It prints no "
+            "number for any of these rows."
+        ),
+        base="the cost of the reading taken",
+    ),
 }
 
 

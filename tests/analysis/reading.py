@@ -120,7 +120,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-ablation, paradigm, roles = (Artefact("analysis.tables.variants", design=design) for design in DESIGNS)
+ablation, paradigm, roles, readings = (Artefact("analysis.tables.variants", design=design) for design in DESIGNS)
 
 
 def row_of(made: Read, *labels: str) -> Row:

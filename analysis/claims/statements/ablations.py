@@ -68,7 +68,7 @@ def deviation_left_out(n: Numbers, benchmark: str) -> Value:
 
     The paper gives the reason, that a deviation near zero inflates differences of cost, and no comparison.
     """
-    return n.lead(GMR, "gmr_std", benchmark)
+    return n.lead(GMR, "gmr_standardised", benchmark)
 
 
 @_ablation(place="introduction; cost analysis", unit="%")
