@@ -174,9 +174,10 @@ class Jackknife:
         """
         value, counts = float(values[0]), self._counts
         with np.errstate(invalid="ignore"):
-            moves = np.nan_to_num(values[1:] - value, nan=0.0, posinf=0.0, neginf=0.0)
-        moves[np.abs(moves) <= _DUST * max(1.0, abs(value))] = 0.0
-        squares, fourths = (np.add.reduceat(moves**power, self._starts - 1) for power in (2, 4))
+            moves = values[1:] - value
+        moves[~np.isfinite(moves) | (np.abs(moves) <= _DUST * max(1.0, abs(value)))] = 0.0
+        each = moves * moves
+        squares, fourths = (np.add.reduceat(powers, self._starts - 1) for powers in (each, each * each))
         carrying = np.divide(squares**2, fourths, out=np.ones_like(squares), where=fourths > 0)
         degrees = np.maximum(np.where(self._are_questions, carrying, counts) - 1, 1.0)
         # A single question says nothing of another.

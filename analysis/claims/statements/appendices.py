@@ -78,7 +78,7 @@ def same_ranking_every_seed(n: Numbers) -> Value:
 def halting_saves_training(n: Numbers, benchmark: str) -> Value:
     """Without halting a training takes 1.81 times the steps on GSM-Hard and 1.83 times on HumanEval.
 
-    A training log has no bootstrap.
+    A training log has no questions to leave out.
     """
     return n.ratio("gmr_no_halting", GMR, benchmark, "training_steps")
 
@@ -135,7 +135,7 @@ def retrieval_more_selective(n: Numbers, benchmark: str) -> Value:
 def gate_entropy(n: Numbers, benchmark: str, gate: str) -> Value:
     """The entropies of the gates stay well above zero throughout training.
 
-    No number is printed; 0.1 nats is our interpretation of well above zero. A training log has no bootstrap.
+    No number is printed; 0.1 nats is our interpretation of well above zero. A training log has no questions to leave out.
     """
     return n.of(f"entropy_{gate}", GMR, benchmark)
 
