@@ -103,6 +103,8 @@ class MethodEntry(Declaration):
     trained: bool = False  # learns from the training split, so every seed of the preset is run
     # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
     calibrated: bool = False
+    # Which calls the cost that tables compare is of: ``total`` for all, ``steps`` without the final one (D-REPORT-2).
+    compared_cost: Literal["total", "steps"] = "total"
     # Added to the seeds of a preset, so that two entries of one configuration are two trainings.
     seed_offset: NonNegativeInt = 0
     # Methods whose call logs answer this one's calls (same benchmark, row and seed) where ``share_logs`` is on.

@@ -1,14 +1,17 @@
-"""The parts of the configuration that results depend on."""
+"""The parts of the configuration that results depend on, and whether finished cells are of them."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 from functools import cache
 from typing import Any
 
-from harness.files import read_yaml
+import orjson
+
+from harness.files import code_of, digest, read_yaml
 from harness.llm import backbones
-from harness.runner import config
+from harness.runner import config, layout
 
 
 def of_data(chosen: config.Preset) -> dict[str, Any]:
@@ -41,6 +44,38 @@ def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "preset": {**of_data(chosen), "limit": limit, **served},
         **learning,
     }
+
+
+def declared(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
+    """What ``run.json`` says of a cell that follows from the configuration and the code alone."""
+    entry = config.methods()[cell.method]
+    return {
+        "preset": chosen.name,
+        **dataclasses.asdict(cell),
+        "method_title": entry.title,
+        "module": entry.module,
+        "compared_cost": entry.compared_cost,
+        "config_hash": digest(of_cell(chosen, cell)),
+        "code": _code(entry.module),
+    }
+
+
+def is_current(chosen: config.Preset, cell: config.Cell) -> bool:
+    """Return whether every file of a cell is there, of the settings and the code as they are now."""
+    folder = layout.cell(chosen.name, cell)
+    try:
+        if not {*layout.cell_files(learned=config.methods()[cell.method].trained)} <= {*os.listdir(folder)}:
+            return False
+        run = orjson.loads((folder / "run.json").read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return False
+    return all(run.get(name) == value for name, value in declared(chosen, cell).items())
+
+
+@cache
+def _code(module: str) -> str:
+    """The fingerprint of a method's code, computed once however many cells it has."""
+    return code_of(module)
 
 
 @cache

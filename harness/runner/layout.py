@@ -11,6 +11,8 @@ from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
+_ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet", "timing.json")
+_LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", "trained.safetensors")
 
 
 def base(preset: str) -> str:
@@ -46,6 +48,11 @@ def calibration(preset: str) -> Path:
 def cell(preset: str, of: Cell) -> Path:
     """The folder of one cell."""
     return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
+
+
+def cell_files(*, learned: bool) -> list[str]:
+    """The names of the files that a finished cell has, of a method that learns or of another."""
+    return [*_ANSWERED, *(_LEARNED if learned else ())]
 
 
 def call_log(preset: str, of: Cell) -> Path:

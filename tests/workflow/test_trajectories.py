@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from analysis.table import md_escape
 from analysis.trajectories import Choice, Gate, Step, records
-from harness.agents.activation import appended
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
@@ -256,8 +255,8 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
 def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
     program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
-    answer = Ask("1", [("user", f"Agent A:\n{appended(program, outcome)}")], how={"step": 2})
-    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}), answer])
+    # No later prompt repeats it.
+    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}, tool=outcome), Ask("1", how={"step": 2})])
     finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
     export("--method", "masrouter")
     (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]

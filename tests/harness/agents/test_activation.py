@@ -115,6 +115,8 @@ async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeToo
     else:
         assert prompts(client) == [first]
         assert text == added
+    # With the call that it is about.
+    assert [call.tool for call in trajectory.calls] == [added.removeprefix(PROGRAM).strip(), ""][: len(client.asked)]
     purposes = ["act", "second_call"][: len(client.asked)]
     assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == [
         (3, key, purpose, "small") for purpose in purposes
