@@ -265,6 +265,12 @@ def fingerprint(paths: Iterable[Path]) -> str:
     return hasher.hexdigest()
 
 
+@functools.cache
+def fingerprint_of(*names: str) -> str:
+    """Return the :func:`fingerprint` of files and folders of the checkout, computed once a process."""
+    return fingerprint(ROOT / name for name in names)
+
+
 def _counts(file: Path) -> bool:
     return file.suffix in {".py", ".yaml", ".j2", ".jsonl"}
 

@@ -200,7 +200,10 @@ class Context:
         return reply
 
     def note_tool(self, reply: Reply, outcome: str) -> None:
-        """Record what a tool of the role said of a reply, with its call."""
+        """Record what a tool of the role said of a reply, with its call; of an example of the question its number."""
+        # So that results hold no part of a question, and a bundle can leave questions out.
+        for number, example in enumerate(self.item.code.visible if self.item.code else (), 1):
+            outcome = outcome.replace(" ".join(example.split()), f"no. {number}")
         # Calls with one key may share a reply; each of them gets its outcome.
         place = next(at for at, one in enumerate(self._replies) if one is reply and not self._calls[at].tool)
         self._calls[place] = replace(self._calls[place], tool=outcome)

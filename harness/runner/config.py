@@ -215,7 +215,8 @@ def _changed_parameter(chosen: Preset, change: str) -> dict[str, float]:
     """The changed parameter in the name of a preset; calibrating checks whether it exists."""
     parameter, _, value = change.partition("=")
     number = yaml_value(value)
-    if not chosen.simulated or isinstance(number, bool) or not isinstance(number, int | float):
+    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    if not chosen.simulated or not is_number:
         raise UserError(
             f"{chosen.name!r} is no preset: behind @ stands one parameter of config/simulator.yaml and its value, such "
             "as embedded@slope=4.0, and the backbones have to be simulated"

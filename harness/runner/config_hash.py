@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import orjson
 
-from harness.files import code_of, digest, read_yaml
+from harness.files import code_of, digest, fingerprint_of, read_yaml, write_atomically
 from harness.llm import backbones
 from harness.runner import config, layout
 
@@ -70,6 +72,29 @@ def is_current(chosen: config.Preset, cell: config.Cell) -> bool:
     except (OSError, orjson.JSONDecodeError):
         return False
     return all(run.get(name) == value for name, value in declared(chosen, cell).items())
+
+
+def made_of_data(chosen: config.Preset) -> str:
+    """Return the digest of what decides the prepared questions of a benchmark."""
+    return digest([of_data(chosen), fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")])
+
+
+def made_of_timing(chosen: config.Preset, cell: config.Cell) -> str:
+    """Return the digest of what decides, besides the cell, how its method is timed."""
+    return digest([chosen.in_flight, chosen.endpoints, _code(config.methods()[cell.method].module)])
+
+
+def note_made_of(path: Path, made_of: str) -> None:
+    """Write what the files of a job were made of, once they are all there."""
+    write_atomically(path, f"{made_of}\n")
+
+
+def is_made_of(path: Path, made_of: str, files: Iterable[Path] = ()) -> bool:
+    """Return whether the files of a job are all there, and were made of this."""
+    try:
+        return path.read_text(encoding="utf-8").strip() == made_of and all(file.exists() for file in files)
+    except OSError:
+        return False
 
 
 @cache

@@ -11,7 +11,9 @@ from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
-_ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet", "timing.json")
+# An input of every job: ancient, but for what is to be made again. Its content and time are those of the last plan.
+PLANNED = RESULTS / "planned"
+_ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", "trained.safetensors")
 
 
@@ -50,8 +52,13 @@ def cell(preset: str, of: Cell) -> Path:
     return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
+def made_of(preset: str, name: str) -> Path:
+    """The file that says what the files of a job other than a cell were made of."""
+    return RESULTS / preset / "made_of" / f"{name}.sha256"
+
+
 def cell_files(*, learned: bool) -> list[str]:
-    """The names of the files that a finished cell has, of a method that learns or of another."""
+    """The names of the files that hold the results of a cell, of a method that learns or of another."""
     return [*_ANSWERED, *(_LEARNED if learned else ())]
 
 
@@ -62,7 +69,12 @@ def call_log(preset: str, of: Cell) -> Path:
 
 def timing(preset: str, of: Cell) -> Path:
     """The folder of the timing job of one cell."""
-    return RESULTS / f"{preset}/timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
+    return RESULTS / preset / timing_name(of)
+
+
+def timing_name(of: Cell) -> str:
+    """The name of the timing job of one cell within a preset."""
+    return f"timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
 def cache() -> Path:

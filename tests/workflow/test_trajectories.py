@@ -265,6 +265,20 @@ def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
     assert tools == [md_escape(outcome)]
 
 
+def test_without_a_method_the_cells_of_the_preset_are_exported_and_no_others(run: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    ablation = Cell("gmr_no_write_gate", "gsm_hard", "pool", 0)
+    finish(ablation, ITEMS[:1], [Story([Ask("7")])])
+
+    def exported() -> set[str]:
+        return {Path(info.name).stem for info in inspect_log.list_eval_logs(LOGS)}
+
+    export()
+    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0"}
+    export("--method", ablation.method)
+    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0", "gmr_no_write_gate_pool_seed0"}
+
+
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
     hostile = "</script><script>alert(1)</script>\x00\x1b[2J\u202e\u2028 {{x}} " + "long" * 50_000
