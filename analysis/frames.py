@@ -25,10 +25,9 @@ KEY = ["method", "backbone", "benchmark"]
 AVERAGE = "average"
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 WITHOUT_VERDICT = [status.value for status in Status if status is not Status.GRADED]
-ACCURACY = ["measured", "seed0", "n", "low", "high", "calibrated", "math_verify", *WITHOUT_VERDICT]
 MEASURED = [
-    *(*ACCURACY, "math_verify_undecided", "cost_total", "cost_steps", "cost_per_query", "cost_per_query_all_calls"),
-    *("prompt_tokens", "completion_tokens"),
+    *("measured", "seed0", "n", "low", "high", "calibrated", *WITHOUT_VERDICT),
+    *("cost_total", "cost_steps", "cost_per_query", "cost_per_query_all_calls", "prompt_tokens", "completion_tokens"),
 ]
 COST = [
     *("published_total", "published_questions", "published_cost_per_query", "cost_low", "cost_high", "cost_ratio"),
@@ -94,6 +93,11 @@ class Results:
         }
         index = pd.MultiIndex.from_tuples(found, names=KEY)
         return pd.DataFrame(list(found.values()), index, dtype=float)
+
+    @property
+    def rules(self) -> list[str]:
+        """The secondary rules that any answer was graded by."""
+        return sorted({rule for cell in self.cells for rule in cell.rules})
 
     @property
     def has_average(self) -> bool:
@@ -221,10 +225,12 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
     n, seeds = len(cells[0].items), len(cells)
     shares = items["status"].value_counts(normalize=True)
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
-    graded = [cell.items["math_verify"].eq(True) for cell in cells]
-    # An item without a secondary verdict among items with one counts as wrong, so that n stays the same.
-    undecided = (items["status"] == Status.GRADED) & items["math_verify"].isna()
-    second = items["math_verify"].notna().any()
+    also: dict[str, float] = {}
+    for rule in sorted({rule for cell in cells for rule in cell.rules}):
+        # An item without a secondary verdict among items with one counts as wrong, so that n stays the same.
+        verdicts = items.reindex(columns=[*items, rule]) if rule not in items else items
+        undecided = (items["status"] == Status.GRADED) & verdicts[rule].isna()
+        also |= {rule: percent(verdicts[rule].eq(True).mean()), f"{rule}_undecided": percent(undecided.mean())}
     return {
         "measured": percent(found.mean),
         "seed0": None if first is None else percent(first),
@@ -236,8 +242,7 @@ def measure(cells: Sequence[Cell]) -> dict[str, Any]:
         "variance": found.variance,
         "df": found.df,
         "calibrated": any(cell.run.calibrated for cell in cells),
-        "math_verify": percent(accuracy(graded).mean) if second else None,
-        "math_verify_undecided": percent(undecided.mean()) if second else None,
+        **also,
         **{status.value: percent(shares.get(status, 0.0)) for status in Status},
         **{name: float(value) for name, value in sums.items()},
         "cost_per_query": float(sums["cost"]) / n,

@@ -22,10 +22,6 @@ from analysis.provenance import warning
 from analysis.results import Run
 from analysis.table import md_escape as escape
 from analysis.trajectories import Gate, Record, Said, Step, records
-from harness.agents.activation import NO_ENTRY
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, VALUE_MISSING, VALUE_SHOWN
-from harness.agents.prompts import EXAMPLES_RUN
-from harness.agents.roles import catalogue
 from harness.benchmarks.items import Item
 from harness.files import whole_file
 from harness.runner import layout
@@ -46,9 +42,6 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 }
 # Decisions about one agent of a team, whose place in it is their slot.
 _OF_AN_AGENT = ("role", "backbone", "short_cut")
-# Roles with a tool, Puppeteer's program among them, and how the outcome of one begins (harness/agents/activation.py).
-_WITH_TOOLS = {"python", *(role.key for role in catalogue() if role.tool != "none")}
-_OUTCOMES = (EXAMPLES_RUN, NO_PROGRAM, NO_EXAMPLE, NO_ENTRY, VALUE_SHOWN, VALUE_MISSING)
 
 
 def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
@@ -188,8 +181,8 @@ class _Sample:
                 span_id=span,
                 **self._common(),
             )
-            if outcome := _outcome(one, self._said):
-                yield events.InfoEvent(source="tool", data=plain(escape(outcome)), span_id=span, **self._common())
+            if one.call.tool:
+                yield events.InfoEvent(source="tool", data=plain(escape(one.call.tool)), span_id=span, **self._common())
         prompt, completion = (sum(getattr(one.call, f"{of}_tokens") for one in said) for of in ("prompt", "completion"))
         took = f"**took** {prompt:,} + {completion:,} tokens, cost {sum(one.call.cost for one in said):.3g}"
         yield events.InfoEvent(source="then", data=_listed([*after, took]), span_id=span, **self._common())
@@ -236,17 +229,6 @@ def _text(said: Said) -> str:
 
 def _place(said: Said) -> str:
     return f"{said.call.role or said.call.purpose} {said.call.slot or ''}".strip()
-
-
-def _outcome(said: Said, all_said: Sequence[Said]) -> str:
-    """What the tool of an agent found, where a later prompt has it behind the agent's reply; no table has it."""
-    reply, has_tool = (said.reply or "").strip(), said.call.role in _WITH_TOOLS and said.call.purpose != "second_call"
-    for later in all_said[1 + all_said.index(said) :] if reply and has_tool else ():
-        prompt = "\n\n".join(message.content for message in later.messages or ())
-        outcome = prompt.partition(reply)[2].lstrip("`~\n").partition("\n\n")[0]
-        if outcome.startswith(_OUTCOMES):
-            return outcome
-    return ""
 
 
 def _answer(item: Item, text: str) -> str:

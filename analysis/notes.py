@@ -149,13 +149,15 @@ def without_verdict(results: Results) -> Iterator[str]:
         )
 
 
-def math_verify(results: Results) -> Iterator[str]:
-    """How far the second grader of mathematics moves the measured values."""
-    change = (results.measured["math_verify"].astype(float) - results.measured["measured"]).dropna()
-    for key, of in change.groupby("benchmark"):
-        low, high = signed(of.min()), signed(of.max())
-        moved = f"by {low} points" if low == high else f"between {low} and {high} points"
-        yield f"{results.benchmarks[key]} graded by Math-Verify instead: {moved} against the measured values above."
+def secondary_rules(results: Results) -> Iterator[str]:
+    """How far each secondary rule, such as Math-Verify, moves the measured values."""
+    for rule in results.rules:
+        name = rule.replace("_", "-").title()
+        change = (results.measured[rule].astype(float) - results.measured["measured"]).dropna()
+        for key, of in change.groupby("benchmark"):
+            low, high = signed(of.min()), signed(of.max())
+            moved = f"by {low} points" if low == high else f"between {low} and {high} points"
+            yield f"{results.benchmarks[key]} graded by {name} instead: {moved} against the measured values above."
 
 
 def _scope(results: Results, cells: Sequence[Cell]) -> str:

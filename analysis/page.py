@@ -44,7 +44,8 @@ _USE = {
 
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page and ``cells.csv`` of a run from what is finished; return the keys of artefacts not made yet."""
-    wanted = dict.fromkeys([*registry.cells_of(preset), *config.cells(preset)])
+    of_artefacts = (cell for name in names for cell in registry.artefact(name).cells_of(preset))
+    wanted = dict.fromkeys([*of_artefacts, *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in wanted]
     cells = [results.read(folder) for folder in folders if (folder / "run.json").is_file()]
     if not cells:
@@ -183,7 +184,7 @@ def _facts(preset: Preset, cells: Sequence[Cell], made: Iterable[str]) -> list[t
 
 def _spent(cells: Sequence[Cell]) -> str:
     frame = ledger([cell.folder for cell in cells])
-    titles = {key: entry.title for key, entry in config.methods().items()}
+    titles = {cell.run.method: cell.run.method_title for cell in cells}
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
     told = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
     return _as_html(pd.DataFrame({**told, "cost": frame["cost"].map("{:.4f}".format)}).assign(method=names), "method")

@@ -75,6 +75,7 @@ class Published(Declaration):
     benchmarks: Mapping[str, Text]  # title by key, in the order of the columns
     backbones: Mapping[str, Text]  # title by key; "pool" stands for all of them
     methods: Mapping[str, PublishedMethod]  # by key, in the order of the rows
+    variants: Mapping[str, Text]  # titles of the other rows of the further tables
     rows: Annotated[Many[PublishedRow], MinLen(1)] = Field(alias="main")  # the main table from top to bottom
     costs: Mapping[str, Many[PublishedCost]]  # the rows of a cost table by benchmark
     #: The other tables: by table, method, benchmark (or ``overall``) and measure.

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeInt
 from analysis.sensitivity import plan
 from analysis.source import Source
 from harness.errors import UserError, unknown
-from harness.files import ROOT, Declaration, Distinct, Many, fingerprint, read_entries, source_of
+from harness.files import Declaration, Distinct, Many, fingerprint_of, read_entries, source_of
 from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
 
@@ -91,15 +91,12 @@ class Artefact(Declaration):
             )
 
     def choice(self, preset: Preset) -> dict[str, Any]:
-        """What of the configuration decides, besides the inputs, what it shows."""
-        cells = self.cells_of(preset)
-        entries = config.methods()
+        """What of the configuration decides, besides the content of its inputs, what it shows."""
         asked = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
         return {
-            "cells": [str(cell) for cell in cells],
-            "titles": {cell.method: entries[cell.method].title for cell in cells},
+            "inputs": [str(path) for path in self.inputs(preset)],
             "options": dict(self.options),
-            **({} if cells else asked),
+            **({} if self.cells_of(preset) else asked),
         }
 
     def inputs(self, preset: Preset) -> list[Path]:
@@ -133,10 +130,9 @@ class Artefact(Declaration):
         return made
 
 
-@cache
 def code_of_report(*files: str) -> str:
     """Fingerprint of the code that makes reports, and of what one of them reads beside results."""
-    return fingerprint(ROOT / name for name in ("analysis", "harness", *files))
+    return fingerprint_of("analysis", "harness", *files)
 
 
 @cache

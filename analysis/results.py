@@ -12,24 +12,21 @@ import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks.items import Status
 from harness.errors import UserError
 from harness.files import Declaration, Many, Text, check
-from harness.runner.config import methods
 
 #: The log that learning leaves in the folder of a cell.
 TRAINING = "training.parquet"
 _FILES = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 _COLUMNS = [
-    *("item_id", "status", "detail", "answer", "text", "correct", "math_verify"),
+    *("item_id", "status", "detail", "answer", "text", "correct", "also"),
     *("calls", "depth", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "cut_off"),
 ]
 # Nothing was found out about the answer: a server or the sandbox failed.
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
-# Modules of the methods whose published cost is that of the steps alone; of all others it is of all calls (D-REPORT-2).
-_STEPS_ALONE = frozenset({"gmr", "baselines.puppeteer"})
 _SHORT = 12
 # A commit of a repository of weights; other revisions, such as that of the simulator, are names.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -55,6 +52,7 @@ class Data(Declaration, extra="ignore"):
     checksum: Text
     split_checksum: Text
     n_test: PositiveInt
+    n_train: NonNegativeInt  # 0 for a method that learns nothing
 
 
 class Run(Declaration, extra="ignore"):
@@ -63,7 +61,9 @@ class Run(Declaration, extra="ignore"):
     version: Literal[1] = Field(alias="schema")
     preset: Text
     method: Text
-    method_title: Text  # as ``config/methods.yaml`` has it now, if the method is in there
+    method_title: Text
+    module: Text  # the method's code
+    compared_cost: Literal["total", "steps"]  # the calls whose cost tables compare (D-REPORT-2)
     benchmark: Text
     benchmark_title: Text
     backbone: Text
@@ -92,7 +92,8 @@ class Cell:
 
     folder: Path
     run: Run
-    items: pd.DataFrame  # by id; ``cost`` is of the steps or of all calls, as the method's published one (D-REPORT-2)
+    items: pd.DataFrame  # by id; ``cost`` is the compared one, and each secondary rule a column of its verdicts
+    rules: tuple[str, ...] = ()  # the secondary rules that any answer was graded by, such as ``math_verify``
 
 
 def read(folder: Path) -> Cell:
@@ -105,14 +106,12 @@ def read(folder: Path) -> Cell:
         raise UserError(
             f"{folder}: items.parquet has {len(items)} rows, run.json promises {run.data.n_test}; run the cell again"
         )
-    entry = methods().get(run.method)
+    also = pd.DataFrame(map(dict, items.pop("also")), dtype=object)
+    rules = tuple(sorted(map(str, also.columns)))
     # White space in the notes cannot break a line of a table.
-    told: dict[str, Any] = {"notes": tuple(" ".join(note.split()) for note in run.notes)}
-    counted = "cost_total"
-    if entry is not None:
-        told["method_title"] = entry.title
-        counted = "cost_steps" if entry.module in _STEPS_ALONE else counted
-    return Cell(folder, run.model_copy(update=told), items.assign(cost=items[counted]))
+    notes = tuple(" ".join(note.split()) for note in run.notes)
+    items = items.assign(cost=items[f"cost_{run.compared_cost}"], **{rule: also[rule] for rule in rules})
+    return Cell(folder, run.model_copy(update={"notes": notes}), items, rules)
 
 
 def read_json(path: Path, form: type[Declaration], cure: str) -> Any:

@@ -9,27 +9,24 @@ import pandas as pd
 from analysis.figure import on_frontier
 from analysis.frames import Results, with_costs
 from harness.errors import UserError
-from harness.runner.config import methods
-from harness.runner.method import settings_of
 
 COST_WEIGHTS = ("gmr_lambda_10", "gmr", "gmr_lambda_50")  # λ_c
 #: The most steps φ of a trajectory.
 DEPTHS = ("gmr_depth_2", "gmr_depth_4", "gmr", "gmr_depth_8", "gmr_depth_10")
 
 
-def values(names: Sequence[str], setting: str) -> dict[str, float]:
-    """What the methods of a sweep have of its setting (``lambda_c`` or ``max_depth``), ascending."""
-    known = methods()
-    found = {name: getattr(settings_of(known[name].module, known[name].config), setting) for name in names}
+def values(results: Results, setting: str) -> dict[str, float]:
+    """Return the setting of a sweep (``lambda_c`` or ``max_depth``) that each method was run with, ascending."""
+    found = {cell.run.method: cell.run.config[setting] for cell in results.cells}
     return dict(sorted(found.items(), key=lambda one: one[1]))
 
 
 def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
     """What a sweep measured, benchmark by benchmark and by rising setting; raises UserError for other methods."""
-    known = values(names, setting)
-    strange = sorted({method for method, *_ in results.trainings} - set(known))
+    strange = sorted({method for method, *_ in results.trainings} - set(names))
     if strange:
-        raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(known)}")
+        raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(names)}")
+    known = values(results, setting)
     # The paper prints no number of a sweep.
     blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
     frame = with_costs(results.with_measured(pd.DataFrame(blank, index=results.measured.index)), results)

@@ -52,19 +52,14 @@ def learned(results: Results) -> pd.DataFrame:
 
 
 def _budget(cell: Cell) -> dict[str, float]:
-    calls = read_table(
-        cell.folder / CALLS, ("epoch", "item_id", "rollout", "prompt_tokens", "completion_tokens", "cost")
-    )
+    calls = read_table(cell.folder / CALLS, ("prompt_tokens", "completion_tokens", "cost"))
     log = updates(cell)
     if log.empty:
         return dict.fromkeys(BUDGET, 0)
-    attempts = log.groupby("epoch")["trajectories"].sum()
-    # How often a question was tried in an epoch; what else the method asked, such as for edits, is no question.
-    of_a_question = int(calls.groupby(["epoch", "item_id"])["rollout"].nunique().mode().iloc[0])
     return {
-        "questions": round(attempts.iloc[0] / of_a_question),
-        "passes": len(attempts),
-        "trajectories": float(attempts.sum()),
+        "questions": cell.run.data.n_train,
+        "passes": log["epoch"].nunique(),
+        "trajectories": float(log["trajectories"].sum()),
         "updates": len(log),
         "calls": len(calls),
         "tokens": float(calls[["prompt_tokens", "completion_tokens"]].to_numpy().sum()),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.results import read as results_of
 from harness.agents import results
 from harness.agents.results import Answered, item_row, rows_of
 from harness.agents.trajectory import Call, Decision, Trajectory
@@ -17,7 +18,7 @@ from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.config import Cell
 
 # Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
@@ -92,8 +93,7 @@ def records(preset: str, cell: Cell, asked: Mapping[str, Item]) -> Iterator[Reco
     utilities = {row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])}
     if strangers := [id_ for id_ in utilities if id_ not in asked]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
-    entry = config.methods().get(cell.method)
-    has_gates = entry is not None and entry.module == _GATED
+    has_gates = results_of(folder).run.module == _GATED
     with call_texts(folder / layout.CALL_LOG) as said:
         for answered in results.read(folder, [asked[id_] for id_ in utilities]):
             yield record_of(answered, utilities[answered.trajectory.item.id], said, has_gates=has_gates)

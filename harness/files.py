@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
 
+import orjson
 import yaml
 from annotated_types import MinLen
 from pydantic import (
@@ -248,15 +249,26 @@ def _reason(error: ErrorDetails) -> str:
     return f"{given} should {should or error['msg']}{hint}"
 
 
+def digest(document: Any) -> str:
+    """SHA-256 of a document of JSON, whatever the order of its keys."""
+    return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
 def fingerprint(paths: Iterable[Path]) -> str:
     """SHA-256 over source files, and those below folders; of Python the syntax tree without docstrings counts."""
     files = {file for path in paths for file in (filter(_counts, path.rglob("*")) if path.is_dir() else [path])}
-    digest = hashlib.sha256()
+    hasher = hashlib.sha256()
     for file in sorted(files):
         name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
         content = _tree(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
-        digest.update(f"{name}\0".encode() + content + b"\0")
-    return digest.hexdigest()
+        hasher.update(f"{name}\0".encode() + content + b"\0")
+    return hasher.hexdigest()
+
+
+@functools.cache
+def fingerprint_of(*names: str) -> str:
+    """Return the :func:`fingerprint` of files and folders of the checkout, computed once a process."""
+    return fingerprint(ROOT / name for name in names)
 
 
 def _counts(file: Path) -> bool:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from harness.benchmarks.prepare import prepare
-from harness.runner import cell, config, layout
+from harness.runner import cell, config, config_hash, layout
 from harness.runner.calibration import calibrate
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
@@ -56,6 +56,8 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
         patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
         chosen = settled()
         prepare(BENCHMARK, "embedded", "official", *(of("smoke", BENCHMARK) for of in (layout.items, layout.manifest)))
+        made_of = layout.made_of("smoke", f"data/{BENCHMARK}")
+        config_hash.note_made_of(made_of, config_hash.made_of_data(chosen))
         asyncio.run(calibrate(chosen))
         for one in config.cells(chosen):
             asyncio.run(cell.run(plan(chosen, one)))

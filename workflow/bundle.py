@@ -21,7 +21,6 @@ import yaml
 import zstandard
 
 from analysis import registry
-from harness.agents.results import TABLES
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint, read_yaml, whole_file, writing
@@ -30,12 +29,9 @@ from harness.llm.client import SERVERS
 from harness.runner import config, finished, layout
 from harness.runner.config import Preset
 from harness.runner.plan import plan
-from harness.training import loop
 from workflow.reports import artefacts_of
 
 _MANIFEST = "manifest.json"
-_ANSWERED = ("run.json", *(f"{table}.parquet" for table in TABLES), call_log.CALL_LOG, SERVERS)
-_LEARNED = (*(f"{table}.parquet" for table in loop.TABLES), loop.CHECKPOINT)
 # How fast and how far a run may go decides about no result, nor does where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "recorded"}
 _NO_RESULTS = {"config", "endpoints", "faults", "licences", "throughput"}
@@ -67,7 +63,7 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
             "questions": questions,
             "reports": reports,
             "cells": {folder: run["run_id"] for folder, run in runs.items()},
-            "code": {"commit": _commit(), "sha256": _code()},
+            "code": _code(),
             "licences": _licences(preset),
             "files": {member: _entry(path) for member, path in members.items()},
         }
@@ -117,11 +113,14 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
             try:
                 each = plan(chosen, cell)
                 runs[str(folder)] = finished.identity(each)
-                files |= {folder / name for name in (*_ANSWERED, *(_LEARNED if each.method.trained else ()))}
+                results_of_cell = layout.cell_files(learned=each.method.trained)
+                files |= {folder / name for name in (*results_of_cell, call_log.CALL_LOG, SERVERS)}
             except UserError as error:
                 unfinished.append(str(error))
         for pattern in ("data/[!.]*", "calibration.json", "timings/*/*/*/seed*/timing.json"):
             files |= {*results.glob(pattern)}
+        for pattern in ("data/*", "calibration.*", "timings/*/*/*/seed*"):
+            files |= {*results.glob(f"made_of/{pattern}")}
     if not runs:
         raise UserError(f"preset {preset.name} has no finished cell here; {[*unfinished, 'run it first'][0]}")
     return files, runs, unfinished
@@ -161,8 +160,9 @@ def _unpacked(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
                 tar.extract(member, folder, filter="data")
                 if left is None:
                     manifest = orjson.loads((folder / _MANIFEST).read_bytes())
-                    if (code := manifest["code"])["sha256"] != _code():
-                        raise UserError(f"{path} was made by other code; check out commit {code['commit']}")
+                    if (code := manifest["code"])["sha256"] != _code()["sha256"]:
+                        cure = "its maker alone has these" if code["dirty"] else "check that commit out"
+                        raise UserError(f"{path} was made by other code: {whose(code)}; {cure}")
                     left = dict(manifest["files"])
                 elif _entry(folder / member.name) != left.pop(member.name):
                     raise UserError(f"{path} was altered: {member.name} is not what its manifest says; fetch it again")
@@ -192,19 +192,34 @@ def _entry(path: Path) -> dict[str, Any]:
         return {"size": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def _code() -> str:
-    """Fingerprint of everything in the checkout that decides what results and reports look like."""
-    parts = [ROOT / part for part in ("harness", "baselines", "gmr", "analysis", "config/studies")]
-    return fingerprint([*parts, *(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)])
+def whose(code: Mapping[str, Any]) -> str:
+    """Return in words whose code made a bundle, of the entry ``code`` of its manifest."""
+    digest = f"digest {code['sha256'][:12]}"
+    if code["commit"] is None:
+        return f"code of no known commit, {digest}"
+    return f"commit {code['commit']}{' with changes that are in no commit' if code['dirty'] else ''}, {digest}"
 
 
-def _commit() -> str | None:
-    """The commit of the checkout, ``-dirty`` where files differ; ``None`` without a repository."""
-    describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+def _code() -> dict[str, Any]:
+    """Return the commit of the checkout, whether files differ from it or are in none, and the digest of the code.
+
+    Counted is everything that decides what results and reports look like. The commit is ``None`` without a repository.
+    """
+    folders = ("harness", "baselines", "gmr", "analysis", "config/studies")
+    files = sorted(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)
+    parts = [*(ROOT / folder for folder in folders), *files]
+    commit = _git("rev-parse", "HEAD")
+    changes = _git("status", "--porcelain", "--", *map(str, parts))
+    return {"commit": commit, "dirty": bool(changes), "sha256": fingerprint(parts)}
+
+
+def _git(*words: str) -> str | None:
+    """What git says of the checkout; ``None`` without git or a repository."""
     try:
-        return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+        said = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError):
         return None
+    return said.stdout.strip()
 
 
 def _licences(preset: Preset) -> dict[str, Any]:

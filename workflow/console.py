@@ -19,12 +19,14 @@ from typing import Any
 from snakemake.logging import LogEvent, logger
 from snakemake.settings.enums import Quietness
 
+from harness.runner import layout
+
 CELLS = ("cell", "learned_cell")
 _SHOWN = 8
 # What Snakemake says of itself; the console says what of it matters to a user.
 _NOISE = re.compile(
     r"Assuming unrestricted|Config file|Building DAG|Using shell|Conda env|Select jobs|Complete log|Elapsed|Shutting|"
-    r"Exiting because|Removing output|Reasons:|Some jobs were trig|Rules with|\d+ jobs have|Waiting at most"
+    r"Exiting because|Removing output|Reasons:|Some jobs were trig|Rules with provenance|Waiting at most"
 )
 _KILLED = "no message in its log: it may have been killed (out of memory?), or a traceback above says why"
 _STOPPING = re.compile(r"Terminating processes|Will exit after")
@@ -192,7 +194,9 @@ def _named(rule: str, wildcards: Mapping[str, str]) -> str:
 
 def _reason(text: str) -> str:
     """Why a job would run, without the names of its files."""
-    return "; ".join(part.split(": ")[0] for part in text.split("; ") if part)
+    changed = f"Updated input files: {layout.PLANNED}"
+    parts = text.replace(changed, "Other settings or code, or files missing").split("; ")
+    return "; ".join(part.split(": ")[0] for part in parts if part)
 
 
 def _last_error(logs: Iterable[str]) -> str:

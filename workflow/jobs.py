@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -22,8 +23,18 @@ HEAD = "# The settings of the last run of this preset, overrides included; its j
 
 
 def prepare() -> None:
-    """Set the environment of all jobs, and the end of a run whose terminal is closed; called where the DAG is read."""
+    """Set the environment of all jobs, the end of a run whose terminal is closed, and the time of the plan.
+
+    Called once, where the DAG is read.
+    """
+    from harness.files import write_atomically
+    from harness.runner import layout
+
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # Jobs on other machines read the DAG too, while it is at work.
+    if PARENT not in os.environ or not layout.PLANNED.exists():
+        # Another content each time: Snakemake takes a newer file of the same content for the old one.
+        write_atomically(layout.PLANNED, f"{time.time_ns()}\n")
     os.environ.setdefault(PARENT, f"{socket.gethostname()}:{os.getpid()}")
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         signal.signal(signal.SIGHUP, _stop)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from analysis import registry
-from harness.files import ROOT
-from harness.runner import config, layout
+from analysis.registry import Artefact
+from harness.files import ROOT, digest
+from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
 
 _OF_A_STUDY = ("main_table", "costs", "leak_report")
@@ -25,13 +27,46 @@ def is_study(preset: Preset) -> bool:
     return (ROOT / "config" / "studies" / f"{preset.name}.yaml").exists()
 
 
+def about_claims(preset: Preset) -> list[Artefact]:
+    """Return the artefacts whose cells and timings a claim may be about."""
+    return [one for one in registry.artefacts().values() if (one.cells or one.timings) and one.applies_to(preset)]
+
+
+def made_of(name: str, preset: Preset) -> str:
+    """Return the digest of what decides, besides the content of its inputs, what a report shows."""
+    settings: Any
+    match name:
+        case "claims":
+            settings = [one.choice(preset) for one in about_claims(preset)]
+            code = registry.code_of_report("config/published.yaml")
+        case "learning":
+            settings, code = list(map(str, config.cells(preset))), registry.code_of_report("config/studies")
+        case "inspect":
+            settings, code = list(map(str, config.cells(preset))), registry.code_of_report()
+        case "page":
+            shown = [registry.artefact(key) for key in artefacts_of(preset)]
+            settings = [preset.description, [[one.choice(preset), one.title, one.section] for one in shown]]
+            code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
+        case _:
+            settings, code = registry.artefact(name).choice(preset), registry.artefact(name).code()
+    return digest([settings, code])
+
+
+def note_made(name: str, preset: Preset) -> None:
+    """Write what a report is made of, once its files are there."""
+    config_hash.note_made_of(layout.made_of(preset.name, f"reports/{name}"), made_of(name, preset))
+
+
 def write(name: str, preset: Preset) -> list[Path]:
     """Make a report, a key of :data:`WRITERS` or ``config/artefacts.yaml``; return its files, or raise UserError."""
     if name in WRITERS:
-        return WRITERS[name](preset)
-    from analysis import table
+        files = WRITERS[name](preset)
+    else:
+        from analysis import table
 
-    return table.write(registry.artefact(name).build(preset), layout.REPORTS / preset.name, name)
+        files = table.write(registry.artefact(name).build(preset), layout.REPORTS / preset.name, name)
+    note_made(name, preset)
+    return files
 
 
 def _claims(preset: Preset) -> list[Path]:

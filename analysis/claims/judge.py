@@ -16,7 +16,6 @@ from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute,
 from analysis.provenance import by_server, table_run_id
 from analysis.results import Cell, short
 from analysis.statistics import TAIL
-from harness.runner import config
 
 #: Whether the paper's own numbers support a statement.
 CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
@@ -72,7 +71,8 @@ def judge(claim: Claim, run: Run) -> list[Part]:
 
 
 def _label(arguments: tuple[Any, ...]) -> str:
-    titles = {key: one.title for key, one in config.methods().items()} | {**PAPER.benchmarks, **PAPER.backbones}
+    titles = {key: one.title for key, one in PAPER.methods.items()}
+    titles |= {**PAPER.variants, **PAPER.benchmarks, **PAPER.backbones}
     names = (_label(one) if isinstance(one, tuple) else titles.get(one, one) for one in arguments)
     return ", ".join(name for name in names if isinstance(name, str))
 

@@ -15,8 +15,8 @@ from analysis.training import mean_of_updates
 
 _FIRST_UPDATES = 3
 _LAST_SHARE = 0.25
-# Far below what any set of weights would give, far above the rounding of a logarithm.
-_UNIFORM = 1e-9
+# The settings that switch off the modules of GMR that choose; without one the choice is uniform and of no policy.
+_MODULES = {"backbone": "llm_router", "role": "role_allocator"}
 
 
 class Measure(NamedTuple):
@@ -92,7 +92,7 @@ def of_learner(
     found |= _of_memory(traces.read(cell))
     for name in ("backbone", "role"):
         used = shares(decisions, name)
-        if len(used):
+        if len(used) and cell.run.config.get(_MODULES[name], True):
             found[f"top_{name}"] = used.max()
             if name == "backbone":
                 # A backbone that a policy never took has a share of zero.
@@ -109,12 +109,8 @@ def _of_memory(made: traces.Traces) -> dict[str, float]:
 
 
 def shares(decisions: pd.DataFrame, name: str) -> pd.Series:
-    """Share of the steps, in percent, of each backbone or role; empty where no policy chose."""
-    # A module that is off draws uniformly, which its log-probabilities tell.
-    rows = decisions[decisions["name"] == name]
-    if np.all(np.abs(rows["log_prob"] + np.log(rows["options"])) < _UNIFORM):
-        rows = rows.head(0)
-    return 100 * rows["choice"].value_counts(normalize=True)
+    """Return the share of the steps, in percent, of each backbone or role; empty where none was chosen."""
+    return 100 * decisions.loc[decisions["name"] == name, "choice"].value_counts(normalize=True)
 
 
 def _of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str, float]:

@@ -26,7 +26,7 @@ from analysis.statistics import CONFIDENCE
 from analysis.table import DAGGER, NOT_RUN, Entry, Table, shown
 from analysis.training import updates
 from harness.errors import UserError
-from harness.runner.config import POOL, methods
+from harness.runner.config import POOL
 
 _DECISIONS = ("item_id", "step", "name", "choice", "options", "log_prob")
 _PLACE = ["benchmark", "method", "backbone", "seed"]
@@ -138,11 +138,11 @@ def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
     """Measure the finished cells of a preset for a study; raises UserError where none has learned anything."""
     study, whole = load(declaration), list(folders)
     cells = read_all(folder for folder in whole if (folder / "run.json").is_file())
-    places = {method: number for number, method in enumerate([*methods(), None, study.single])}
+    places = {folder: number for number, folder in enumerate(whole)}
     rows: list[tuple[object, ...]] = []
     trained = []
-    # As they are they have the order of benchmark, method, backbone and seed.
-    for cell in sorted(cells, key=lambda one: (one.run.benchmark, places.get(one.run.method, places[None]))):
+    # In the order of the preset, the single backbones last.
+    for cell in sorted(cells, key=lambda one: (one.run.benchmark, one.run.method == study.single, places[one.folder])):
         run = cell.run
         if run.method == study.single:
             found = measures.of_items(cell.items, study.cost_weight)

@@ -21,7 +21,6 @@ _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
 _COLUMNS = [
     *(*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT, "cut_off"),
-    "math_verify_undecided",
 ]
 
 
@@ -29,7 +28,8 @@ def build(source: Source) -> Table:
     """The rows that were run."""
     results = source.results()
     frame = results.frame[results.frame["was_run"]].join(results.each(_ends))
-    shown = [*_COLUMNS, *(_ENDS if _has_programs(frame) else []), *IDENTITY]
+    undecided = [f"{rule}_undecided" for rule in results.rules]
+    shown = [*_COLUMNS, *undecided, *(_ENDS if _has_programs(frame) else []), *IDENTITY]
     return columns.table(
         results,
         label="errors",

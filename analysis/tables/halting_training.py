@@ -7,7 +7,7 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import below_one_another, entries, say
 from analysis.frames import IDENTITY, Results
-from analysis.results import Cell, read_table
+from analysis.results import Cell
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
 from analysis.training import updates
@@ -17,7 +17,7 @@ HALTING, NONE = "gmr", "gmr_no_halting"
 _RATIO = "ratio"
 _TITLES = {HALTING: "Halting (GMR)", NONE: "No halting", _RATIO: "No halting / halting"}
 _MEASURES = ["depth", "steps"]
-_SIZE = {"questions": "item_id", "epochs": "epoch", "group": "rollout"}
+_SIZE = ["questions", "epochs", "group"]
 _NOTES = (
     (
         "Publ.: from the paper. Meas.: this run; next to it measured minus published, next to steps measured over "
@@ -44,12 +44,12 @@ def build(source: Source) -> Table:
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
     trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
     # The same for all trainings of a benchmark, unless cells of different settings lie in one run.
-    told = trainings[list(_SIZE)].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
+    told = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
     sizes = told.agg(lambda of: " or ".join(of.unique()))
     frame = _frame(results, trainings)
     keys = ["method", "benchmark"]
     tidy = frame.drop(index=_RATIO, level="method").reset_index().dropna(subset="measured")
-    tidy = tidy.join(trainings.groupby(keys)[list(_SIZE)].first(), on=keys)
+    tidy = tidy.join(trainings.groupby(keys)[_SIZE].first(), on=keys)
     tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in results.benchmarks.items():
@@ -72,15 +72,16 @@ def _training(cell: Cell) -> dict[str, float | str]:
     log = updates(cell)
     if log.empty:
         raise UserError(f"{cell.folder}: nothing was trained; expected one epoch at least; run it again with epochs")
-    steps, rollouts = float(log["steps"].sum()), cell.folder / "training_decisions.parquet"
-    sizes = read_table(rollouts, list(_SIZE.values())).nunique().set_axis(list(_SIZE))
+    steps, rollouts = float(log["steps"].sum()), float(log["trajectories"].sum())
     return {
         "method": cell.run.method,
         "benchmark": cell.run.benchmark,
         "seed": cell.run.seed,
         "steps": steps,
-        "depth": steps / float(log["trajectories"].sum()),
-        **sizes,
+        "depth": steps / rollouts,
+        "questions": cell.run.data.n_train,
+        "epochs": log["epoch"].nunique(),
+        "group": cell.run.config["group"],
     }
 
 

@@ -39,7 +39,7 @@ def build(source: Source) -> Table:
         heads=("Method", "LLM", "Mul.", "Rout."),
         groups=groups,
         legend=_legend(results),
-        frame=frame.reset_index()[_COLUMNS],
+        frame=frame.reset_index()[[*_COLUMNS, *results.rules]],
     )
 
 
@@ -72,7 +72,7 @@ def _legend(results: Results) -> Iterator[str]:
         uneven = averages.loc[averages["uneven"].eq(True), "name"]
         yield f"No average over benchmarks with different seeds: {', '.join(uneven)}."
     yield from notes.without_verdict(results)
-    yield from notes.math_verify(results)
+    yield from notes.secondary_rules(results)
     yield from _learned(results)
 
 

@@ -20,7 +20,7 @@ from baselines.aflow.workflow import (
     Workflow,
 )
 from harness.agents.activation import appended
-from harness.agents.code_tools import computing, programs
+from harness.agents.code_tools import NO_PROGRAM, computing, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.extraction import fenced
@@ -159,6 +159,7 @@ async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) ->
             break
         text = reply.text
         value = await turn.context.code_tools.value(text)
+        turn.context.note_tool(reply, str(value or NO_PROGRAM))
         if value is not None and value.printed not in (None, "None"):
             return Outcome(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure

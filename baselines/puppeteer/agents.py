@@ -274,6 +274,7 @@ async def _implemented(
 ) -> Contribution:
     """A turn on a programming question; the programmer's reply is run on the visible examples (D-PUP-11)."""
     outcome = await context.code_tools.examples(item, reply.text) if action.kind == "program" else ""
+    context.note_tool(reply, outcome)
     text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
     return Contribution(text, None, _continued(prompt, reply), _tokens(reply), program_of(reply.text, task))
 
@@ -281,6 +282,7 @@ async def _implemented(
 async def _computed(prompt: Messages, reply: Reply, ask: Ask, context: Context) -> Contribution:
     """A program that computes the answer, and the call that states it if the program ran (D-PUP-10)."""
     value = await context.code_tools.value(reply.text)
+    context.note_tool(reply, str(value or NO_PROGRAM))
     if value is None or value.printed is None:
         failure = str(value or NO_PROGRAM)
         return Contribution(appended(reply.text, failure), None, _continued(prompt, reply), _tokens(reply))

@@ -87,7 +87,9 @@ async def act(
     first = await ask(prompt, purpose="act", kind=kind)
     if first.error is not None:
         return ""
-    text = appended(first.text, await _tool_line(role, item, first.text, context))
+    outcome = await _tool_line(role, item, first.text, context)
+    context.note_tool(first, outcome)
+    text = appended(first.text, outcome)
     second_call = role.second_call or second_call
     if second_call is None:
         return text

@@ -35,7 +35,7 @@ ITEMS = pa.schema(
         ("detail", pa.string()),
         ("answer", pa.string()),
         ("text", pa.string()),
-        ("math_verify", pa.bool_()),
+        ("also", pa.map_(pa.string(), pa.bool_())),
         ("calls", pa.int64()),
         ("depth", pa.int64()),
         ("prompt_tokens", pa.int64()),
@@ -80,7 +80,7 @@ def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, An
         "detail": verdict.detail,
         "answer": verdict.answer,
         "text": trajectory.answer,
-        "math_verify": verdict.also.get("math_verify"),
+        "also": sorted(verdict.also.items()),
         "calls": len(trajectory.calls),
         "depth": trajectory.depth,
         "prompt_tokens": sum(call.prompt_tokens for call in trajectory.calls),
@@ -160,8 +160,7 @@ def _by_item(table: Iterable[dict[str, Any]]) -> defaultdict[str, list[dict[str,
 
 
 def _verdict(row: dict[str, Any]) -> Verdict:
-    also = {} if row["math_verify"] is None else {"math_verify": row["math_verify"]}
-    return Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], also)
+    return Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], dict(row["also"]))
 
 
 def rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.agents import rng
@@ -46,6 +46,7 @@ class Call:
     is_step: bool  # whether the call belongs to a step (counted in ``cost_steps``) or to the final aggregation
     finish_reason: str  # as the server reported; ``error`` for a failed call
     error: str | None  # what the server said when it refused for good
+    tool: str = ""  # what the tool of the role said of the reply; empty where none was run
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class Context:
         self._greedy = greedy  # whether every call takes the most probable tokens, whatever a method asks (D-GEN-2)
         self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
+        self._replies: list[Reply] = []
         self._decisions: list[Decision] = []
         self._embedded = 0
         self._truncated = 0
@@ -196,9 +198,19 @@ class Context:
             error=reply.error,
         )
         self._calls.append(call)
+        self._replies.append(reply)
         if reply.finish_reason == "length":
             self._cut_off.add(reply.text.strip())
         return reply
+
+    def note_tool(self, reply: Reply, outcome: str) -> None:
+        """Record what a tool of the role said of a reply, with its call; of an example of the question its number."""
+        # So that results hold no part of a question, and a bundle can leave questions out.
+        for number, example in enumerate(self.item.code.visible if self.item.code else (), 1):
+            outcome = outcome.replace(" ".join(example.split()), f"no. {number}")
+        # Calls with one key may share a reply; each of them gets its outcome.
+        place = next(at for at, one in enumerate(self._replies) if one is reply and not self._calls[at].tool)
+        self._calls[place] = replace(self._calls[place], tool=outcome)
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """The sentence embedding of a text, shape (384,), of unit length."""

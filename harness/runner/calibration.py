@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING
 
 from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError
-from harness.files import write_atomically
+from harness.files import digest, fingerprint_of, write_atomically
 from harness.llm import endpoints
 from harness.llm.backbones import load as load_backbones
 from harness.llm.request import Served
-from harness.runner import config, layout
+from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
 
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
+
+# What of the checkout decides the calibration, besides questions and published numbers.
+CODE = (
+    "harness/benchmarks",
+    "harness/agents/rng.py",
+    "harness/llm/backbones.py",
+    "harness/llm/encoder.py",
+    "harness/runner/calibration.py",
+    "harness/sandbox",
+    "harness/simulator",
+    "config/backbones.yaml",
+    "config/encoder.yaml",
+    "config/simulator.yaml",
+)
 
 
 def _pools(preset: Preset) -> dict[str, Prepared]:
@@ -43,6 +57,17 @@ async def calibrate(preset: Preset) -> None:
         async with Sandbox(Limits(cpu_s=build.TRIAL_S)) as sandbox:
             calibration = await build.build_calibration(pools, settings, backbones, sandbox)
     write_atomically(layout.calibration(preset.name), calibration.content)
+    config_hash.note_made_of(layout.made_of(preset.name, "calibration"), made_of(preset))
+
+
+def made_of(preset: Preset) -> str:
+    """Return the digest of what decides, besides the questions, a preset's calibration."""
+    from harness.simulator.parameters import load_settings
+
+    settings = load_settings()
+    # The other published numbers are no business of the calibration.
+    targets = [settings.accuracy, {key: one.model_dump() for key, one in settings.cost.items()}]
+    return digest([dict(preset.simulator), targets, fingerprint_of(*CODE)])
 
 
 def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:

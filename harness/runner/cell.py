@@ -17,7 +17,7 @@ import orjson
 from harness.agents.results import write
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
-from harness.files import code_of, write_atomically
+from harness.files import code_of, digest, write_atomically
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import note_served
 from harness.llm.request import Served
@@ -86,9 +86,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
 
 def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:
     return {
-        "preset": plan.preset.name,
-        **asdict(plan.cell),
-        "method_title": plan.method.title,
+        **config_hash.declared(plan.preset, plan.cell),
         "benchmark_title": plan.data.title,
         "simulated": is_simulated(plan, served),
         "calibrated": any(one.simulated for one in served.values()) and plan.method.calibrated,
@@ -99,10 +97,9 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
             "checksum": plan.data.checksum,
             "split_checksum": plan.data.split_checksum,
             "n_test": len(plan.test),
+            "n_train": len(plan.train) if plan.method.trained else 0,
         },
         "config": settings_of(plan.method.module, plan.method.config).model_dump(mode="json"),
-        "config_hash": plan.config_hash,
-        "code": code_of(plan.method.module),
         "backbones": {
             key: {
                 "model": one.model,
@@ -133,7 +130,7 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
         "sandbox": runtime.tools.sandbox.level,
     }
     return {
-        "identity": hashlib.sha256(orjson.dumps(made_of, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        "identity": digest(made_of),
         "preset": plan.preset.name,
         "simulated": is_simulated(plan, served),
         **asdict(plan.cell),

@@ -103,6 +103,8 @@ class MethodEntry(Declaration):
     trained: bool = False  # learns from the training split, so every seed of the preset is run
     # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
     calibrated: bool = False
+    # Which calls the cost that tables compare is of: ``total`` for all, ``steps`` without the final one (D-REPORT-2).
+    compared_cost: Literal["total", "steps"] = "total"
     # Added to the seeds of a preset, so that two entries of one configuration are two trainings.
     seed_offset: NonNegativeInt = 0
     # Methods whose call logs answer this one's calls (same benchmark, row and seed) where ``share_logs`` is on.
@@ -213,7 +215,8 @@ def _changed_parameter(chosen: Preset, change: str) -> dict[str, float]:
     """The changed parameter in the name of a preset; calibrating checks whether it exists."""
     parameter, _, value = change.partition("=")
     number = yaml_value(value)
-    if not chosen.simulated or isinstance(number, bool) or not isinstance(number, int | float):
+    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    if not chosen.simulated or not is_number:
         raise UserError(
             f"{chosen.name!r} is no preset: behind @ stands one parameter of config/simulator.yaml and its value, such "
             "as embedded@slope=4.0, and the backbones have to be simulated"

@@ -1,14 +1,19 @@
-"""The parts of the configuration that results depend on."""
+"""The parts of the configuration that results depend on, and whether finished cells are of them."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from harness.files import read_yaml
+import orjson
+
+from harness.files import code_of, digest, fingerprint_of, read_yaml, write_atomically
 from harness.llm import backbones
-from harness.runner import config
+from harness.runner import config, layout
 
 
 def of_data(chosen: config.Preset) -> dict[str, Any]:
@@ -41,6 +46,61 @@ def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "preset": {**of_data(chosen), "limit": limit, **served},
         **learning,
     }
+
+
+def declared(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
+    """What ``run.json`` says of a cell that follows from the configuration and the code alone."""
+    entry = config.methods()[cell.method]
+    return {
+        "preset": chosen.name,
+        **dataclasses.asdict(cell),
+        "method_title": entry.title,
+        "module": entry.module,
+        "compared_cost": entry.compared_cost,
+        "config_hash": digest(of_cell(chosen, cell)),
+        "code": _code(entry.module),
+    }
+
+
+def is_current(chosen: config.Preset, cell: config.Cell) -> bool:
+    """Return whether every file of a cell is there, of the settings and the code as they are now."""
+    folder = layout.cell(chosen.name, cell)
+    try:
+        if not {*layout.cell_files(learned=config.methods()[cell.method].trained)} <= {*os.listdir(folder)}:
+            return False
+        run = orjson.loads((folder / "run.json").read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return False
+    return all(run.get(name) == value for name, value in declared(chosen, cell).items())
+
+
+def made_of_data(chosen: config.Preset) -> str:
+    """Return the digest of what decides the prepared questions of a benchmark."""
+    return digest([of_data(chosen), fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")])
+
+
+def made_of_timing(chosen: config.Preset, cell: config.Cell) -> str:
+    """Return the digest of what decides, besides the cell, how its method is timed."""
+    return digest([chosen.in_flight, chosen.endpoints, _code(config.methods()[cell.method].module)])
+
+
+def note_made_of(path: Path, made_of: str) -> None:
+    """Write what the files of a job were made of, once they are all there."""
+    write_atomically(path, f"{made_of}\n")
+
+
+def is_made_of(path: Path, made_of: str, files: Iterable[Path] = ()) -> bool:
+    """Return whether the files of a job are all there, and were made of this."""
+    try:
+        return path.read_text(encoding="utf-8").strip() == made_of and all(file.exists() for file in files)
+    except OSError:
+        return False
+
+
+@cache
+def _code(module: str) -> str:
+    """The fingerprint of a method's code, computed once however many cells it has."""
+    return code_of(module)
 
 
 @cache

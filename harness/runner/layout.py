@@ -12,6 +12,10 @@ from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
+# An input of every job: ancient, but for what is to be made again. Its content and time are those of the last plan.
+PLANNED = RESULTS / "planned"
+_ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
+_LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", "trained.safetensors")
 
 
 def base(preset: str) -> str:
@@ -49,6 +53,16 @@ def cell(preset: str, of: Cell) -> Path:
     return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
+def made_of(preset: str, name: str) -> Path:
+    """The file that says what the files of a job other than a cell were made of."""
+    return RESULTS / preset / "made_of" / f"{name}.sha256"
+
+
+def cell_files(*, learned: bool) -> list[str]:
+    """The names of the files that hold the results of a cell, of a method that learns or of another."""
+    return [*_ANSWERED, *(_LEARNED if learned else ())]
+
+
 def call_log(preset: str, of: Cell) -> Path:
     """The call log of a cell; no job's declared output, so that an interrupted job keeps it."""
     return cell(preset, of) / CALL_LOG
@@ -61,7 +75,12 @@ def logs(preset: str) -> Iterator[Path]:
 
 def timing(preset: str, of: Cell) -> Path:
     """The folder of the timing job of one cell."""
-    return RESULTS / f"{preset}/timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
+    return RESULTS / preset / timing_name(of)
+
+
+def timing_name(of: Cell) -> str:
+    """The name of the timing job of one cell within a preset."""
+    return f"timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
 def cache() -> Path:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
 from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
+from harness.files import digest
 from harness.llm.backbones import Backbone, load
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, MethodEntry, Preset
@@ -54,8 +52,7 @@ class Plan:
     @property
     def config_hash(self) -> str:
         """The hash of this cell's configuration in its results."""
-        settings = config_hash.of_cell(self.preset, self.cell)
-        return hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return digest(config_hash.of_cell(self.preset, self.cell))
 
     @property
     def setting(self) -> Setting:

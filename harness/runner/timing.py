@@ -33,7 +33,7 @@ from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
-from harness.runner import finished, layout
+from harness.runner import config_hash, finished, layout
 from harness.runner.calibration import simulated_endpoint
 from harness.runner.evaluation import of_each
 from harness.runner.method import Method
@@ -100,6 +100,8 @@ async def run(plan: Plan) -> dict[str, Any]:
     }
     path = layout.timing(plan.preset.name, plan.cell) / FILE
     write_atomically(path, orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+    made_of = layout.made_of(plan.preset.name, layout.timing_name(plan.cell))
+    config_hash.note_made_of(made_of, config_hash.made_of_timing(plan.preset, plan.cell))
     logger.info("%s: %.1f s, %.2f s a question", plan.cell, seconds, found["seconds_per_query"])
     return found
 

@@ -6,11 +6,10 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,7 +26,6 @@ TITLES = {
     "mmlu_pro": "MMLU-Pro",
 }
 ENGINE = {"concurrent_sequences": 64, "prefill_tokens_per_s_1b": 60000.0, "decode_tokens_per_s_1b": 600.0}
-PLAN = pa.schema([("item_id", pa.string()), ("epoch", pa.int64()), ("rollout", pa.int64())])
 #: What one step decided: opened retrieval gates of the records stored so far, and the write gate.
 Step = tuple[Sequence[bool], bool]
 
@@ -53,13 +51,17 @@ def verdicts(right: int, n: int) -> list[bool]:
     return [place < right for place in range(n)]
 
 
-def run_record(method: str, backbone: str, benchmark: str, seed: int, n: int, **changes: Any) -> dict[str, Any]:
+def run_record(
+    method: str, backbone: str, benchmark: str, seed: int, n: int, n_train: int = 0, **changes: Any
+) -> dict[str, Any]:
     """The contents of ``run.json``; ``changes`` replace top-level keys."""
     record: dict[str, Any] = {
         "schema": 1,
         "preset": "embedded",
         "method": method,
         "method_title": title(method),
+        "module": methods()[method].module if method in methods() else "elsewhere",
+        "compared_cost": methods()[method].compared_cost if method in methods() else "total",
         "benchmark": benchmark,
         "benchmark_title": TITLES.get(benchmark, benchmark),
         "backbone": backbone,
@@ -73,6 +75,7 @@ def run_record(method: str, backbone: str, benchmark: str, seed: int, n: int, **
             "checksum": digest("data", benchmark),
             "split_checksum": digest("split", benchmark),
             "n_test": n,
+            "n_train": n_train,
         },
         "config": settings(method),
         "config_hash": digest("config", method, backbone),
@@ -97,16 +100,14 @@ def write(
     decisions: Sequence[Mapping[str, Any]] = (),
     updates: Sequence[Mapping[str, float]] | None = None,
     per_epoch: int = 100,
-    rollouts: tuple[int, int, int] = (2, 3, 6),
     **changes: Any,
 ) -> Path:
     """A cell folder below ``root``; a cell that is written twice is replaced.
 
     Args:
         updates: The measures of each update; None for a method that does not learn, () for one left as initialised.
-        rollouts: Training questions, epochs and rollouts of a question.
-        changes: Columns of the items, one value for all or one an item, where ``cost`` is that of steps and of all; and
-            top-level keys of ``run.json``.
+        changes: Columns of the items, one value for all or one an item, where ``cost`` is that of steps and of all;
+            top-level keys of ``run.json``; and ``n_train`` of its data.
     """
     n = len(correct)
     given = {name: changes.pop(name) for name in ("cost", *ITEMS.names) if name in changes}
@@ -120,6 +121,7 @@ def write(
         "status": "graded",
         "detail": "",
         "answer": "7",
+        "also": [()] * n,
         "text": "The answer is 7",
         "calls": 2,
         "prompt_tokens": range(100, 100 + n),
@@ -133,7 +135,7 @@ def write(
     if (cost := columns.pop("cost", None)) is not None:
         columns |= {"cost_steps": cost, "cost_total": cost}
     whole = {
-        name: [value] * n if isinstance(value, str) or np.ndim(value) == 0 else list(value)
+        name: [value] * n if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
         for name, value in columns.items()
     }
     rows = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
@@ -147,10 +149,6 @@ def write(
             for measure, value in {"trajectories": 1.0, **update}.items()
         ]
         table(folder, "training", log, UPDATES)
-        questions, epochs, group = rollouts
-        places = np.ndindex(questions, epochs, group)
-        plan = [{"item_id": f"train-{one}", "epoch": 1 + epoch, "rollout": rollout} for one, epoch, rollout in places]
-        table(folder, "training_decisions", plan, PLAN)
     return folder
 
 

@@ -36,7 +36,7 @@ def change_items(folder: Path, change: Callable[[Any], Any]) -> None:
 def test_a_cell_comes_back_as_written_in_the_order_of_the_items(write_cell):
     folder = write_cell(
         "cot", "qwen-2.5-32B", "math", seed=2, correct=[True, False], status=["graded", "unparsable"],
-        math_verify=[True, None], notes=["limit: 2\ntest items"], calibrated=True,
+        also=[[("math_verify", True)], []], notes=["limit: 2\ntest items"], calibrated=True,
     )  # fmt: skip
     cell = read(folder)
     assert (cell.run.method, cell.run.backbone, cell.run.benchmark, cell.run.seed) == ("cot", "qwen-2.5-32B", "math", 2)
@@ -45,10 +45,18 @@ def test_a_cell_comes_back_as_written_in_the_order_of_the_items(write_cell):
     assert cell.run.data.n_test == 2
     assert list(cell.items["correct"]) == [True, False]
     assert list(cell.items["status"]) == [Status.GRADED, Status.UNPARSABLE]
-    assert list(cell.items["math_verify"]) == [True, None]
+    assert cell.rules == ("math_verify",)
+    assert list(cell.items["math_verify"].eq(True)) == [True, False]
+    assert list(cell.items["math_verify"].isna()) == [False, True]
     assert list(cell.items["cost_total"]) == [0.25, 0.25]
     change_items(folder, lambda table: table.take([1, 0]))
     assert read(folder).items.equals(cell.items)
+
+
+def test_a_cell_keeps_its_title_and_its_cost_whatever_becomes_of_its_method(write_cell):
+    told = {"method_title": "GMR, as it was called", "module": "gmr", "compared_cost": "steps"}
+    cell = read(write_cell("no_method_any_more", "pool", **told))
+    assert (cell.run.method_title, list(cell.items["cost"])) == (told["method_title"], [0.125] * 4)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +83,7 @@ def served(**changes):
     return {"backbones": {"a": {**known, "revision_confirmed": True, **changes}}}
 
 
-OTHER_DATA = {"source": "x", "splits": "y", "checksum": "other", "split_checksum": "s", "n_test": 4}
+OTHER_DATA = {"source": "x", "splits": "y", "checksum": "other", "split_checksum": "s", "n_test": 4, "n_train": 0}
 
 
 @pytest.mark.parametrize(

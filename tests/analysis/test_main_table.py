@@ -144,13 +144,19 @@ def test_programs_are_counted_by_how_they_ended(write_cell):
     assert record_of(table, method="single", benchmark="gsm_hard")["passed"] == ""
 
 
+def second(*verdicts: bool | None, rule: str = "math_verify") -> list[list[tuple[str, bool]]]:
+    return [[] if one is None else [(rule, one)] for one in verdicts]
+
+
 def test_the_second_grader_of_mathematics(write_cell):
     table = build(
-        write_cell("cot", benchmark="math", math_verify=[True, True, True, True]),
-        write_cell("single", benchmark="math", math_verify=[True, True, None, False]),
+        write_cell("cot", benchmark="math", also=[[("math_verify", True)]] * 4),
+        write_cell("single", benchmark="math", also=second(True, True, None, False)),
         write_cell("aflow", benchmark="mbpp"),
+        write_cell("gmr", "pool", benchmark="humaneval", also=second(False, None, True, True, rule="by_hand")),
     )
-    second = {(one["method"], one["benchmark"]): one["math_verify"] for one in table.records if one["measured"]}
-    assert second == {("single", "math"): "50.00", ("cot", "math"): "100.00", ("aflow", "mbpp"): ""}
+    found = {one["method"]: (one["math_verify"], one["by_hand"]) for one in table.records if one["measured"]}
+    assert found == {"single": ("50.00", ""), "cot": ("100.00", ""), "aflow": ("", ""), "gmr": ("", "50.00")}
     (note,) = [note for note in table.notes if "Math-Verify" in note]
+    assert any("HumanEval graded by By-Hand instead: by −25.00 points" in note for note in table.notes)
     assert "between −25.00 and +25.00 points" in note

@@ -52,7 +52,7 @@ def test_gate_statistics(make: Any) -> None:
 
 
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:
-    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1, rollouts=(2, 3, 6)))
+    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1))
     log = training.updates(cell)
     assert (log.index.tolist(), log["epoch"].tolist(), log["depth"].tolist()) == ([1, 2], [1, 2], [1.5, 2.5])
     assert log["steps"].isna().tolist() == [True, False]

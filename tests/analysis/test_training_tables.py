@@ -79,9 +79,10 @@ def test_a_missing_seed_is_refused_by_name(write_cell):
         spread(folders[:7] + folders[8:])
 
 
-# Two updates of 18 rollouts: 2 questions × 3 epochs × 6 rollouts.
-SHORT = [{"steps": 45.0, "trajectories": 18.0}, {"steps": 63.0, "trajectories": 18.0}]
-LONG = [{"steps": 108.0, "trajectories": 18.0}] * 2
+# Three epochs of one update of 12 rollouts: 2 questions × 3 epochs × 6 rollouts.
+SIZE: dict[str, Any] = {"per_epoch": 1, "n_train": 2}
+SHORT = SIZE | {"updates": [{"steps": steps, "trajectories": 12.0} for steps in (30.0, 42.0, 36.0)]}
+LONG = SIZE | {"updates": [{"steps": 72.0, "trajectories": 12.0}] * 3}
 
 
 def gates(*folders: Path) -> Table:
@@ -133,7 +134,7 @@ def test_two_routers_in_one_table_are_refused(make: Any) -> None:
 
 
 def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
-    table = halting(make(HALTING, updates=SHORT), make(NONE, updates=LONG))
+    table = halting(make(HALTING, **SHORT), make(NONE, **LONG))
     assert {row.labels[0]: [entry.text for entry in row.entries] for row in table.rows} == {
         "Halting (GMR)": ["3.4", "3.00", "26.5", "0.1"],
         "No halting": ["6.0", "6.00", "47.9", "0.2"],
@@ -145,7 +146,7 @@ def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
 
 
 def test_several_seeds_have_a_deviation_and_seed_0(make: Any) -> None:
-    folders = [make(HALTING, updates=SHORT), make(HALTING, 1, updates=LONG), make(NONE, 1, updates=LONG)]
+    folders = [make(HALTING, **SHORT), make(HALTING, 1, **LONG), make(NONE, 1, **LONG)]
     table = halting(*folders)
     depth = table.rows[0].entries[1]
     assert (depth.text, depth.below) == ("4.50", "sd 2.12; seed 0: 3.00")
@@ -179,7 +180,7 @@ def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) ->
 def made(make: Any, method: str, chosen: Sequence[dict[str, Any]] = (), seed: int = 0, **changes: Any) -> Path:
     """A cell after two epochs of one update, each on two attempts at three questions."""
     log = [{"trajectories": 6.0}] * 2
-    return trained(make(method, seed, decisions=chosen, updates=log, per_epoch=1, **changes))
+    return trained(make(method, seed, decisions=chosen, updates=log, per_epoch=1, n_train=3, **changes))
 
 
 def measured(*folders: Path) -> pd.Series:

@@ -11,11 +11,11 @@ import pytest
 
 from analysis import figure as drawing
 from analysis import sweeps
+from analysis.frames import Results
+from analysis.results import read_all
 from analysis.source import Source
 from analysis.table import NO, YES
-from gmr.config import Config
 from harness.errors import UserError
-from harness.runner.config import methods
 from tests.analysis.cells import title, verdicts
 from tests.analysis.reading import (
     ablation,
@@ -102,10 +102,12 @@ def test_measured_savings_are_of_the_cost_of_a_question(write_cell: WriteCell) -
     ("names", "setting", "expected"),
     [(sweeps.COST_WEIGHTS, "lambda_c", [10, 20, 50]), (sweeps.DEPTHS, "max_depth", [2, 4, 6, 8, 10])],
 )
-def test_the_values_of_a_sweep_are_those_the_router_is_built_with(names: Any, setting: str, expected: Any) -> None:
-    found = sweeps.values(names, setting)
-    assert list(found.values()) == expected
-    assert found == {name: getattr(Config(**methods()[name].config), setting) for name in names}
+def test_the_values_of_a_sweep_are_those_of_the_run(make: Any, names: Any, setting: str, expected: Any) -> None:
+    as_declared = Results(read_all([make(name) for name in names]))
+    assert list(sweeps.measured(as_declared, names, setting)[setting]) == expected
+    # Whatever the configuration says by now.
+    other = Results(read_all([make(names[0], seed=1, config={setting: 7})]))
+    assert list(sweeps.measured(other, names, setting)[setting]) == [7]
 
 
 def weighed(utilities: Any) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def test_accuracy_on_the_left_and_cost_on_the_right_by_depth(make: Any) -> None:
     """φ cents of cost a question; 2 of 4 right up to φ = 6, 3 beyond."""
     cells = [
         make(method, benchmark="math", cost_steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
-        for method, phi in sweeps.values(sweeps.DEPTHS, "max_depth").items()
+        for method, phi in zip(sweeps.DEPTHS, (2, 4, 6, 8, 10), strict=True)
     ]
     left, right = drawing.picture(depth.build(Source.of(cells)).made).axes
     assert left.lines[0].get_ydata() == pytest.approx([50, 50, 50, 75, 75])

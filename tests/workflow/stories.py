@@ -32,6 +32,7 @@ class Ask:
     messages: Sequence[tuple[str, str]] = (("user", "What is it?"),)
     backbone: str = "small"
     how: dict[str, Any] = field(default_factory=dict)
+    tool: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> 
             table = context(item, client)
             for ask in story.asks:
                 client.replies = [ask.reply]
-                await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
+                told = await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
+                table.note_tool(told, ask.tool)
                 reply = ask.reply if isinstance(ask.reply, Reply) else Reply(ask.reply, 100, 10, "stop", "org/model")
                 await log.append(client.asked[-1][1], reply)
             for decision in story.decisions:

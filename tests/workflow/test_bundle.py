@@ -7,6 +7,7 @@ import contextlib
 import io
 import shutil
 import sqlite3
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -266,9 +267,32 @@ def test_other_code_an_existing_folder_and_an_absent_file_are_refused(
         unpack(whole, place)
     with pytest.raises(UserError, match=r"cannot read .*absent: No such file"):
         unpack(place / "absent", place / "new")
-    monkeypatch.setattr(bundle, "_code", lambda: "other")
-    with pytest.raises(UserError, match=r"made by other code; check out commit \w+"):
+    monkeypatch.setattr(bundle, "_code", lambda: {"sha256": "other"})
+    with pytest.raises(UserError, match=r"made by other code: (commit \w+|code of no known commit)"):
         unpack(whole, place / "new")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_bundle_says_whose_code_made_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("harness", "baselines", "gmr", "analysis", "config/studies", "docs"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "code.yaml").write_text("1")
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    assert bundle.whose(bundle._code()).startswith("code of no known commit, digest ")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "All"]):
+        subprocess.run([*git, *words], check=True)
+    clean = bundle._code()
+    assert (len(clean["commit"]), clean["dirty"]) == (40, False)
+    # What decides no result may differ.
+    (tmp_path / "docs" / "code.yaml").write_text("2")
+    assert bundle._code() == clean
+    # A file that was never added is code too.
+    (tmp_path / "baselines" / "mine.py").write_text("mine = 1")
+    dirty = bundle._code()
+    assert dirty == {"commit": clean["commit"], "dirty": True, "sha256": dirty["sha256"]}
+    assert dirty["sha256"] != clean["sha256"]
+    assert "with changes that are in no commit" in bundle.whose(dirty)
 
 
 def test_the_manifest_names_the_licence_of_whatever_is_others_work() -> None:

@@ -21,24 +21,53 @@ TARGETS = [
     "reports/smoke/ablation/no_halting.csv",
 ]
 CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
-# Stands in for the real commands: a job leaves the files it has to leave, and is done. A file `dies` names the job that
-# is killed with its Snakemake, a file `fails` the method whose cells fail.
-COMMAND = """#!/bin/sh
-case "$3" in
-  data) make="results/$5/data/$7.json results/$5/data/$7.items.jsonl" ;;
-  calibration) make="results/$5/calibration.json" ;;
-  health) make="results/$5/served/$7.json" ;;
-  report) make="" ; for kind in tex csv md html pdf png svg; do make="$make reports/$6/$4.$kind"; done ;;
-  cell) folder="results/$5/cells/$7/$9/${11}/seed${13}" ; make="$folder/run.json"
-    [ "$7" = "$(cat fails)" ] && { echo at work; echo "error: no server"; echo "  start one"; } > "$2" && exit 2
-    for name in items calls decisions training training_calls training_decisions; do
-      make="$make $folder/$name.parquet"
-    done
-    make="$make $folder/trained.safetensors $folder/timing.json" ;;
-esac
-for file in $make; do mkdir -p "$(dirname "$file")"; echo made > "$file"; done
-[ "$3" = "$(cat dies)" ] && rm dies && kill -9 "${GMR_PARENT##*:}"
-true
+# Stands in for the real commands: a job leaves the files it has to leave, which say what it was made of, and is done. A
+# file `dies` names the job that is killed with its Snakemake, a file `fails` the method whose cells fail.
+COMMAND = """#!{python}
+import os, signal, sys
+from pathlib import Path
+import orjson
+from harness.files import read_yaml, write_atomically
+from harness.runner import calibration, config, config_hash, layout
+from harness.runner.config import Cell
+from workflow import reports
+
+_, log, command, *words = sys.argv[1:]
+shown = words.pop(0) if command == "report" else ""
+given = dict(zip(words[::2], words[1::2]))
+name = given["--preset"]
+preset = config.preset(name, read_yaml(layout.settings(name)))
+
+def make(*paths):
+    for path in paths:
+        write_atomically(Path(path), "made")
+
+def says(file, text):
+    return Path(file).exists() and Path(file).read_text() == text
+
+if command == "data":
+    benchmark = given["--benchmark"]
+    make(layout.manifest(name, benchmark), layout.items(name, benchmark))
+    config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset))
+elif command == "calibration":
+    make(layout.calibration(name))
+    config_hash.note_made_of(layout.made_of(name, "calibration"), calibration.made_of(preset))
+elif command == "health":
+    make(layout.served(name, given["--benchmark"]))
+elif command == "report":
+    make(*(layout.report(name, shown + "." + kind) for kind in "tex csv md html pdf png svg".split()))
+    reports.note_made(shown, preset)
+else:
+    if says("fails", given["--method"]):
+        Path(log).write_text("at work\\nerror: no server\\n  start one")
+        sys.exit(2)
+    cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
+    folder = layout.cell(name, cell)
+    make(*(folder / file for file in [*layout.cell_files(learned=True), "timing.json"]))
+    write_atomically(folder / "run.json", orjson.dumps(config_hash.declared(preset, cell)))
+if says("dies", command):
+    Path("dies").unlink()
+    os.kill(int(os.environ["GMR_PARENT"].rpartition(":")[2]), signal.SIGKILL)
 """
 CELL = "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0"
 SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
@@ -59,7 +88,7 @@ def snakemake(house: Path, *words: str, status: int = 0) -> str:
     )
     assert ended.returncode == status, ended.stdout
     assert "Traceback" not in ended.stdout
-    return "\n".join(line for line in ended.stdout.splitlines() if not line.startswith(("cat: ", "Using workflow")))
+    return "\n".join(line for line in ended.stdout.splitlines() if not line.startswith("Using workflow"))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +101,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(ROOT / part, folder)
     (folder / "bin").mkdir()
-    (folder / "bin" / "gmr").write_text(COMMAND)
+    (folder / "bin" / "gmr").write_text(COMMAND.replace("{python}", sys.executable))
     (folder / "bin" / "gmr").chmod(0o755)
     return folder
 
@@ -126,20 +155,28 @@ def changed(path: Path, old: str, new: str) -> Iterator[None]:
         path.write_text(text)
 
 
-Reruns = Callable[[], set[str]]
+Reruns = Callable[..., set[str]]
 
 
-@pytest.fixture(scope="module")
-def reruns(house: Path, made: str) -> Iterator[Reruns]:
-    """The jobs that a dry run plans now."""
+@pytest.fixture(scope="module", params=["remembered", "forgotten"])
+def reruns(house: Path, made: str, request: pytest.FixtureRequest) -> Iterator[Reruns]:
+    """The jobs that a dry run plans now; once with what Snakemake remembers of the run, once without."""
+    memory = house / ".snakemake"
+    if request.param == "forgotten":
+        memory.rename(house / "remembered")
     with planner(house) as plan:
 
-        def planned() -> set[str]:
-            ((status, said),) = plan([["--cores", "1", *TARGETS, *CONFIG]])
+        def planned(*words: str) -> set[str]:
+            ((status, said),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
             assert status == 0, said
-            return {line.split(": ")[0] for line in said.split("Job stats")[0].splitlines() if ": " in line}
+            assert ("missing provenance/metadata" in said) == (request.param == "forgotten")
+            lines = said.split("Job stats")[0].splitlines()
+            return {line.split(": ")[0] for line in lines if ": " in line and not line.startswith("Rules with")}
 
         yield planned
+    if request.param == "forgotten":
+        shutil.rmtree(memory)
+        (house / "remembered").rename(memory)
 
 
 FUTURE = "from __future__ import annotations"
@@ -162,22 +199,40 @@ def test_a_change_makes_itself_again_and_what_shows_it(house: Path, reruns: Reru
         changed(methods, entry, f"{entry}, lr: 0.02"),
         changed(house / "analysis/figures/pareto.py", FUTURE, f"{FUTURE}\n\nLATER = True"),
     ):
-        (house / CELL / "training_calls.parquet").rename(house / "elsewhere")
         assert reruns() == {
             "cell gmr_no_write_gate gsm_hard pool seed 0",
             "cell gmr_no_write_gate humaneval pool seed 0",
             "table ablation/no_write_gate",
-            "cell gmr_no_halting gsm_hard pool seed 0",
             "table ablation/no_halting",
             "figure pareto_he",
         }
-        (house / "elsewhere").rename(house / CELL / "training_calls.parquet")
 
 
-def test_a_title_and_a_published_number_are_no_matter_of_cells(house: Path, reruns: Reruns) -> None:
+def test_settings_of_the_run_count_and_its_pace_does_not(house: Path, reruns: Reruns) -> None:
+    assert reruns("in_flight=3", "budget={cost: 9}") == set()
+    everything = reruns("limit={test: 5}")
+    assert {"cell single humaneval qwen-2.5-14B seed 0", "figure pareto_he", "table ablation/no_halting"} < everything
+    assert sum(job.startswith("cell ") for job in everything) == 7
+    # Nothing of it is left behind where the setting is taken back.
+    assert reruns() == set()
+
+
+def test_deleted_files_are_made_again_with_what_was_made_from_them(house: Path, reruns: Reruns) -> None:
+    for path, jobs in {
+        CELL: {"cell gmr_no_halting gsm_hard pool seed 0", "table ablation/no_halting"},
+        f"{CELL}/items.parquet": {"cell gmr_no_halting gsm_hard pool seed 0", "table ablation/no_halting"},
+        "reports/smoke/ablation/no_halting.tex": {"table ablation/no_halting"},
+    }.items():
+        (house / path).rename(house / "elsewhere")
+        assert reruns() == jobs
+        (house / "elsewhere").rename(house / path)
+
+
+def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, reruns: Reruns) -> None:
     title = "title: GMR w/o write gate"
     with changed(house / "config" / "methods.yaml", title, "title: GMR without write gate"):
-        assert reruns() == {"table ablation/no_write_gate"}
+        cells = {f"cell gmr_no_write_gate {key} pool seed 0" for key in ("gsm_hard", "humaneval")}
+        assert reruns() == {"table ablation/no_write_gate", *cells}
     with changed(house / "config" / "published.yaml", "# The numbers", "# All numbers"):
         assert reruns() == {"figure pareto_he", "table ablation/no_halting", "table ablation/no_write_gate"}
     # But for those that the simulated backbones are calibrated to.

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from analysis.table import md_escape
 from analysis.trajectories import Choice, Gate, Step, records
-from harness.agents.activation import appended
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
@@ -256,14 +255,28 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
 def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
     program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
-    answer = Ask("1", [("user", f"Agent A:\n{appended(program, outcome)}")], how={"step": 2})
-    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}), answer])
+    # No later prompt repeats it.
+    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}, tool=outcome), Ask("1", how={"step": 2})])
     finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
     export("--method", "masrouter")
     (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]
     (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
     tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
     assert tools == [md_escape(outcome)]
+
+
+def test_without_a_method_the_cells_of_the_preset_are_exported_and_no_others(run: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    ablation = Cell("gmr_no_write_gate", "gsm_hard", "pool", 0)
+    finish(ablation, ITEMS[:1], [Story([Ask("7")])])
+
+    def exported() -> set[str]:
+        return {Path(info.name).stem for info in inspect_log.list_eval_logs(LOGS)}
+
+    export()
+    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0"}
+    export("--method", ablation.method)
+    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0", "gmr_no_write_gate_pool_seed0"}
 
 
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:

@@ -45,23 +45,30 @@ def bundle(
 def export(
     preset: PresetName,
     method: Annotated[
-        list[str] | None, typer.Option(help="Only cells of this method; may be repeated.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            help="Instead every finished cell of this method, such as an ablation; may be repeated.", show_default=False
+        ),
     ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Write the trajectories of every finished cell as a log of Inspect, for `inspect view`: reports/PRESET/inspect.
+    """Write trajectories as logs of Inspect, for `inspect view`: reports/PRESET/inspect.
 
-    Needs the extra `inspect` of the package.
+    Without --method those of the preset's own cells that are finished. Needs the extra `inspect` of the package.
     """
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
     from analysis.inspect_logs import write_cell
     from analysis.trajectories import questions
-    from harness.runner import layout
+    from harness.runner import config, layout
+    from workflow import reports
 
     chosen = preset_of(preset, overrides)
-    runs = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*/run.json"))
-    cells = [cell for run in runs if (cell := layout.cell_of(run.parent)) is not None]
+    cells = config.cells(chosen)
+    if method is not None:
+        folders = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*"))
+        cells = [cell for folder in folders if (cell := layout.cell_of(folder)) and cell.method in method]
+    cells = [cell for cell in cells if (layout.cell(chosen.name, cell) / "run.json").exists()]
     lacking = [key for key in method or ["its cells"] if key not in {cell.method for cell in cells}]
     if lacking and (method or not cells):
         raise UserError(
@@ -71,15 +78,17 @@ def export(
     folder = layout.REPORTS / preset / "inspect"
     asked = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in cells)}
     for cell in cells:
-        if method is None or cell.method in method:
-            logging.info("%s: %s", cell, write_cell(preset, cell, folder, asked[cell.benchmark]))
+        logging.info("%s: %s", cell, write_cell(preset, cell, folder, asked[cell.benchmark]))
+    if method is None:
+        reports.note_made("inspect", chosen)
     logging.info("inspect view --log-dir %s", folder)
 
 
 def _told(path: Path, manifest: dict[str, Any]) -> str:
+    from workflow.bundle import whose
+
     size = f"{len(manifest['files'])} files of {sum(one['size'] for one in manifest['files'].values()) / 1e6:.1f} MB"
     without = "" if manifest["questions"] else " without questions"
-    commit = manifest["code"]["commit"] or "unknown"
-    told = f"preset {manifest['preset']}{without}, {len(manifest['cells'])} cells, {size}, commit {commit}"
+    told = f"preset {manifest['preset']}{without}, {len(manifest['cells'])} cells, {size}, {whose(manifest['code'])}"
     warning = "SIMULATED BACKBONES. " if manifest["simulated"] else ""
     return f"{warning}{path}: {told}; licences are in its manifest.json"

@@ -190,12 +190,14 @@ def simulate(
 def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
     """Load, normalise, check and split one benchmark."""
     from harness.benchmarks.prepare import prepare
-    from harness.runner import config, layout
+    from harness.runner import config, config_hash, layout
 
     chosen = preset_of(preset, overrides)
     config.check_benchmark(chosen, benchmark)
     items, manifest = layout.items(preset, benchmark), layout.manifest(preset, benchmark)
     prepare(benchmark, chosen.data, chosen.splits, items, manifest)
+    made_of = layout.made_of(layout.base(preset), f"data/{benchmark}")
+    config_hash.note_made_of(made_of, config_hash.made_of_data(chosen))
 
 
 @app.command(hidden=True)

@@ -1,19 +1,12 @@
 CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
-ANSWERED = [
-    *("run.json", "items.parquet", "calls.parquet", "decisions.parquet"),
-    "timing.json",
-]
-LEARNED = [
-    *("training.parquet", "training_calls.parquet", "training_decisions.parquet"),
-    "trained.safetensors",
-]
 
 
 rule cell:
     input:
         cell_inputs,
     output:
-        [CELL + name for name in ANSWERED],
+        [f"{CELL}{name}" for name in layout.cell_files(learned=False)],
+        f"{CELL}timing.json",
     log:
         "results/{preset}/logs/cells/{method}/{benchmark}/{backbone}/seed{seed}.log",
     wildcard_constraints:
@@ -23,11 +16,6 @@ rule cell:
     resources:
         # Cells that ask real servers at once; the profiles say how many may.
         asking=lambda wildcards: int(not PRESETS[wildcards.preset].simulated),
-    params:
-        choice=lambda wildcards: as_text(
-            config_hash.of_cell(PRESETS[wildcards.preset], cell_of(wildcards))
-        ),
-        code=lambda wildcards: code_of_method(wildcards.method),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
@@ -37,7 +25,8 @@ rule cell:
 
 use rule cell as learned_cell with:
     output:
-        [CELL + name for name in [*ANSWERED, *LEARNED]],
+        [f"{CELL}{name}" for name in layout.cell_files(learned=True)],
+        f"{CELL}timing.json",
     wildcard_constraints:
         method=one_of(key for key, entry in METHODS.items() if entry.trained),
 
@@ -58,20 +47,13 @@ rule timing:
         timing_inputs,
     output:
         "results/{preset}/timings/{method}/{benchmark}/{backbone}/seed{seed}/timing.json",
+        "results/{preset}/made_of/timings/{method}/{benchmark}/{backbone}/seed{seed}.sha256",
     log:
         "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
     conda:
         "../../environment.yml"
     # All cores there are, so that nothing else runs while a method is timed; with simulated backbones it mostly sleeps.
     threads: lambda wildcards: 1 if PRESETS[wildcards.preset].simulated else 1024
-    params:
-        choice=lambda wildcards: as_text(
-            {
-                "in_flight": PRESETS[wildcards.preset].in_flight,
-                "endpoints": PRESETS[wildcards.preset].endpoints,
-            }
-        ),
-        code=lambda wildcards: code_of_method(wildcards.method),
     shell:
         "gmr --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"

@@ -1,23 +1,23 @@
-import functools
 import gc
-import json
-import os
 import re
 import sys
 
+from pathlib import Path
+
 from snakemake.exceptions import WorkflowError
-from snakemake.io import IOFile
+from snakemake.io import ancient
 
 from harness.runner import config as suite
 from harness import files
+from harness.runner import calibration
 from harness.runner import config_hash
 from harness.runner import layout
 from harness.runner.config import Cell
 from harness.errors import UserError
-from harness.files import ROOT, code_of, fingerprint
+from harness.files import ROOT
 from analysis import registry
 from workflow import jobs
-from workflow.reports import artefacts_of as shown, is_study
+from workflow import reports
 
 
 def or_one_line(read):
@@ -117,7 +117,7 @@ def one_of(names):
 
 
 wildcard_constraints:
-    preset=rf"({one_of(NAMES)})(@\w+=[\d.]+)?",
+    preset=rf"({one_of(NAMES)})(@[^/]+)?",
     benchmark="[^/]+",
     method="[^/]+",
     backbone="[^/]+",
@@ -140,6 +140,28 @@ def data_of(name, benchmarks):
     ]
 
 
+def when_changed(is_current):
+    """An input that is newer than all outputs there are, unless what they were made of is what they would be made of now.
+
+    So what is on the disk decides what is made again, whatever Snakemake remembers of it.
+    """
+    planned = str(layout.PLANNED)
+    return ancient(planned) if is_current else planned
+
+
+def made_of(name, of, files, preset):
+    """The same for all jobs but cells, whose run.json says it: by a file that every such job leaves."""
+    path = layout.made_of(preset, name)
+    return when_changed(config_hash.is_made_of(path, of, map(Path, files)))
+
+
+def data_inputs(wildcards):
+    """Nothing but what the questions of a benchmark are made of."""
+    of = config_hash.made_of_data(PRESETS[wildcards.preset])
+    files = data_of(wildcards.preset, [wildcards.benchmark])
+    return made_of(f"data/{wildcards.benchmark}", of, files, wildcards.preset)
+
+
 def cell_inputs(wildcards):
     """What a cell reads: its data, the calibration or the check of the servers, the finished cells whose logs may answer it."""
     chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
@@ -147,39 +169,30 @@ def cell_inputs(wildcards):
         suite.check_cell(chosen, cell)
     except UserError as error:
         raise WorkflowError(str(error)) from None
-    files = [*ANSWERED, *(LEARNED if METHODS[cell.method].trained else [])]
-    make_again(layout.cell(chosen.name, cell), files)
     sharing = [
         layout.cell(chosen.name, other) / "run.json"
         for other in suite.sharing(chosen, cell)
     ]
     # The calibration uses all questions of the preset, so those of the other benchmarks are no inputs of their own.
-    calibration = [layout.calibration(chosen.name)] if chosen.simulated else []
+    calibrated = [layout.calibration(chosen.name)] if chosen.simulated else []
     return [
         *data_of(chosen.name, [cell.benchmark]),
-        *calibration,
+        *calibrated,
         *health_of(chosen, cell.benchmark),
         *sharing,
+        when_changed(config_hash.is_current(chosen, cell)),
     ]
 
 
 def timing_inputs(wildcards):
     """The finished cell that is timed."""
     chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
-    make_again(layout.timing(chosen.name, cell), ["timing.json"])
-    return layout.cell(chosen.name, cell) / "run.json"
-
-
-def make_again(folder, names):
-    """Let Snakemake make the files of a job that it has made before and that are gone.
-
-    Of itself it leaves them alone while all that was made from them is there and newer than their inputs.
-    """
-    there = os.listdir(folder) if os.path.isdir(folder) else ()
-    gone = [name for name in names if name not in there]
-    # What is known of one output of a job is known of all.
-    if gone and workflow.persistence.metadata(IOFile(f"{folder}/{names[0]}")):
-        workflow.dag.forcefiles.update(IOFile(f"{folder}/{name}") for name in gone)
+    files = [layout.timing(chosen.name, cell) / "timing.json"]
+    of = config_hash.made_of_timing(chosen, cell)
+    return [
+        layout.cell(chosen.name, cell) / "run.json",
+        made_of(layout.timing_name(cell), of, files, chosen.name),
+    ]
 
 
 def health_of(chosen, benchmark):
@@ -202,7 +215,12 @@ def calibration_inputs(wildcards):
     """The questions and, where a parameter is changed, the calibration as stated."""
     chosen = PRESETS[wildcards.preset]
     base = [layout.calibration(layout.base(chosen.name))] if chosen.simulator else []
-    return [*data_of(chosen.name, chosen.benchmarks), *base]
+    files = [layout.calibration(chosen.name)]
+    return [
+        *data_of(chosen.name, chosen.benchmarks),
+        *base,
+        made_of("calibration", calibration.made_of(chosen), files, chosen.name),
+    ]
 
 
 def artefacts_of(kind):
@@ -217,36 +235,29 @@ def artefact_inputs(wildcards):
         artefact.check(chosen)
     except UserError as error:
         raise WorkflowError(str(error)) from None
-    return artefact.inputs(chosen)
+    return with_report(artefact.inputs(chosen), wildcards.name, artefact.files, chosen)
 
 
-def artefact_choice(wildcards):
-    """What of the configuration decides, besides its inputs, what a table or figure shows."""
-    return as_text(ARTEFACTS[wildcards.name].choice(PRESETS[wildcards.preset]))
-
-
-def for_claims(wildcards):
-    """The artefacts whose cells and timings a claim may be about."""
-    chosen = PRESETS[wildcards.preset]
-    return [
-        one
-        for one in ARTEFACTS.values()
-        if (one.cells or one.timings) and one.applies_to(chosen)
-    ]
+def with_report(inputs, name, files, chosen):
+    """The inputs of a report, and what else it was made of."""
+    files = [layout.report(chosen.name, file) for file in files]
+    of = reports.made_of(name, chosen)
+    return [*inputs, made_of(f"reports/{name}", of, files, chosen.name)]
 
 
 def claims_inputs(wildcards):
     """Every cell and timing of a preset that a claim may be about."""
     chosen = PRESETS[wildcards.preset]
-    return sorted(
-        {str(path) for one in for_claims(wildcards) for path in one.inputs(chosen)}
-    )
+    inputs = (one.inputs(chosen) for one in reports.about_claims(chosen))
+    paths = {str(path) for some in inputs for path in some}
+    return with_report(sorted(paths), "claims", CLAIMS, chosen)
 
 
-def claims_choice(wildcards):
-    """What of the configuration decides, besides the inputs, what is said of the claims."""
+def page_inputs(wildcards):
+    """Every report of a preset."""
     chosen = PRESETS[wildcards.preset]
-    return as_text([one.choice(chosen) for one in for_claims(wildcards)])
+    inputs = [layout.report(chosen.name, name) for name in everything(chosen)]
+    return with_report(inputs, "page", ["index.html", "cells.csv"], chosen)
 
 
 def everything_asked(wildcards):
@@ -257,21 +268,27 @@ def everything_asked(wildcards):
 
 def everything(chosen):
     """Every report of a preset but the page of them all; of a study, its own and the tables of its cells."""
-    files = [file for name in shown(chosen) for file in ARTEFACTS[name].files]
-    own = LEARNING if is_study(chosen) else CLAIMS
+    names = reports.artefacts_of(chosen)
+    files = [file for name in names for file in ARTEFACTS[name].files]
+    own = LEARNING if reports.is_study(chosen) else CLAIMS
     return [*files, *own]
 
 
-def all_runs(wildcards):
-    """``run.json`` of every cell of a preset's main table."""
+def all_runs(wildcards, name, files):
+    """``run.json`` of every cell of a preset's main table, for a report on all of them."""
     chosen = PRESETS[wildcards.preset]
-    return [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
+    runs = [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
+    return with_report(runs, name, files, chosen)
 
 
-def titles_of_run(wildcards):
-    """What the cells of a preset's main table are called."""
-    names = {cell.method for cell in suite.cells(PRESETS[wildcards.preset])}
-    return as_text({name: METHODS[name].title for name in names})
+def name_of_run(chosen):
+    """The preset whose artefacts are copied to reports/NAME, in a line."""
+    return f"{chosen.name}: {chosen.description}"
+
+
+def is_run(chosen):
+    """Whether the copies are of a preset."""
+    return config_hash.is_made_of(layout.REPORTS / "RUN", name_of_run(chosen))
 
 
 def other_endings(kind, shown):
@@ -299,30 +316,3 @@ def section_of(wildcards):
 def backbones_of(wildcards):
     """Whether the backbones of a preset are simulated, for Snakemake's report."""
     return "SIMULATED" if PRESETS[wildcards.preset].simulated else "real"
-
-
-def as_text(value):
-    """A configuration slice as one canonical line, so that Snakemake sees when it changes."""
-    return json.dumps(value, sort_keys=True)
-
-
-def calibration_targets():
-    """The published numbers that simulated backbones are calibrated to; the others are no business of theirs."""
-    from harness.simulator.parameters import load_settings
-
-    settings = load_settings()
-    return [
-        settings.accuracy,
-        {key: one.model_dump() for key, one in settings.cost.items()},
-    ]
-
-
-@functools.cache
-def code_of_method(key):
-    """Fingerprint of the code behind a method, computed once however many cells it has."""
-    return code_of(METHODS[key].module)
-
-
-def code(*paths):
-    """Fingerprint of folders and files of the checkout."""
-    return fingerprint([ROOT / path for path in paths])

@@ -1,14 +1,14 @@
 rule data:
+    input:
+        data_inputs,
     output:
-        manifest="results/{preset}/data/{benchmark}.json",
-        questions="results/{preset}/data/{benchmark}.items.jsonl",
+        "results/{preset}/data/{benchmark}.json",
+        "results/{preset}/data/{benchmark}.items.jsonl",
+        "results/{preset}/made_of/data/{benchmark}.sha256",
     log:
         "results/{preset}/logs/data/{benchmark}.log",
     conda:
         "../../environment.yml"
-    params:
-        choice=lambda wildcards: as_text(config_hash.of_data(PRESETS[wildcards.preset])),
-        code=code("harness/benchmarks", "config/benchmarks.yaml"),
     shell:
         "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -27,27 +27,13 @@ rule calibration:
         calibration_inputs,
     output:
         "results/{preset}/calibration.json",
+        "results/{preset}/made_of/calibration.sha256",
     log:
         "results/{preset}/logs/calibration.log",
     conda:
         "../../environment.yml"
     # All cores there are; asking for workflow.cores would make `snakemake --unlock` insist on --cores.
     threads: 1024
-    params:
-        changes=lambda wildcards: as_text(dict(PRESETS[wildcards.preset].simulator)),
-        published=lambda wildcards: as_text(calibration_targets()),
-        code=code(
-            "harness/benchmarks",
-            "harness/agents/rng.py",
-            "harness/llm/backbones.py",
-            "harness/llm/encoder.py",
-            "harness/runner/calibration.py",
-            "harness/sandbox",
-            "harness/simulator",
-            "config/backbones.yaml",
-            "config/encoder.yaml",
-            "config/simulator.yaml",
-        ),
     shell:
         "gmr --log {log} calibration --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

@@ -1,39 +1,31 @@
 # The report people read, made whenever anything that it shows is.
 rule page:
     input:
-        lambda wildcards: [
-            layout.report(wildcards.preset, name)
-            for name in everything(PRESETS[wildcards.preset])
-        ],
+        page_inputs,
     output:
         "reports/{preset}/index.html",
         "reports/{preset}/cells.csv",
+        "results/{preset}/made_of/reports/page.sha256",
     log:
         "results/{preset}/logs/page.log",
     conda:
         "../../environment.yml"
-    params:
-        choice=claims_choice,
-        description=lambda wildcards: PRESETS[wildcards.preset].description,
-        code=registry.code_of_report("docs/deviations.md", "config/licences.yaml"),
     shell:
         "gmr --log {log} report page --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
 
 
-# One job for all cells: loading Inspect takes longer than writing a log. Other files in the folder stay.
+# One job for all cells of the main table: loading Inspect takes longer than writing a log. Other files in the folder stay.
 rule inspect_logs:
     input:
-        all_runs,
+        lambda wildcards: all_runs(wildcards, "inspect", ["inspect"]),
     output:
         update(directory("reports/{preset}/inspect")),
+        "results/{preset}/made_of/reports/inspect.sha256",
     log:
         "results/{preset}/logs/inspect.log",
     conda:
         "../../environment.yml"
-    params:
-        titles=titles_of_run,
-        code=registry.code_of_report(),
     shell:
         "gmr --log {log} export --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -46,8 +38,8 @@ localrules:
 # Leads from the folder with the copies to the page of the preset that they are of.
 rule front_page:
     input:
-        page=f"reports/{config['preset']}/index.html",
-        run="reports/RUN",
+        f"reports/{config['preset']}/index.html",
+        "reports/RUN",
     output:
         "reports/index.html",
     log:

@@ -6,6 +6,7 @@ rule table:
         expand(
             "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("table", "html")
         ),
+        "results/{preset}/made_of/reports/{name}.sha256",
     log:
         "results/{preset}/logs/{name}.log",
     wildcard_constraints:
@@ -14,8 +15,6 @@ rule table:
         "../../environment.yml"
     params:
         backbones=backbones_of,
-        choice=artefact_choice,
-        code=lambda wildcards: ARTEFACTS[wildcards.name].code(),
     shell:
         "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -27,6 +26,7 @@ use rule table as figure with:
         expand(
             "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("figure", "png")
         ),
+        "results/{preset}/made_of/reports/{name}.sha256",
     wildcard_constraints:
         name=artefacts_of("figure"),
 
@@ -37,14 +37,13 @@ rule claims:
     output:
         in_report("reports/{preset}/claims.html", "claims", "The paper's statements"),
         expand("reports/{{preset}}/claims.{kind}", kind=["md", "csv"]),
+        "results/{preset}/made_of/reports/claims.sha256",
     log:
         "results/{preset}/logs/claims.log",
     conda:
         "../../environment.yml"
     params:
         backbones=backbones_of,
-        choice=claims_choice,
-        code=registry.code_of_report("config/published.yaml"),
     shell:
         "gmr --log {log} report claims --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -52,7 +51,7 @@ rule claims:
 
 rule learning:
     input:
-        all_runs,
+        lambda wildcards: all_runs(wildcards, "learning", LEARNING),
     output:
         in_report("reports/{preset}/learning_curves.png", "learning_curves", "Training"),
         in_report("reports/{preset}/learning.html", "learning", "Training"),
@@ -62,14 +61,13 @@ rule learning:
             for name in LEARNING
             if not name.endswith((".png", ".html"))
         ],
+        "results/{preset}/made_of/reports/learning.sha256",
     log:
         "results/{preset}/logs/learning.log",
     conda:
         "../../environment.yml"
     params:
         backbones=backbones_of,
-        titles=titles_of_run,
-        code=registry.code_of_report("config/studies"),
     shell:
         "gmr --log {log} report learning --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -77,7 +75,8 @@ rule learning:
 
 rule pdf:
     input:
-        "reports/{preset}/{name}.tex",
+        table="reports/{preset}/{name}.tex",
+        page=ROOT / "analysis" / "one_table.tex",
     output:
         "reports/{preset}/{name}.pdf",
     log:
@@ -86,15 +85,12 @@ rule pdf:
         name=artefacts_of("table"),
     conda:
         "../../environment.yml"
-    params:
-        code=code("analysis/one_table.tex"),
-        page=ROOT / "analysis" / "one_table.tex",
     shell:
-        "(scratch=$(mktemp -d) && cp {input} $scratch/fragment.tex && cp {params.page:q} $scratch/table.tex"
+        "(scratch=$(mktemp -d) && cp {input.table} $scratch/fragment.tex && cp {input.page:q} $scratch/table.tex"
         " && (cd $scratch && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1"
         " pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape table.tex)"
         " && mv $scratch/table.pdf {output} && rm -r $scratch"
-        " || {{ echo 'error: {input} was not compiled: a PDF needs pdflatex with booktabs, multirow, graphicx and standalone;"
+        " || {{ echo 'error: {input.table} was not compiled: a PDF needs pdflatex with booktabs, multirow, graphicx and standalone;"
         " on Debian, apt-get install texlive-latex-base texlive-latex-recommended texlive-latex-extra'; exit 1; }}"
         ") > {log} 2>&1"
 
@@ -108,6 +104,8 @@ localrules:
 # Copies of another preset go before RUN names a new one, so that RUN is true of every copy in the folder. What is copied
 # is in a list by its checksum, and nothing else is ever taken away in reports/.
 rule run_name:
+    input:
+        when_changed(is_run(PRESETS[config["preset"]])),
     output:
         "reports/RUN",
     log:
@@ -115,7 +113,7 @@ rule run_name:
     conda:
         "../../environment.yml"
     params:
-        text=lambda wildcards: f"{config['preset']}: {PRESETS[config['preset']].description}",
+        text=name_of_run(PRESETS[config["preset"]]),
     shell:
         "(touch reports/.copies;"
         " (LC_ALL=C sha256sum --check reports/.copies || true) | sed -n 's/: OK$//p' | xargs -r -d '\\n' rm -f;"

@@ -135,7 +135,8 @@ def retrieval_more_selective(n: Numbers, benchmark: str) -> Value:
 def gate_entropy(n: Numbers, benchmark: str, gate: str) -> Value:
     """The entropies of the gates stay well above zero throughout training.
 
-    No number is printed; 0.1 nats is our interpretation of well above zero. A training log has no questions to leave out.
+    No number is printed; 0.1 nats is our interpretation of well above zero.
+    A training log has no questions to leave out.
     """
     return n.of(f"entropy_{gate}", GMR, benchmark)
 

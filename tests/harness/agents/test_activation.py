@@ -115,6 +115,11 @@ async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeToo
     else:
         assert prompts(client) == [first]
         assert text == added
+    # With the call that it is about.
+    said = added.removeprefix(PROGRAM).strip()
+    for number, example in enumerate(item.code.visible if item.code else (), 1):
+        said = said.replace(f": {example}", f": no. {number}")
+    assert [call.tool for call in trajectory.calls] == [said, ""][: len(client.asked)]
     purposes = ["act", "second_call"][: len(client.asked)]
     assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == [
         (3, key, purpose, "small") for purpose in purposes

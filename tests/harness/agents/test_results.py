@@ -42,9 +42,9 @@ def test_a_table_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_pat
 
 
 def test_the_columns_of_calls_and_decisions_are_those_that_readers_know() -> None:
-    texts = ("item_id", "purpose", "backbone", "role", "key", "finish_reason", "error", "name", "choice")
+    texts = ("item_id", "purpose", "backbone", "role", "key", "finish_reason", "error", "tool", "name", "choice")
     types = {**dict.fromkeys(texts, "string"), "cost": "double", "log_prob": "double", "is_step": "bool"}
-    for schema, number in ((CALLS, 13), (DECISIONS, 7)):
+    for schema, number in ((CALLS, 14), (DECISIONS, 7)):
         assert len(schema) == number
         assert {field.name: str(field.type) for field in schema} == {
             name: types.get(name, "int64") for name in schema.names

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from harness.agents.results import TABLES
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.runner import cell as module
-from harness.runner import config
+from harness.runner import config, layout
 from harness.runner.cell import _training_facts
 from harness.runner.config import Cell, Limit
+from harness.training import loop
 
 CELL = Cell("gmr", "gsm_hard", "pool", 0)
 
@@ -62,3 +64,9 @@ def test_what_can_change_a_training_changes_its_identity_and_nothing_else(monkey
         assert facts(**changes)["identity"] == base, changes
     monkeypatch.setattr(module, "code_of", lambda name: "other code")
     assert facts()["identity"] != base
+
+
+def test_the_files_of_a_cell_are_those_that_it_writes() -> None:
+    answered = ["run.json", *(f"{name}.parquet" for name in TABLES)]
+    assert layout.cell_files(learned=False) == answered
+    assert layout.cell_files(learned=True) == [*answered, *(f"{name}.parquet" for name in loop.TABLES), loop.CHECKPOINT]

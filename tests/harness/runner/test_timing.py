@@ -69,7 +69,8 @@ def test_a_pass_makes_the_calls_of_the_cell_again_and_says_whose_time_it_is(plac
     found = asyncio.run(timing.run(plan(smoke(), GMR)))
     after = content(place)
     written = Path("run") / layout.timing("smoke", GMR) / timing.FILE
-    assert {path for path in after if before.get(path) != after[path]} == {str(written)}
+    made_of = Path("run") / layout.made_of("smoke", layout.timing_name(GMR))
+    assert {path for path in after if before.get(path) != after[path]} == {str(written), str(made_of)}
     assert set(before) <= set(after)
     calls = pq.read_table(layout.cell("smoke", GMR) / "calls.parquet").to_pandas()
     assert found == document(GMR)
