@@ -23,7 +23,7 @@ _NEXT_QUESTION = re.compile(
         | q[ \t]*\d*[*_]*[ \t]*[:.] | (?:user|human)[*_]*: | <\|(?:user\b|im_start\|>user\b)
         | the\ following\ (?:is|are)\ (?:a\ )?multiple[ -]choice
     )
-    | (?<=[.!]\ ) (?-i:Question) [ \t]*\d*:
+    | (?<=[.!]\ ) question [ \t]*\d*:
     | \? [ \t*_]* \n \s* (?: [*_]* (?:options|choices) [*_]*:[*_]* \s* )? \(?A[.):] [^\n]* \n \s* \(?B[.):]
     """,
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,

@@ -18,7 +18,7 @@ _NUMBER = re.compile(
     (?P<sign> (?<![\w)])[+-] | ^\s*[+-]\s* )? (?: \$\s*(?P<late_sign>-)? )?
     (?P<digits> \d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?!\d|,\d) | \d+(?:\.\d*)? | \.\d+ )
     (?: [eE](?P<exponent>[+-]?\d{1,3})\b | \s*(?:\\times|×|\*|x)\s*10\s*(?:\^|\*\*)\s*\{?(?P<power>[+-]?\d{1,3})
-      | (?:\s+(?P<numerator>\d+))?\s*/\s*(?P<denominator>\d+(?:,\d{3})*(?:\.\d+)?)(?![\d/]) )?
+      | (?:\s+(?P<numerator>\d+))?\s*/\s*(?P<denominator>\d+(?:,\d{3})*(?:\.\d+)?) )?
     """,
     re.VERBOSE,
 )

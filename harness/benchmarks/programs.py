@@ -123,8 +123,7 @@ def _names(source: str) -> tuple[set[str], set[str]]:
     used, tables = set[str](), [top]
     for table in tables:
         tables += table.get_children()
-        at_top = table is top
-        used |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and (at_top or one.is_global())}
+        used |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and one.is_global()}
     return bound, used - bound - {*dir(builtins)}
 
 

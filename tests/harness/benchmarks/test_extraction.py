@@ -118,6 +118,7 @@ LETTERS = [
     ("D. seven", None), ("E. coli is found in the gut", None), ("A man has one.", None), ("It is not C.", None),
     ("It is A or C.", None), ("The closest is (C). But this is not right.", None), ("A cat", None),
     ("I. True\nII. False", None), ("II", None),
+    ("The answer is (A). Or is it?\nA. Four is even, so the answer is (C).", "C"),
     # Answer lines with nothing between are no correction.
     ("The answer is (C).\nThe answer is (A).\n\nThe final answer is B", "C"),
     ("The answer is (A).\nNo: the answer is (C).", "C"), ("The closest answer is (A). The answer is (C).", "C"),
@@ -140,7 +141,7 @@ VALUES = [
     # Fractions, also of a mixed number.
     ("The answer is 1/2.", 0.5), (r"\boxed{\frac{3}{4}}", 0.75), (r"The answer is $-\dfrac12$", -0.5),
     ("The answer is 2 1/2 hours", 2.5), (r"The answer is 2\frac{1}{2}", 2.5), ("half: 1,500 / 2", 750),
-    (r"\frac{-1}{4}", -0.25), ("The answer is 3/4 of 20 = 15", 15), ("The answer is 5/0", 5),
+    (r"\frac{-1}{4}", -0.25), ("The answer is 3/4 of 20 = 15", 15), ("The answer is 5/0", 5), ("on 1/2/3", 3),
     ("The answer is 7. Question: How many? \\boxed{4}", 7), ("The answer is 7.\n\nQuestion: 5?\nThe answer is 4", 7),
     # An ordinary blank divides numbers.
     ("The answer is 12 100-dollar notes", 12),
@@ -168,6 +169,14 @@ PROGRAMS = [
     (f"```python\n{HELPER}```\n```python\n{PART}```", f"{HELPER}\n{PART}"),  # what a part lacks stands before it
     (f"{HELPER}\n{DRAFT}```\nFor short:\n```python\n{PART}```", f"{HELPER}\n{DRAFT}\n{PART}"),  # with no fence, too
     (f"```python\n{DRAFT}x = 1\n```\n```python\n{GOOD}x = 2\n```", f"{GOOD}x = 2\n"),
+    (f"```python\n{DRAFT}```\nBetter:\n```python\n{GOOD}", GOOD),
+    (f"```python\n{HELPER}```\n```python\nnorm = square\n```", f"{HELPER}\nnorm = square\n"),
+    ("```python\nimport x\n```\n```python\ny = x\n```\n```python\nnorm = y.z\n```", "import x\ny = x\nnorm = y.z"),
+    ("```python\nmax = min\n```\n```python\nnorm = max\n```", "norm = max\n"),  # a built-in function is not lacking
+    (
+        f"```python\n{HELPER}```\n```python\nfrom __future__ import annotations\n{PART}```",
+        f"from __future__ import annotations\n{PART}",
+    ),
     ("```python\nx = 1\n```\n```python\ny = = 2\n```", "x = 1\n"),
     (f"```bash\npip install x\n```\n```py\n{GOOD}```", GOOD),
     (GOOD, GOOD),  # no fence at all
@@ -204,7 +213,8 @@ CUT_OFF = [
     ("gsm_hard", r"\boxed{5} and 2", "5"), ("gsm_hard", "It is 5.\n\nQuestion: 3 and", None),
     ("math", r"\boxed{5} and", "5"), ("math", "so x = 5", None),
     ("mmlu_pro", "C", None), ("mmlu_pro", "C. seven\n\nFour", "C"), ("mmlu_pro", "A. four", None),
-    ("mmlu_pro", "Then it is C", None), ("mmlu_pro", "The answer is (C). Four", "C"),
+    ("mmlu_pro", "Four is even.\nC. seven\nFour", None), ("mmlu_pro", "Then it is C", None),
+    ("mmlu_pro", "The answer is (C). Four", "C"),
     ("humaneval", "x = 1", None), ("humaneval", f"```python\n{GOOD}", GOOD),
     ("humaneval", f"```python\n{GOOD}```\nOr:\n```python\n{DRAFT}", GOOD),  # it may go on
 ]
@@ -218,7 +228,8 @@ def test_a_reply_that_is_cut_off_has_the_answer_that_it_states(key: str, text: s
 
 # fmt: off
 NEXT = [
-    "Question: Which?", "\n**Question 2:** Which?\n", "### Question 2\n", "Q: Which?", "q3. Which?", "Problem:\nWhich?",
+    "Question: Which?", "Next question: Which?", "\n**Question 2:** Which?\n", "### Question 2\n", "Q: Which?",
+    "q3. Which?", "Problem:\nWhich?",
     "User: And now?", "<|im_start|>user\nWhich?<|im_end|>", "The following are multiple choice questions.",
     "Which is odd?\nA. one\nB. two", "Which is odd?\n\n**Options:**\n(A) one\n\n(B) two",
 ]
@@ -236,6 +247,13 @@ def test_a_reply_that_goes_on_to_another_question_answers_the_first(
     expected = subject.extract(item, answer)
     assert subject.extract(item, f"{answer}{gap}{following}\n{wrong}", cut_off) == expected
     assert subject.extract(item, f"Let us see.{gap}{following}\n{answer}", cut_off) == expected
+
+
+def test_a_choice_is_told_from_the_words_of_an_option() -> None:
+    item = Item("1", "mmlu_pro", "", "B", options=("H. pylori", "E. coli", "none of the others in this list"))
+    texts = {"E. coli": None, "B. E. coli": "B", "A. E. coli": None, "E. coli, a germ of the gut": None}
+    texts |= {"(C) none of the others in this": "C", "(B) none of the others in this": None}
+    assert {text: benchmark("mmlu_pro").extract(item, text) for text in texts} == texts
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(1, 10**6), st.sampled_from(["{}/{}", "{} / {}", r"\frac{{{}}}{{{}}}"]))
@@ -266,7 +284,7 @@ async def test_a_program_that_is_cut_off_is_graded_by_its_complete_part(tools: T
 
 
 SLOW = ["\\boxed{", "`", "answer is ", "answer: ", "answer*:("]
-SLOWER = ["```\n", "{", "}", "~~~", "\\"]
+SLOWER = ["```\n", "{", "}", "~~~", "\\", "Which?\nA. x\n", "C.\n", "1 1/"]
 PAIRS = [("\\boxed{", "}"), ("\\boxed{(A) ", "}"), ("\\boxed{1, we ", "}"), ("12", " th x"), ("(C)", "~ ")]
 
 
