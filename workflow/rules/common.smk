@@ -91,7 +91,7 @@ onstart:
     files.hand_on_trees()
     gc.freeze()
     gc.enable()
-    # Not before: a dry run writes nothing, and the settings of a run that is under way stay as they are.
+    # Not before: a dry run settles nothing, and the settings of a run that is under way stay as they are.
     for name in sorted(
         {job.wildcards.get("preset") for job in workflow.dag.needrun_jobs()}
         - {None}
