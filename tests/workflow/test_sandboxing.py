@@ -64,7 +64,7 @@ def test_a_failure_of_the_sandbox_is_not_the_programs(monkeypatch: pytest.Monkey
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     found = gmr("middle.py")
     assert found.exit_code == 3
-    assert "outcome   sandbox_error\ndetail    OSError: the worker ended" in found.stdout
+    assert "outcome   sandbox_error\ndetail    WorkerLostError: the worker ended" in found.stdout
 
 
 @pytest.mark.parametrize(

@@ -168,13 +168,14 @@ class _Program:
 
     def _called(self, function: Any, arguments: list[Any], keywords: dict[str, Any], is_told: bool) -> bytes:
         """Reply with the result, and with the places of arguments that it is or, if it is told, that have changed."""
-        passed = [*enumerate([*arguments, *keywords.values()])]
-        passed = [(place, one) for place, one in passed if isinstance(one, MUTABLE)]
+        passed = [
+            (place, one) for place, one in enumerate([*arguments, *keywords.values()]) if isinstance(one, MUTABLE)
+        ]
         before = [self._state(one) for _, one in passed] if is_told else []
         result = function(*arguments, **keywords)
-        changed = [one for one, state in zip(passed, before, strict=False) if self._state(one[1]) != state]
-        same = [place for place, one in passed if one is result]
-        reply = self._packed([VALUE, result, changed, *same] if changed or same else [VALUE, result])
+        notes = [[*one] for one, state in zip(passed, before, strict=False) if self._state(one[1]) != state]
+        notes += [[place] for place, one in passed if one is result]
+        reply = self._packed([VALUE, result, *notes])
         # Of a table that a function fills, say, the checks need not hear.
         return reply if len(reply) <= LONGEST else self._packed([VALUE, result])
 

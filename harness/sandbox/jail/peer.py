@@ -41,7 +41,7 @@ class Peer:
         self._lent: list[Any] = []
         # Arguments and what the program made of them, while changes are wanted.
         self._changes: list[tuple[Any, Any]] | None = None
-        # What came with the last reply.
+        # What came with the last reply: the places of arguments that the result is, or that have changed, and how.
         self._notes: list[Any] = []
         # By identity: results that were arguments, for the program, and those arguments.
         self._originals: dict[int, tuple[object, object]] = {}
@@ -81,19 +81,15 @@ class Peer:
     def call(self, function: Remote, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Call a function of the program with copies of the arguments, and note what it changes in them."""
         result = self.ask("call", function, [*arguments], keywords, self._changes is not None)
-        if not self._notes:
-            return result
-        passed = [*arguments, *keywords.values()]
-        match self._notes:
-            case [list(changed), *same] if all(_is_pair(one, passed) for one in changed):
-                if self._changes is not None:
-                    self._changes += [(passed[place], value) for place, value in changed]
-                for place in same:
-                    if _is_pair([place, result], passed):
-                        self._originals[id(result)] = (result, self._original(passed[place]))
-                return result
-        self.failure = self.failure or values.UnreadableError("a result of no known form")
-        raise self.failure
+        for place, *content in self._notes:
+            mine, theirs = [*arguments, *keywords.values()][place], (content or [result])[0]
+            if type(mine) is not type(theirs) or not isinstance(mine, MUTABLE):
+                continue
+            if not content:
+                self._originals[id(result)] = (result, self._original(mine))
+            elif self._changes is not None:
+                self._changes.append((mine, theirs))
+        return result
 
     def begin_assertion(self) -> None:
         """Note from now on what calls change in lists and the like."""
@@ -183,11 +179,3 @@ class Peer:
 
 def _extended_reference(value: object, content: object) -> object:
     return {REFERENCE: value._remote._number} if isinstance(value, Extended) else content
-
-
-def _is_pair(pair: object, passed: Sequence[object]) -> bool:
-    """Whether something is the place of a changeable argument, and a value of its type."""
-    match pair:
-        case [int(place), value] if 0 <= place < len(passed):
-            return type(value) is type(passed[place]) and isinstance(value, MUTABLE)
-    return False

@@ -95,6 +95,18 @@ class _Message:
         self.numbers: dict[int, int | None] = {}
         self.count = itertools.count()
         self.is_numbered = False
+        # The one whose content comes next.
+        self.opened: object = None
+
+    def is_new(self, value: object) -> bool:
+        """Whether a mutable value is to be written out; a second place of one is noted in the first pass."""
+        key, is_opened = id(value), self.opened is value
+        if self.is_numbered:
+            self.opened = None if is_opened else self.opened
+            return is_opened or key not in self.numbers
+        if key in self.met:
+            self.numbers[key] = None
+        return self.met.setdefault(key, value) is value and key not in self.numbers
 
 
 def pack(value: object, refer: Refer, extend: Extend = lambda value, content: content) -> bytes:
@@ -143,28 +155,9 @@ def _written(value: Any, message: _Message, depth: int) -> object:
         return value
     if depth > DEEPEST:
         return message.refer(value)
-    return _once(value, message, depth) if issubclass(kind, MUTABLE) else _content(value, message, depth)
-
-
-def _once(value: Any, message: _Message, depth: int) -> object:
-    key, numbers = id(value), message.numbers
-    if not message.is_numbered:
-        if key in message.met:
-            numbers[key] = None
-            return None
-        message.met[key] = value
-    elif key in numbers:
-        if numbers[key] is None:
-            numbers[key] = _OPEN
-            content = _content(value, message, depth)
-            numbers[key] = next(message.count)
-            return {_SHARED: [numbers[key], content]}
-        return message.refer(value) if numbers[key] == _OPEN else {_SHARED: [numbers[key]]}
-    return _content(value, message, depth)
-
-
-def _content(value: Any, message: _Message, depth: int) -> object:
-    kind: type = type(value)
+    if issubclass(kind, MUTABLE) and not message.is_new(value):
+        # In this function no call more than needed: nesting ends where the interpreter gives up.
+        return _repeated(value, message, depth)
     for base in kind.__mro__:
         if writer := _WRITERS.get(base):
             content = writer(value, message, depth + 1)
@@ -180,6 +173,20 @@ def _content(value: Any, message: _Message, depth: int) -> object:
     if kind is type and _TYPES.get(name := value.__name__) is value:
         return {"type": name}
     return message.refer(value)
+
+
+def _repeated(value: Any, message: _Message, depth: int) -> object:
+    """How a mutable value is written that stands in several places; nothing as long as numbers are not given."""
+    if not message.is_numbered:
+        return None
+    number = message.numbers[id(value)]
+    if number is not None:
+        # One that holds itself is not known yet.
+        return message.refer(value) if number == _OPEN else {_SHARED: [number]}
+    message.numbers[id(value)], message.opened = _OPEN, value
+    content = _written(value, message, depth)
+    message.numbers[id(value)] = number = next(message.count)
+    return {_SHARED: [number, content]}
 
 
 def _each(elements: Iterable[Any], message: _Message, depth: int) -> list[object]:

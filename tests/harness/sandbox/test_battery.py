@@ -46,7 +46,9 @@ reports in the call; a message longer than allowed; connection shut down; traced
 searching its memory for the checks; other code in the checks; emptied argument; files of the project
 tracing, reading and ending other processes; sockets by system call; mounts, roots, namespaces
 taking the confinement back; ways out of its directory; endless files; too many files, left
-null byte in a comment
+less than everything; equal to what the checks make; equal, and with nothing to compare; text that speaks for itself
+difference of nothing to what is expected; an assertion of the checks, caught; endless calls back and forth
+argument that becomes another kind of value; lists shared by a message of its own making; null byte in a comment
 """
 FEW = {name.strip() for line in A_FEW.strip().splitlines() for name in line.split(";")}
 BY_LEVEL = pytest.mark.parametrize("level", LEVELS, indirect=True)

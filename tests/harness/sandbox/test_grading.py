@@ -243,6 +243,7 @@ math.isclose(f(1), M); round(f(1), M); pow(f(1), M); divmod(f(1), M); isinstance
 f'{f(1)}' == M; format(f(1), T); '%s' % f(1) == M; list(f(1)) == [M]; len(f(1)) == M; dict(zip(f(1), [M]))  == 1
 [M].index(f(1)); [M].count(f(1)); f(1)[0] == M; f(1).value == M; (f(1), M) == (M, f(1)); operator.eq(f(1), M)
 collections.Counter(f(1)) == {M: 1}; hash(f(1)) == M; all(a == M for a in f(1)); next(iter(f(1))) == M; T.join(f(1))
+repr(f(1)) == T; f(1) + f(2) == M; f(1) < f(2) == M; abs(f(1)) == -f(1) == M; f(1) in {f(2): M}; f(len) == M
 copy.deepcopy(f(1)) == M; T + f(1); T.startswith(f(1)); bisect.bisect([M], f(1)); functools.reduce(min, [M, f(1)])
 """
 

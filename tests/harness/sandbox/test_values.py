@@ -128,3 +128,11 @@ def test_sets_keep_their_order(kind: Any) -> None:
     assert [crossed(one) for one in made] == made
     # Where many collide, the sequence they came in is not always found again.
     assert sum(list(crossed(one)) == list(one) for one in made) > 0.95 * len(made)
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {1: inner}])
+def test_values_cross_to_a_depth_that_does_not_depend_on_the_interpreter(wrap: Any) -> None:
+    value: Any = 1
+    for _ in range(values.DEEPEST - 60):
+        value = wrap(value)
+    assert crossed(value) == value
