@@ -68,7 +68,8 @@ def why_not(level: str) -> str:
         (disturbances if is_disturbed else refusals).append(trial.detail or trial.outcome)
     reasons = [*refusals, *disturbances]
     if reasons:
-        logger.warning("sandbox level %r: %d of %d trials failed: %s", level, len(reasons), _TRIALS, "; ".join(reasons))
+        why = "; ".join(dict.fromkeys(reasons))
+        logger.warning("sandbox level %r: %d of %d trials failed: %s", level, len(reasons), _TRIALS, why)
     if len(reasons) < _TRIALS:
         return ""
     if refusals:
