@@ -118,6 +118,7 @@ def _probabilities(found: Mapping[str, Any]) -> dict[tuple[int, str, int], tuple
         number = step["number"]
         for name in ("role", "backbone"):
             made[number, name, 0] = (step[name]["choice"], step[name]["probability"])
+        made |= {(number, one["name"], one["slot"]): (one["choice"], 1.0) for one in step["choices"]}
         gates = {("write", 0): step["written"], ("halt", 0): step["halted"]}
         gates |= {("retrieve", slot): gate for slot, gate in enumerate(step["retrieved"].values())}
         for (name, slot), gate in gates.items():
