@@ -301,6 +301,8 @@ def test_told_at_any_moment_a_process_ends_with_one_line(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Who runs the tests may ignore it, as nohup does.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     assert process.stdout is not None
     for number in numbers:
