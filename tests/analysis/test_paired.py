@@ -109,7 +109,7 @@ def test_the_detectable_difference_solves_the_power_of_a_paired_t_test(n: int) -
 
 
 @given(st.lists(st.floats(0, 1), max_size=6))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=8)
 def test_holm_by_hand(values: list[float]) -> None:
     adjusted = holm(pd.Series([*values, np.nan]))
     assert len(adjusted) == len(values)
