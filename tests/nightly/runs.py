@@ -27,8 +27,8 @@ __all__ = ["ROOT", "checkout"]
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
 # What cells share and a run finds or does not.
 CACHE = "results/cache"
-# Clock, host and latency stand in these, or what one process knew for itself.
-_OUTSIDE = ("attempts.jsonl", "timing.json", ".lock", ".log", "-journal")
+# Clock, host and latency stand in these, or what one process knew for itself, or how many questions were in flight.
+_OUTSIDE = ("attempts.jsonl", "timing.json", "config.yaml", ".lock", ".log", "-journal")
 
 
 def command(*words: str) -> list[str]:
