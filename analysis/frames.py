@@ -96,7 +96,7 @@ class Results:
 
     @property
     def rules(self) -> list[str]:
-        """The secondary rules that any answer was graded by."""
+        """Return the secondary rules that any answer was graded by."""
         return sorted({rule for cell in self.cells for rule in cell.rules})
 
     @property

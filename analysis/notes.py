@@ -90,7 +90,7 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
 
 
 def fitted(results: Results) -> Iterator[str]:
-    """What is behind every row of a run on calibrated backbones, those without a dagger too."""
+    """Yield the sentence on what is behind every row of a run on calibrated backbones."""
     if any("calibration" in one for cell in results.cells for one in cell.run.backbones.values()):
         yield FITTED
 
@@ -118,7 +118,7 @@ def protocol(results: Results) -> Iterator[str]:
 
 
 def paired_test(frame: pd.DataFrame) -> str:
-    """Which test and which interval of a difference on the same questions go together."""
+    """Return which test and which interval of a difference on the same questions go together."""
     exact = "exact McNemar test, and Tango's interval or the exact one, whichever is wider"
     several = "; with several seeds both of t, over questions and seeds"
     return exact + (several if frame["several"].eq(True).any() else "")
@@ -150,7 +150,7 @@ def without_verdict(results: Results) -> Iterator[str]:
 
 
 def secondary_rules(results: Results) -> Iterator[str]:
-    """How far each secondary rule, such as Math-Verify, moves the measured values."""
+    """Yield how far each secondary rule, such as Math-Verify, moves the measured values."""
     for rule in results.rules:
         name = rule.replace("_", "-").title()
         change = (results.measured[rule].astype(float) - results.measured["measured"]).dropna()

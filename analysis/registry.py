@@ -91,7 +91,7 @@ class Artefact(Declaration):
             )
 
     def choice(self, preset: Preset) -> dict[str, Any]:
-        """What of the configuration decides, besides the content of its inputs, what it shows."""
+        """Return what of the configuration decides, besides the content of its inputs, what it shows."""
         asked = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
         return {
             "inputs": [str(path) for path in self.inputs(preset)],

@@ -51,7 +51,7 @@ class Spread(NamedTuple):
 
     @property
     def p(self) -> float:
-        """The two-sided p of zero, below 5 % exactly where the 95 % interval leaves out zero."""
+        """Return the two-sided p of zero, below 5 % exactly where the 95 % interval leaves out zero."""
         from scipy.special import stdtr
         from statsmodels.stats.contingency_tables import mcnemar
 
@@ -194,7 +194,7 @@ class Jackknife:
         )
 
     def _verdicts(self, value: float, moves: Array, squares: Array) -> tuple[int, int, int] | None:
-        """How many questions of how many are worth 100 and -100 points, where all others are worth none."""
+        """Return the numbers of questions worth 100 and -100 points and of all, or None where others count, too."""
         moving = np.flatnonzero(squares)
         if len(moving) > 1 or not self._are_questions[moving].all():
             return None
@@ -206,7 +206,7 @@ class Jackknife:
 
 
 def _mean(values: Array) -> Array:
-    """The mean over the last axis of what is a number there."""
+    """Return the mean over the last axis, without NaN."""
     known = np.count_nonzero(~np.isnan(values), axis=-1)
     return np.divide(np.nansum(values, axis=-1), known, out=np.full(known.shape, np.nan), where=known > 0)
 
@@ -240,7 +240,7 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
 
 
 def macro_average(estimates: Sequence[Estimate]) -> Spread:
-    """The unweighted mean of test sets that share no item: variances add, degrees of freedom are Satterthwaite's."""
+    """Return the unweighted mean of test sets that share no item, with Satterthwaite's degrees of freedom."""
     count = len(estimates)
     variances = np.array([one.variance for one in estimates]) / count**2
     total = float(variances.sum())

@@ -94,7 +94,7 @@ def of_calls(cell: Cell) -> dict[str, Ratio]:
 
 
 def redundancy(cell: Cell) -> dict[str, Ratio]:
-    """How near contributions are to what is stored: ``redundancy_stored`` and ``redundancy_refused``, mean cosines.
+    """Return how near contributions are to what is stored: ``redundancy_stored``, ``redundancy_refused``, mean cosines.
 
     Of those that found something stored. Raises UserError where the table of decisions is missing or damaged.
     """
@@ -110,7 +110,7 @@ def redundancy(cell: Cell) -> dict[str, Ratio]:
 
 
 def _by_question(cell: Cell, values: pd.Series) -> Ratio:
-    """The mean of values that stand by question, of which one may have several or none."""
+    """Return the mean of values by question, of which one may have several or none."""
     of, ids = values.groupby(level="item_id"), cell.items["item_id"]
     sums, counts = (each.reindex(ids, fill_value=0).to_numpy(dtype=float) for each in (of.sum(), of.size()))
     return Ratio(sums, counts, is_share=False)

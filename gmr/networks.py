@@ -107,7 +107,7 @@ def _attended(of: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tens
 
 
 class PoolSoftmax(nn.Module):
-    """A softmax over latents by their match with a query: cosine with a learned scale, or dot product over √128."""
+    """Softmax over latents by their match with a query: cosine with a learned scale, or dot product over √128."""
 
     def __init__(self, score: Score) -> None:
         super().__init__()

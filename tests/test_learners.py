@@ -43,9 +43,7 @@ LEARNERS = {
         lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at), by_key, masrouter.code_tools()
     ),
     "puppeteer": Learner(
-        lambda **at: puppeteer.method(**{"epochs": {"default": 2}, "batch": 2, "update": "batched", "lr": 1e-3, **at}),
-        by_key,
-        puppeteer.NoPrograms(),
+        lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key, puppeteer.NoPrograms()
     ),
     "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key, aflow.Bench()),
 }

@@ -214,7 +214,7 @@ def _code() -> dict[str, Any]:
 
 
 def _git(*words: str) -> str | None:
-    """What git says of the checkout; ``None`` without git or a repository."""
+    """Return what git prints about the checkout; None without git or a repository."""
     try:
         said = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError):

@@ -24,7 +24,7 @@ class End(NamedTuple):
 
 @dataclass(frozen=True)
 class Joint:
-    """The spreads of several values of which that in a place counts, from 1 for the largest."""
+    """Hold the spreads of several values, of which the one in ``place`` counts, from 1 for the largest."""
 
     parts: tuple[Joint | Spread, ...]
     place: int
@@ -32,7 +32,7 @@ class Joint:
     gaps: tuple[Spread, ...] = ()  # if it is not the place that counts but a score: how far each is behind the best
 
     def end(self, is_high: bool, tail: float) -> End:
-        """One end of the interval, which misses with probability ``tail``.
+        """Return one end of the interval that misses with probability ``tail``.
 
         The largest of n is surely above a border where one of them is at ``tail / n``, and below it where each is at
         ``tail``. In general (Benjamini and Heller, Biometrics 64, 2008, after Bonferroni) the one in place k is above
@@ -67,7 +67,7 @@ def spreads(value: Value, measure: Measure) -> Joint | Spread:
 
 
 def end(found: Joint | Spread, is_high: bool, tail: float) -> End:
-    """One end of an interval; infinite where nothing is known of the spread."""
+    """Return one end of an interval; infinite where nothing is known of the spread."""
     if isinstance(found, Joint):
         return found.end(is_high, tail)
     if found.counts or 0 < found.variance < math.inf:
@@ -76,5 +76,5 @@ def end(found: Joint | Spread, is_high: bool, tail: float) -> End:
 
 
 def interval(found: Joint | Spread, tail: float = TAIL) -> tuple[End, End]:
-    """Both ends."""
+    """Return both ends of an interval."""
     return end(found, False, tail), end(found, True, tail)

@@ -139,7 +139,7 @@ def _in_run(
 
 
 def _deciding(region: Region, outcome: str, low: End, high: End) -> list[str]:
-    """Which row decides where the best of several is asked for."""
+    """Name the row that decides where the best of several is asked for."""
     against, nearest = (high, low) if math.isinf(region.high) else (low, high)
     if outcome == FAILS and against.name:
         return [f"decided by {against.name}"]

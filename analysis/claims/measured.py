@@ -103,12 +103,12 @@ class Measured(Numbers):
 
     @property
     def of_items(self) -> bool:
-        """Whether everything that was asked for is of questions, so that leaving these out tells how sure it is."""
+        """Return whether all measures are of questions, so that leaving questions out gives an interval."""
         return not any(measure.startswith(("seconds", *_OF_TRAININGS)) for measure in self.measures)
 
     @property
     def jackknife(self) -> Jackknife:
-        """Everything that was asked for is of these questions and trainings."""
+        """Return a jackknife over the questions and trainings that were read."""
         return Jackknife(
             {cells[0].run.benchmark: len(cells[0].items) for cells in self.used},
             {cells: len(cells) for cells in self.used},
@@ -116,7 +116,7 @@ class Measured(Numbers):
 
     @property
     def published_sizes(self) -> dict[Any, int]:
-        """By test set and measurement, how many questions and trainings are behind what the paper prints of them."""
+        """Return the numbers of questions and trainings behind the published values, by test set and measurement."""
         rows = {(cells[0].run.method, cells[0].run.backbone) for cells in self.used}
         printed = [one for one in PAPER.rows if (one.method, one.backbone) in rows] or PAPER.rows
         trainings = 1 if _SEVERAL.isdisjoint(self.measures) else _PUBLISHED_SEEDS
@@ -128,7 +128,7 @@ class Measured(Numbers):
         return found
 
     def seed_lead(self, row: Row, other: Row) -> Value:
-        """Of the seeds as they were trained; no other training is in it."""
+        """Return the smallest lead among the seeds that were trained."""
         return self._extreme(least, row, other)
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
@@ -229,7 +229,7 @@ def _ratios(cell: Cell, measure: str) -> Mapping[str, Ratio]:
 
 
 def _wrong(rows: Sequence[Cells]) -> Array:
-    """The percentage of some rows that answers wrong, by question."""
+    """Return the percentage of some rows that answers wrong, by question."""
     wrong: Array = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in rows], axis=0)
     return wrong
 

@@ -63,7 +63,7 @@ _MOST_INPUTS = 12
 
 
 def name_of(row: Row) -> str:
-    """What a reader calls a row of the main table."""
+    """Return the title of a row of the main table."""
     return f"{PAPER.methods[row[0]].title} ({PAPER.backbones[row[1]]})"
 
 
@@ -124,7 +124,7 @@ def mean(*values: Number) -> Number:
 
 
 def settled(value: Value) -> Number:
-    """The value that is in its place, number by number."""
+    """Return the value that is in its place, number by number."""
     if not isinstance(value, Ordered):
         return value
     values = np.stack(np.broadcast_arrays(*map(settled, value.values)))
@@ -178,7 +178,7 @@ class Numbers(ABC):
         return self.accuracy(row, benchmark) - self.rival(row, benchmark)
 
     def of_strongest(self, quantity: Callable[[Row], Number], benchmark: str) -> Leading:
-        """A quantity of the most accurate of the baselines that ask several times."""
+        """Return a quantity of the most accurate multi-agent baseline, whichever row that is."""
         rows = [row for row in ROWS if PAPER.methods[row[0]].multi_agent and row != GMR]
         scores = tuple(self.accuracy(row, benchmark) for row in rows)
         return Leading(tuple(map(quantity, rows)), 1, tuple(map(name_of, rows)), scores)

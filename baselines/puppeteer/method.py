@@ -86,8 +86,7 @@ class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
     """Ten agents on one backbone, and a policy that says which is next, sampled at the test as well (D-PUP-4)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        batch = config.batch if config.update == "batched" else 1
-        super().__init__(epochs=setting.epochs(config.epochs), batch=batch, lr=config.lr)
+        super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
         self.config = config
         self._backbone = setting.one_backbone
         self._parameters_b = setting.pool[self._backbone].parameters_b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,14 +25,12 @@ class Config(Declaration):
     """How the policy is trained and how it decides."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
-    batch: PositiveInt = 16  # questions of one update where updates are batched
+    batch: PositiveInt = 1  # questions of one update; one, as upstream, waits for the update before it (D-PUP-8)
     max_steps: PositiveInt = 6  # most steps D of a question (D-PUP-3)
     lr: NonNegativeFloat = 1e-4
     gamma: NonNegativeFloat = 0.99  # discount of later rewards
     entropy_weight: NonNegativeFloat = 1.0  # of a question's mean entropy (D-PUP-8)
     step_weight: NonNegativeFloat = 1.0  # factor κ on the cost of a step (D-PUP-6)
-    # One step of the optimiser after every question, as upstream, or one for a batch of them (D-PUP-8).
-    update: Literal["per_question", "batched"] = "per_question"
 
 
 Vector = NDArray[np.float32]

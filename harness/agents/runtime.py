@@ -114,7 +114,7 @@ class Runtime:
 
 
 async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> Verdict:
-    """The verdict, with an error told from a wrong answer; raises UserError if the sandbox failed."""
+    """Return the verdict, with an error told from a wrong answer; raises UserError if the sandbox failed."""
     final = trajectory.final_call
     if final is not None and final.error is not None and not trajectory.answer.strip():
         return Verdict(False, None, Status.CALL_FAILED, final.error)

@@ -44,7 +44,7 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """The answer that any text states, or if not ``stated_only`` merely ends with; ``None`` where there is none."""
+        """Return the answer that a text states or, if not ``stated_only``, merely ends with; None without one."""
 
     @abc.abstractmethod
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class Benchmark(abc.ABC):
         return share_split([item.id for item in items], self.key)
 
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
-        """The answer inside a model's text, ``None`` where there is none. Accepts any text.
+        """Return the answer inside a model's text, None where there is none. Accepts any text.
 
         Behind its answer a model may go on to another question. What comes before that question counts if it states an
         answer; else the reply divides its own question, and all of it counts. A text that was cut off has to state it.

@@ -31,7 +31,7 @@ class CodeBenchmark(Benchmark):
         return fenced(answer)
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """The last block, whole or salvaged, that defines the function, with what it lacks; else the last that parses.
+        """Return the last block that defines the function, with what it lacks; else the last that parses.
 
         A block that nothing closes may end anywhere in a text that is cut off, so it then comes after the others.
         """

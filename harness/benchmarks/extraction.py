@@ -67,7 +67,7 @@ def after_answer_is(text: str) -> list[str]:
 
 
 def before_next_question(text: str) -> str:
-    """The text up to where it goes on to another question, all of it where it does not."""
+    """Return the text up to where it goes on to another question, all of it where it does not."""
     return _NEXT_QUESTION.split(text, maxsplit=1)[0]
 
 
@@ -98,7 +98,7 @@ def fenced_blocks(text: str) -> list[Block]:
 
 
 def before_fences(text: str) -> str:
-    """The lines before the first that ends in a fence."""
+    """Return the lines before the first that ends in a fence."""
     return "\n".join(itertools.takewhile(lambda line: _fence_at_end(line) is None, text.split("\n")))
 
 

@@ -83,7 +83,7 @@ class MmluPro(Benchmark):
         return f"The answer is \\boxed{{{answer}}}"
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """The last boxed letter, else that after the last "answer is", else that of a bare choice."""
+        """Return the last boxed letter, else that after the last "answer is", else that of a bare choice."""
         unwrapped = _unwrapped(text)
         for content in boxes_from_last(unwrapped):
             letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
@@ -114,7 +114,7 @@ BENCHMARK = MmluPro
 
 
 def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
-    """The letter that ends a text, or the only one whose line begins it; a list of options is no choice."""
+    """Return the letter that ends a text, or the only one whose line begins it; a list of options is no choice."""
     lines = [line.strip() for line in text.split("\n")]
     # A text that is cut off ends amid its last line.
     unfinished = stated_only and bool(lines[-1])

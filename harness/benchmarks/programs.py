@@ -99,7 +99,7 @@ def definitions(tree: ast.Module) -> set[str]:
 
 
 def completed(source: str, earlier: Sequence[str]) -> str:
-    """A program behind those earlier parts of its text that bind what it lacks: it may be only the last part."""
+    """Return a program behind those earlier parts of its text that bind what it lacks."""
     # An import from the future stays where it is, at the head.
     _, lacking = _names(source) if "__future__" not in source else (set(), set[str]())
     for part in reversed(earlier[-_MOST_PARTS:]):
@@ -110,7 +110,7 @@ def completed(source: str, earlier: Sequence[str]) -> str:
 
 
 def _names(source: str) -> tuple[set[str], set[str]]:
-    """The names that the top level of a program binds, and those of others that it uses."""
+    """Return the names that the top level of a program binds, and those of others that it uses."""
     if parse(source) is None:
         return set(), set()
     with warnings.catch_warnings():

@@ -22,7 +22,7 @@ _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
 
 
 def is_simulated(revision: object) -> bool:
-    """Whether a revision, or the fingerprint of a reply, is that of simulated weights; ``None`` where there is none."""
+    """Return whether a revision, or the fingerprint of a reply, is that of simulated weights; None is not."""
     return isinstance(revision, str) and revision.startswith(SIMULATED)
 
 
@@ -150,5 +150,5 @@ class Served:
 
     @property
     def simulated(self) -> bool:
-        """Whether the server itself says that it simulates, by its owner or by the revision of the weights."""
+        """Return whether the server itself says that it simulates, by its owner or by the revision of the weights."""
         return self.owned_by == SIMULATED or is_simulated(self.revision)

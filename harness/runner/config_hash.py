@@ -49,7 +49,7 @@ def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
 
 
 def declared(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
-    """What ``run.json`` says of a cell that follows from the configuration and the code alone."""
+    """Return what ``run.json`` says of a cell that follows from the configuration and the code alone."""
     entry = config.methods()[cell.method]
     return {
         "preset": chosen.name,
@@ -99,7 +99,7 @@ def is_made_of(path: Path, made_of: str, files: Iterable[Path] = ()) -> bool:
 
 @cache
 def _code(module: str) -> str:
-    """The fingerprint of a method's code, computed once however many cells it has."""
+    """Return the fingerprint of a method's code, computed once however many cells it has."""
     return code_of(module)
 
 

@@ -54,12 +54,12 @@ def cell(preset: str, of: Cell) -> Path:
 
 
 def made_of(preset: str, name: str) -> Path:
-    """The file that says what the files of a job other than a cell were made of."""
+    """Return the file that says what the outputs of a job other than a cell were made of."""
     return RESULTS / preset / "made_of" / f"{name}.sha256"
 
 
 def cell_files(*, learned: bool) -> list[str]:
-    """The names of the files that hold the results of a cell, of a method that learns or of another."""
+    """Return the names of the files that hold the results of a cell, of a method that learns or of another."""
     return [*_ANSWERED, *(_LEARNED if learned else ())]
 
 
@@ -69,7 +69,7 @@ def call_log(preset: str, of: Cell) -> Path:
 
 
 def logs(preset: str) -> Iterator[Path]:
-    """The call logs of a preset, of cells that may be of an earlier run."""
+    """Return the call logs of a preset, those of earlier runs included."""
     return (RESULTS / preset).rglob(CALL_LOG)
 
 
@@ -79,7 +79,7 @@ def timing(preset: str, of: Cell) -> Path:
 
 
 def timing_name(of: Cell) -> str:
-    """The name of the timing job of one cell within a preset."""
+    """Return the name of the timing job of one cell within a preset."""
     return f"timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 

@@ -95,7 +95,7 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
 
 
 def is_simulated(plan: Plan, served: Mapping[str, Served]) -> bool:
-    """Whether a backbone is no trained model: simulated, or of weights that stand in for others."""
+    """Return whether a backbone is no trained model: simulated, or of weights that stand in for others."""
     return any(one.simulated or plan.backbones[key].stand_in for key, one in served.items())
 
 

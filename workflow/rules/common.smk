@@ -141,7 +141,7 @@ def data_of(name, benchmarks):
 
 
 def when_changed(is_current):
-    """An input that is newer than all outputs there are, unless what they were made of is what they would be made of now.
+    """Return an input that is newer than all outputs, unless these were made of the settings and code of now.
 
     So what is on the disk decides what is made again, whatever Snakemake remembers of it.
     """
@@ -150,13 +150,13 @@ def when_changed(is_current):
 
 
 def made_of(name, of, files, preset):
-    """The same for all jobs but cells, whose run.json says it: by a file that every such job leaves."""
+    """Return that input for a job other than a cell, by the file that says what its outputs were made of."""
     path = layout.made_of(preset, name)
     return when_changed(config_hash.is_made_of(path, of, map(Path, files)))
 
 
 def data_inputs(wildcards):
-    """Nothing but what the questions of a benchmark are made of."""
+    """Return the input by which changed settings and code make the questions again."""
     of = config_hash.made_of_data(PRESETS[wildcards.preset])
     files = data_of(wildcards.preset, [wildcards.benchmark])
     return made_of(f"data/{wildcards.benchmark}", of, files, wildcards.preset)
@@ -239,7 +239,7 @@ def artefact_inputs(wildcards):
 
 
 def with_report(inputs, name, files, chosen):
-    """The inputs of a report, and what else it was made of."""
+    """Return the inputs of a report, and the one by which changed settings and code make it again."""
     files = [layout.report(chosen.name, file) for file in files]
     of = reports.made_of(name, chosen)
     return [*inputs, made_of(f"reports/{name}", of, files, chosen.name)]
@@ -254,7 +254,7 @@ def claims_inputs(wildcards):
 
 
 def page_inputs(wildcards):
-    """Every report of a preset."""
+    """Return every report of a preset."""
     chosen = PRESETS[wildcards.preset]
     inputs = [layout.report(chosen.name, name) for name in everything(chosen)]
     return with_report(inputs, "page", ["index.html", "cells.csv"], chosen)
@@ -282,12 +282,12 @@ def all_runs(wildcards, name, files):
 
 
 def name_of_run(chosen):
-    """The preset whose artefacts are copied to reports/NAME, in a line."""
+    """Return one line on the preset whose artefacts are copied to reports/NAME."""
     return f"{chosen.name}: {chosen.description}"
 
 
 def is_run(chosen):
-    """Whether the copies are of a preset."""
+    """Return whether the copies are of a preset."""
     return config_hash.is_made_of(layout.REPORTS / "RUN", name_of_run(chosen))
 
 

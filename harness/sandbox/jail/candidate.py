@@ -88,7 +88,7 @@ def run(channel: Channel) -> NoReturn:
 
 
 def _fields(record: Any) -> object:
-    """What two equal objects have alike, as far as the class does not say otherwise."""
+    """Return what two equal objects have alike, as far as the class does not say otherwise."""
     if not hasattr(type(record), "__dataclass_fields__"):
         return object.__getstate__(record)
     fields = __import__("dataclasses").fields(record)

@@ -34,7 +34,7 @@ def told(error: BaseException) -> tuple[str, str] | None:
 
 
 def raised(kind: str, content: Any, text: str) -> BaseException:
-    """The exception of a reply, which gives the name of a built-in one, or class, arguments, attributes and text."""
+    """Return the exception of a reply: a built-in one by its name, or by class, arguments, attributes and text."""
     match [content, [text], {}, text] if isinstance(content, str) else content:
         case [found, list(arguments), dict(attributes), str(said)]:
             pass
@@ -70,7 +70,7 @@ def _usable(kind: object) -> type[BaseException]:
 
 
 def _of_library(module: object, name: object) -> type[Exception] | None:
-    """The loaded exception class of the library that a program names, if it says only that something went wrong."""
+    """Return the loaded exception class of the library that a program names, if it is a plain error."""
     if not isinstance(module, str) or not isinstance(name, str) or name.startswith("_"):
         return None
     package = module.partition(".")[0]

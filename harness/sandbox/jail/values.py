@@ -99,7 +99,7 @@ class _Message:
         self.opened: object = None
 
     def is_new(self, value: object) -> bool:
-        """Whether a mutable value is to be written out; a second place of one is noted in the first pass."""
+        """Return whether a mutable value is to be written out; note a second place of one in the first pass."""
         key, is_opened = id(value), self.opened is value
         if self.is_numbered:
             self.opened = None if is_opened else self.opened
@@ -176,7 +176,7 @@ def _written(value: Any, message: _Message, depth: int) -> object:
 
 
 def _repeated(value: Any, message: _Message, depth: int) -> object:
-    """How a mutable value is written that stands in several places; nothing as long as numbers are not given."""
+    """Write a mutable value that stands in several places; nothing as long as numbers are not given."""
     if not message.is_numbered:
         return None
     number = message.numbers[id(value)]

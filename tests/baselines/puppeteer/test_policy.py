@@ -183,8 +183,8 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
 
 def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:
     made = Config(**methods()["puppeteer"].config)
-    assert (made.batch, made.max_steps, made.lr, made.gamma) == (16, 6, 1e-4, 0.99)
-    assert (made.entropy_weight, made.step_weight, made.update) == (1.0, 1.0, "per_question")
+    assert (made.batch, made.max_steps, made.lr, made.gamma) == (1, 6, 1e-4, 0.99)
+    assert (made.entropy_weight, made.step_weight) == (1.0, 1.0)
     assert [setting(benchmark=key).epochs(made.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
     with pytest.raises(UserError, match="the row 'pool' is no backbone"):
         Puppeteer(setting("pool"), made)
@@ -196,7 +196,7 @@ async def fitted(folder: Path, client: Client, number: int = 4, **changes: Any) 
 
 async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -> None:
     client = Client(late=lambda number: number % 4)
-    await fitted(tmp_path, client, update="per_question", max_steps=2)
+    await fitted(tmp_path, client, max_steps=2)
     assert log(tmp_path, "trajectories") == [1.0] * 4
     asked = [request.messages[1].content.splitlines()[1] for request in client.requests]
     # The calls of a question are over before the next one begins.
