@@ -115,6 +115,6 @@ def _effect(n: float) -> float:
 
 
 def _values(cells: Sequence[Cell]) -> Array:
-    """Points, cost and cost of all calls, shape (3, seeds, items)."""
+    """Return points, cost and cost of all calls, shape (3, seeds, items)."""
     found = [[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")]
     return np.array(found, dtype=float) * np.array([100.0, 1.0, 1.0])[:, np.newaxis, np.newaxis]

@@ -84,7 +84,7 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 
 
 def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, float]:
-    """Interval of (``first`` - ``second``) / ``n``, from the questions that only one of two methods got right.
+    """Return the interval of (``first`` - ``second``) / ``n``, of the questions that only one method got right.
 
     Tango's score interval (Statistics in Medicine 17, 1998), widened where the exact one given the number of such
     questions reaches further: the share of them for the first method after Clopper and Pearson. So it leaves out zero
