@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .candidate import OF_ONE, OF_TWO, ORDERINGS
 from .failures import End
+
+if TYPE_CHECKING:
+    from .peer import Peer
 
 # Types whose content crosses though the object itself stays with the program.
 _EXTENDABLE = (int, str, float, bytes, tuple)
@@ -22,12 +25,12 @@ class Remote:
     """An object that stays with the program, which decides all but comparison: that would show what checks expect."""
 
     __slots__ = ("_kind", "_number", "_peer", "_record")
-    _peer: Any
+    _peer: Peer
     _number: int
     _kind: str
     _record: int | None
 
-    def __init__(self, peer: Any, number: int, kind: str, record: int | None = None) -> None:
+    def __init__(self, peer: Peer, number: int, kind: str, record: int | None = None) -> None:
         for name, value in (("_peer", peer), ("_number", number), ("_kind", kind), ("_record", record)):
             object.__setattr__(self, name, value)
 
