@@ -8,11 +8,10 @@ import pandas as pd
 
 from analysis import notes
 from analysis.frames import UNIT, Results
-from analysis.table import ALL_CALLS, DAGGER, NOT_RUN, Entry, Table, entries, marks, say, shown, signed
+from analysis.table import ALL_CALLS, DAGGER, NOT_RUN, Entry, Table, amount, entries, marks, say, shown, signed
 
 #: By heading and the smaller line below it, the columns by title.
 Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
-_SMALL = 0.01
 
 
 def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
@@ -37,31 +36,26 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
     return compared(
         frame,
         "cost_per_query",
-        "{:.2f}",
-        "{:.2f}",
+        amount,
+        amount,
         UNIT,
         sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
         beside=say(frame["cost_ratio"], "×{:.2f}"),
-        below=ends(frame, "cost", "{:.2f}", unit=UNIT),
+        below=ends(frame, "cost", amount, unit=UNIT),
     )
 
 
 def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Measured costs of one question, of all its calls."""
-    return {ALL_CALLS: entries(say(UNIT * frame["cost_per_query_all_calls"], "{:.2f}"), NOT_RUN)}
+    return {ALL_CALLS: entries(say(UNIT * frame["cost_per_query_all_calls"], amount), NOT_RUN)}
 
 
 def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Costs of the paper's test set: as printed, and the measured mean times its number of questions."""
     return {
-        # With three decimals like the paper, or as many more as it once prints; measured ones with one more where three
-        # would say little.
+        # With three decimals like the paper, or as many more as it once prints.
         "Publ.": entries(say(frame["published_total"], lambda of: f"{of:.3f}" if round(of, 3) == of else f"{of:g}")),
-        "Meas.": entries(
-            say(frame["total_scaled"], lambda of: f"{of:.3f}" if of >= _SMALL else f"{of:.4f}").mask(
-                ~frame["ran"], NOT_RUN
-            )
-        ),
+        "Meas.": entries(say(frame["total_scaled"], lambda of: amount(of, 3)).mask(~frame["ran"], NOT_RUN)),
     }
 
 
@@ -76,11 +70,19 @@ def ends(
 ) -> pd.Series:
     """The interval of a column, ``NAME_low`` to ``NAME_high``, as text; then ``NAME_seed0`` where there is one."""
     found = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
-    return found + say(unit * frame[f"{name}_seed0"], f"; seed 0: {form}") if f"{name}_seed0" in frame else found
+    if f"{name}_seed0" not in frame:
+        return found
+    alone = say(unit * frame[f"{name}_seed0"], form)
+    return found + ("; seed 0: " + alone).where(alone != "", "")
 
 
 def compared(
-    frame: pd.DataFrame, name: str, printed: str, form: str, unit: float = 1.0, **parts: pd.Series | str
+    frame: pd.DataFrame,
+    name: str,
+    printed: str | Callable[[float], str],
+    form: str | Callable[[float], str],
+    unit: float = 1.0,
+    **parts: pd.Series | str,
 ) -> dict[str, list[Entry]]:
     """The columns ``published_NAME`` and ``NAME``, each in its format, with further parts of what was measured."""
     return {

@@ -6,6 +6,7 @@ the calls that the published cost of the method counts (D-REPORT-2).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,6 +64,17 @@ class Results:
         """Whether the backbones were simulated."""
         return self.cells[0].run.simulated
 
+    @cached_property
+    def other_pool(self) -> bool:
+        """Whether rows of the pool asked other backbones than the paper's, so that no published value is of them."""
+        pools = [cell.run.backbones for cell in self.cells if cell.run.backbone == POOL]
+        return any(pool.keys() != self.published.prices.keys() for pool in pools)
+
+    @property
+    def of_paper(self) -> dict[Key, tuple[Cell, ...]]:
+        """The trainings that statements of the paper may be compared with: all but those of another pool."""
+        return {key: cells for key, cells in self.trainings.items() if not (self.other_pool and key[1] == POOL)}
+
     @property
     def provenance(self) -> dict[str, str]:
         """Name and value of each setting that identifies the run."""
@@ -92,7 +104,12 @@ class Results:
             for benchmark, numbers in by_benchmark.items()
         }
         index = pd.MultiIndex.from_tuples(found, names=KEY)
-        return pd.DataFrame(list(found.values()), index, dtype=float)
+        return self._without_pool(pd.DataFrame(list(found.values()), index, dtype=float))
+
+    def _without_pool(self, printed: pd.DataFrame) -> pd.DataFrame:
+        """Return published values by place, without those of a pool that is not the run's."""
+        of_other = self.other_pool and printed.index.get_level_values("backbone") == POOL
+        return printed.mask(pd.Series(of_other, printed.index))
 
     @property
     def rules(self) -> list[str]:
@@ -107,10 +124,13 @@ class Results:
     @cached_property
     def rows(self) -> pd.DataFrame:
         """The rows of the main table by method and backbone: published ones in their order, then those of the run."""
-        printed = {(row.method, row.backbone): row.average for row in self.published.rows}
+        printed = {
+            (row.method, row.backbone): None if self.other_pool and row.backbone == POOL else row.average
+            for row in self.published.rows
+        }
         titles = {cell.run.method: cell.run.method_title for cell in self.cells}
-        run = sorted({key[:2] for key in self.trainings})
-        rows = list(dict.fromkeys([*printed, *run]))
+        run = sorted({key[:2] for key in self.trainings}, key=self._order)
+        rows = list(dict.fromkeys([*run, *printed] if self.other_pool else [*printed, *run]))
         records = []
         for method, backbone in rows:
             known, average = self.published.methods.get(method), printed.get((method, backbone))
@@ -118,7 +138,7 @@ class Results:
                 {
                     "method_title": known.title if known else titles[method],
                     "backbone_title": self.published.backbones.get(backbone, backbone),
-                    "family": known.family if known and average is not None else "not in the paper",
+                    "family": known.family if known and (average is not None or self.own) else "not in the paper",
                     "multi_agent": known.multi_agent if known else None,
                     "routing": known.routing if known else None,
                     "average": average,
@@ -127,6 +147,12 @@ class Results:
             )
         frame = pd.DataFrame(records, index=pd.MultiIndex.from_tuples(rows, names=KEY[:2]))
         return frame.assign(name=frame["method_title"] + " (" + frame["backbone_title"] + ")")
+
+    def _order(self, row: tuple[str, str]) -> tuple[int, str, float, str]:
+        """Return a key that sorts rows as the paper does: by method, then by size of the backbone."""
+        methods = [*self.published.methods, row[0]]
+        sizes = {key: one.get("parameters_b", 0) for cell in self.cells for key, one in cell.run.backbones.items()}
+        return methods.index(row[0]), row[0], sizes.get(row[1], math.inf), row[1]
 
     @cached_property
     def ran(self) -> pd.DataFrame:
@@ -181,7 +207,7 @@ class Results:
                 }
         frame = pd.DataFrame.from_dict(records, orient="index")
         frame.index = pd.MultiIndex.from_tuples(frame.index, names=KEY)
-        return frame
+        return self._without_pool(frame)
 
     @cached_property
     def averages(self) -> pd.DataFrame:

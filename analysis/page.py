@@ -17,7 +17,7 @@ from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
 from analysis.results import Cell, short
-from analysis.table import csv, environment
+from analysis.table import amount, csv, environment
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
@@ -187,7 +187,9 @@ def _spent(cells: Sequence[Cell]) -> str:
     titles = {cell.run.method: cell.run.method_title for cell in cells}
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
     told = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
-    return _as_html(pd.DataFrame({**told, "cost": frame["cost"].map("{:.4f}".format)}).assign(method=names), "method")
+    return _as_html(
+        pd.DataFrame({**told, "cost": frame["cost"].map(lambda cost: amount(cost, 4))}).assign(method=names), "method"
+    )
 
 
 def _licensed(cells: Sequence[Cell]) -> dict[str, str]:

@@ -29,7 +29,7 @@ class Selection(Declaration):
 
     methods: Distinct[str] | None = None
     benchmarks: Distinct[str] | None = None
-    backbones: Distinct[str] | None = None  # rows of the methods
+    largest: bool = False  # of a method's rows only that of the largest backbone
     seeds: Distinct[NonNegativeInt] | None = None
 
     def cells(self, preset: Preset) -> list[Cell]:
@@ -40,7 +40,11 @@ class Selection(Declaration):
             "seeds": self.seeds or preset.seeds,
         }
         found = config.cells(preset.model_copy(update=asked))
-        return [cell for cell in found if self.backbones is None or cell.backbone in self.backbones]
+        if not self.largest:
+            return found
+        sizes = {key: one.parameters_b for key, one in config.backbones(preset).items()}
+        largest = max((cell.backbone for cell in found), key=lambda key: sizes.get(key, 0), default=None)
+        return [cell for cell in found if cell.backbone == largest]
 
 
 class Artefact(Declaration):
@@ -80,7 +84,7 @@ class Artefact(Declaration):
     def check(self, preset: Preset) -> None:
         """Raise UserError for a preset that cannot have it, with the reason."""
         if not self.applies_to(preset):
-            lacking = f"backbone in the rows of its methods (config/methods.yaml), but {', '.join(preset.backbones)}"
+            lacking = f"backbone for its methods among {', '.join(preset.backbones)}"
             if all(set(one.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for one in self.cells):
                 lacking = "benchmark it is made from"
             if self.scenarios and not preset.simulated:

@@ -39,7 +39,7 @@ class Source:
             raise UserError(f"no cell of benchmark {benchmark} among those given; run the workflow for it first")
         made = Results(found)
         chosen = set(self.preset.methods if self.preset else ())
-        is_own = bool(chosen) and not {row.method for row in made.published.rows} <= chosen
+        is_own = made.other_pool or (bool(chosen) and not {row.method for row in made.published.rows} <= chosen)
         # With one row run there is nothing to compare it with but what is published.
         return replace(made, own=is_own and len(made.ran) > 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -107,9 +108,12 @@ def shown(
 
 
 def marks(values: Iterable[float | None]) -> pd.Series:
-    """Best and second best of a column, as printed; equal values share a mark, and a single value is not ranked."""
+    """Return marks of the best and second best of a column, as printed; none where all values are equal, or one alone.
+
+    Equal values share a mark.
+    """
     column = pd.Series(values, dtype=float)
-    names = {1: BEST, 2: SECOND} if column.count() > 1 else {}
+    names = {1: BEST, 2: SECOND} if column.nunique() > 1 else {}
     ranks = column.rank(method="dense", ascending=False)
     return pd.Series([names.get(rank, "") for rank in ranks], column.index, dtype=object)
 
@@ -118,6 +122,12 @@ def number(value: float, digits: int, sign: str = "") -> str:
     """With a true minus, with ``"+"`` for every sign, and no sign on what prints as zero."""
     text = f"{value:{sign}.{digits}f}"
     return (text if float(text) else text.lstrip("+-")).replace("-", "−")
+
+
+def amount(value: float, decimals: int = 2) -> str:
+    """Return a cost with so many decimals, or as many more as two significant digits take."""
+    digits = 1 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:.{max(decimals, digits)}f}"
 
 
 def signed(points: float, digits: int = 2) -> str:

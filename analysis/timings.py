@@ -12,12 +12,11 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from analysis.frames import Key
 from analysis.results import Cell, read_json, read_table, short
 from harness.errors import UserError
-from harness.files import ROOT, AsWritten, Declaration, Text
-from harness.llm.backbones import load as load_backbones
+from harness.files import AsWritten, Declaration, Text
+from harness.llm.backbones import forward_flops
 
 FILE = "timing.json"
 PETA = 1e15
-BACKBONES = ROOT / "config" / "backbones.yaml"
 _TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
@@ -73,13 +72,12 @@ def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Ti
 def pflops(cell: Cell) -> pd.Series:
     """PFLOPs of each test question, by id; 0 where no model was asked. Raises UserError for an unknown backbone."""
     path = cell.folder / "calls.parquet"
-    calls, known = read_table(path, ("item_id", "backbone", *_TOKENS)), load_backbones(BACKBONES)
-    strangers = sorted(set(calls["backbone"]) - set(known))
-    if strangers:
-        raise UserError(
-            f"{path}: calls of backbone {strangers[0]!r}, whose size config/backbones.yaml does not have; restore its "
-            "entry, or run the cell again"
-        )
-    flops = [known[one.backbone].flops(one.prompt_tokens, one.completion_tokens) for one in calls.itertuples()]
-    sums = pd.Series(flops, dtype=float).groupby(calls["item_id"]).sum()
+    calls = read_table(path, ("item_id", "backbone", *_TOKENS))
+    # Of a cell, not of today's configuration.
+    sizes = {key: one.get("parameters_b") for key, one in cell.run.backbones.items()}
+    if unknown := sorted(key for key in set(calls["backbone"]) if sizes.get(key) is None):
+        raise UserError(f"{path}: calls of backbone {unknown[0]!r}, whose size run.json lacks; run the cell again")
+    tokens = calls["prompt_tokens"] + calls["completion_tokens"]
+    flops = forward_flops(calls["backbone"].map(sizes), tokens)
+    sums = flops.astype(float).groupby(calls["item_id"]).sum()
     return sums.reindex(cell.items["item_id"], fill_value=0) / PETA

@@ -27,12 +27,11 @@ from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
-from harness.files import ROOT, write_atomically
-from harness.llm import endpoints
-from harness.llm.backbones import Backbone, load
+from harness.files import write_atomically
+from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Request
-from harness.runner import layout
+from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.sandbox import Sandbox
 from workflow.app import Overrides, PresetName, preset_of
@@ -46,9 +45,9 @@ Answer = tuple[str, bool]
 
 async def measure(preset: Preset, requests: int) -> list[list[str]]:
     """Return the rows of the table, two a backbone: alone and again, alone and loaded."""
-    declared = load(ROOT / "config" / "backbones.yaml", preset.weights)
+    declared = config.backbones(preset)
     asked = {key: declared[key] for key in preset.backbones}
-    places = endpoints.load(endpoints.declared_in(), asked)
+    places = config.servers(preset, asked)
     tests = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)).test for key in preset.benchmarks]
     items = [item for item in chain.from_iterable(zip_longest(*tests)) if item is not None][:requests]
     rows = []

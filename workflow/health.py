@@ -19,9 +19,9 @@ import orjson
 from harness.benchmarks.prepare import read
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.files import ROOT, write_atomically
+from harness.files import write_atomically
 from harness.llm import endpoints
-from harness.llm.backbones import Backbone, load
+from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Request, Served
 from harness.llm.servers import TRIES, MalformedReplyError, Server, find_served, http_client, unreachable, with_cause
@@ -38,7 +38,6 @@ _LIMIT_S = 10.0
 _BYTES_A_TOKEN = 3
 # Role, output rules and chat template around a question.
 _INSTRUCTIONS = 1024
-_REPLY = Request("", None, ()).max_tokens
 # What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
 _PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to twenty in words."))
 _SEED = (1 << 31) - 1
@@ -66,7 +65,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     if preset.simulated:
         raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
     asked = backbones_of(preset)
-    places = endpoints.load(endpoints.declared_in(), asked)
+    places = config.servers(preset, asked)
     needed = {key: needs(preset, key) for key in benchmarks}
     async with http_client(sum(len(place.urls) for place in places.values())) as http:
         found = await gather(_answers(backbone, places[key], http) for key, backbone in asked.items())
@@ -87,7 +86,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
 def backbones_of(preset: Preset) -> dict[str, Backbone]:
     """Every backbone that a cell of a preset may ask, with the weights it has there."""
     keys = dict.fromkeys(key for cell in config.cells(preset) for key in config.backbones_of(preset, cell))
-    declared = load(ROOT / "config" / "backbones.yaml", preset.weights)
+    declared = config.backbones(preset)
     return {key: backbone for key, backbone in declared.items() if key in keys}
 
 
@@ -95,7 +94,8 @@ def needs(preset: Preset, benchmark: str) -> int:
     """Tokens that an agent's longest prompt and reply may take, on the safe side, without what others wrote."""
     prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
-    return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + _REPLY
+    reply = max(backbone.max_tokens for backbone in backbones_of(preset).values())
+    return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + reply
 
 
 async def _answers(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> list[Answer | str]:

@@ -101,7 +101,7 @@ def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()
-        run = Run(results.trainings, read_timings(source.timings, results.cells), *seeds)
+        run = Run(results.of_paper, read_timings(source.timings, results.cells), *seeds)
         changed = settings(results).strip()
         origin = {**provenance(results.cells), "timings": str(len(run.timings))}
     judged = [judge(claim, run) for claim in claims]

@@ -12,10 +12,9 @@ from analysis.results import short
 from analysis.source import Source
 from analysis.table import FAR as OFF
 from analysis.table import NOT_RUN, Entry, Table, shown
-from analysis.timings import BACKBONES
-from harness.files import fingerprint
+from harness.files import digest
 from harness.llm.backbones import PRICE_IN_PER_B, PRICE_OUT_PER_B
-from harness.llm.backbones import load as load_backbones
+from harness.runner import config
 
 _VALUES = {
     "size": ("Size", "billions of parameters"),
@@ -31,8 +30,8 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """The backbones of the paper, then others that are declared."""
     preset, published = source.run, load()
-    declared = load_backbones(BACKBONES, preset.weights)
-    config = fingerprint([BACKBONES, *([BACKBONES.with_name("weights.yaml")] if preset.weights else [])])
+    declared = config.backbones(preset)
+    identity = short(digest({key: one.model_dump(mode="json") for key, one in declared.items()}))
     printed = {key: (price.size, price.input, price.output) for key, price in published.prices.items()}
     own = {
         key: (one.model, one.parameters_b, one.price_in, one.price_out, one.revision, one.context_length)
@@ -49,7 +48,7 @@ def build(source: Source) -> Table:
         follows_the_rule=follows.astype(object).where(frame["model"].notna()),
         replies=asked.map({True: "simulated" if preset.simulated else "by a server", False: None}),
         preset=preset.name,
-        config_hash=config,
+        config_hash=identity,
     )
     revisions = frame["revision"].map(lambda one: "not pinned" if pd.isna(one) or preset.simulated else short(one))
     groups = {group: _values(frame, name) for name, group in _VALUES.items()}
@@ -70,7 +69,7 @@ def build(source: Source) -> Table:
         simulated=preset.simulated,
         shown=shown(labels(names, "section", "title", "model"), ("Backbone", "Model"), groups),
         notes=tuple(_legend(frame, sorted(weights))),
-        provenance={"preset": preset.name, "config/backbones.yaml": short(config)},
+        provenance={"preset": preset.name, "backbones": identity},
         frame=frame.rename_axis("backbone").reset_index()[_COLUMNS],
     )
 
@@ -84,9 +83,9 @@ def _values(frame: pd.DataFrame, name: str) -> dict[str, list[Entry]]:
 
 def _legend(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:
     yield (
-        "Publ.: from the paper. Here: by config/backbones.yaml, from which costs and FLOPs are counted; nothing "
-        f"is measured. Prices are {PRICE_IN_PER_B:g} N for prompts and {PRICE_OUT_PER_B:g} N for replies, N the "
-        "nominal size in billions; their unit is no currency."
+        "Publ.: from the paper. Here: by config/backbones.yaml or the preset, from which costs and FLOPs are counted, "
+        f"not measured. Prices are {PRICE_IN_PER_B:g} N for prompts and {PRICE_OUT_PER_B:g} N for replies, N the "
+        "nominal size in billions, in a unit that is no currency, unless the preset states others."
     )
     if frame["follows_the_rule"].eq(False).any():
         yield f"{OFF}: not the prices of the printed size, so that every cost with this backbone is off."

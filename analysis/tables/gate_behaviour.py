@@ -12,6 +12,7 @@ from analysis.results import Cell
 from analysis.source import Source
 from analysis.statistics import estimates
 from analysis.table import NOT_RUN, Entry, Table, signed
+from harness.runner.config import POOL
 
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"
 _POOLED, _MEAN = "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"
@@ -76,7 +77,8 @@ def _frame(results: Results, benchmark: str, cells: tuple[Cell, ...]) -> pd.Data
         for what in ("value", "cases")
     )
     by_seed = values.reindex(unit.index).mul(unit, axis=0)
-    printed = results.published.further["gate_behaviour"].get(method, {}).get(benchmark, {})
+    table = results.printed("gate_behaviour")
+    printed = table.loc[place].to_dict() if (place := (method, POOL, benchmark)) in table.index else {}
     return _MEASURES.join(found.mul(unit, axis=0)).assign(
         **identity(cells),
         method=method,

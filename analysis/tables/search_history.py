@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.notes import about
 from analysis.results import Cell
 from analysis.source import Source
-from analysis.table import BEST, NOT_RUN, Entry, Table, shown
+from analysis.table import BEST, NOT_RUN, Entry, Table, amount, shown
 from harness.errors import UserError
 from harness.training.checkpoint import load as load_checkpoint
 from harness.training.loop import CHECKPOINT
@@ -78,10 +78,10 @@ def _fields(one: Mapping[str, Any], tested: Cell | None) -> dict[tuple[str, str]
         ("Search", "score (%)"): NOT_RUN if one["score"] is None else f"{one['score']:.2f}",
         ("Search", "better"): {None: "", True: "yes", False: "no"}[one["success"]],
         ("Search", "calls"): str(one["calls"]),
-        ("Search", "cost"): f"{one['cost']:.4f}",
-        ("Search", "optimizer's cost"): f"{one['proposal_cost']:.4f}",
+        ("Search", "cost"): amount(one["cost"], 4),
+        ("Search", "optimizer's cost"): amount(one["proposal_cost"], 4),
         ("Test", "accuracy (%)"): f"{100 * tested.items['correct'].mean():.2f}" if tested else "",
-        ("Test", "cost"): f"{tested.items['cost_total'].sum():.4f}" if tested else "",
+        ("Test", "cost"): amount(tested.items["cost_total"].sum(), 4) if tested else "",
     }
 
 
@@ -92,7 +92,7 @@ def _sentences(cell: Cell, facts: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{run.benchmark_title}, {run.backbone}, seed {run.seed}. Optimizer: {facts['optimizer']}. "
         f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
-        f"Cost of the search: {cost:.4f}. It ended because {end}."
+        f"Cost of the search: {amount(cost, 4)}. It ended because {end}."
     )
     chosen = next((one for one in rounds if one["round"] == facts["best"]), None)
     if chosen is None:

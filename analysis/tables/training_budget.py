@@ -10,7 +10,7 @@ from analysis import columns, training
 from analysis.columns import entries, say
 from analysis.frames import IDENTITY, KEY, Results
 from analysis.source import Source
-from analysis.table import NOT_RUN, Table
+from analysis.table import NOT_RUN, Table, amount
 
 
 def build(source: Source) -> Table:
@@ -23,7 +23,7 @@ def build(source: Source) -> Table:
         ("Training", ""): {
             **{name.capitalize(): entries(say(frame[name], "{:,.0f}")) for name in training.BUDGET[:5]},
             "Tokens (1e3)": entries(say(frame["tokens"] / 1000, "{:,.0f}")),
-            "Cost": entries(say(frame["cost"], "{:.4f}")),
+            "Cost": entries(say(frame["cost"], lambda cost: amount(cost, 4))),
         },
         ("Trained policy", "on the test questions"): {
             "Entropy (% of uniform)": entries(frame.apply(_entropies, axis=1), NOT_RUN),

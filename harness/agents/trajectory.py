@@ -176,7 +176,9 @@ class Context:
         request = Request(
             model.model,
             model.revision,
-            messages,
+            model.prompt(messages),
+            max_tokens=model.max_tokens,
+            stop=model.stop,
             **sampling._asdict(),
             draw=draw,
             response_format=response_format,

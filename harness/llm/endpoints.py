@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,18 +82,27 @@ def simulated() -> Endpoint:
     return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_AT_URL)
 
 
+def is_named() -> bool:
+    """Return whether the environment names the file of addresses."""
+    return bool(os.environ.get(ENDPOINTS))
+
+
 def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
     """The endpoints of backbones; UserError where one has none, is wrong, or shares a server on other terms."""
-    entries: dict[str, Endpoint] = read(path, dict[str, Endpoint])
+    return choose(read(path, dict[str, Endpoint]), backbones, str(path))
+
+
+def choose(entries: Mapping[str, Endpoint], backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
+    """Return those of entries from anywhere that backbones need; UserError as :func:`load`."""
     endpoints: dict[str, Endpoint] = {}
     first: dict[str, str] = {}
     for backbone in backbones:
         if backbone not in entries:
-            raise unknown("endpoint for backbone", backbone, entries, str(path))
+            raise unknown("endpoint for backbone", backbone, entries, where)
         endpoint = endpoints[backbone] = entries[backbone]
         for url in endpoint.urls:
             other = first.setdefault(url, backbone)
             for name in ("max_in_flight", "key_env", "timeout_s", "extended"):
                 if getattr(endpoints[other], name) != getattr(endpoint, name):
-                    raise UserError(f"{path}: {other} and {backbone} share {url}; give them the same {name}")
+                    raise UserError(f"{where}: {other} and {backbone} share {url}; give them the same {name}")
     return endpoints

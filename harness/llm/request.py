@@ -43,6 +43,16 @@ class Sampling(NamedTuple):
 
 
 GREEDY = Sampling()
+# Longest completion of a backbone that states none.
+REPLY_TOKENS = 2048
+
+
+def merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return messages with a system message put before the text of the user's that follows it."""
+    if len(messages) < 2 or (messages[0].role, messages[1].role) != ("system", "user"):
+        return messages
+    merged = Message("user", f"{messages[0].content}\n\n{messages[1].content}")
+    return (merged, *messages[2:])
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,10 @@ class Request:
     top_p: float = GREEDY.top_p
     top_k: int = GREEDY.top_k
     repetition_penalty: float = GREEDY.repetition_penalty
-    max_tokens: int = 2048
+    max_tokens: int = REPLY_TOKENS
     draw: int = 0  # index of an independent sample of the same prompt; also the seed sent to the server
     response_format: str | None = None  # JSON schema request in OpenAI's form, as JSON text
+    stop: tuple[str, ...] | None = None  # texts at which the server ends the reply
     # What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they understand no
     # prompt; it is not sent to other weights, and is no part of calls to them.
     metadata: Mapping[str, str] | None = None
@@ -76,6 +87,8 @@ class Request:
         for name in ("top_k", "repetition_penalty"):
             if record[name] == getattr(GREEDY, name):
                 del record[name]
+        if self.stop is None:
+            del record["stop"]
         if not self.told:
             del record["metadata"]
         record["messages"] = [message._asdict() for message in self.messages]
@@ -95,6 +108,8 @@ class Request:
             body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
         if self.told:
             body["metadata"] = self.told
+        if self.stop is not None:
+            body["stop"] = self.stop
         if self.response_format is not None:
             body["response_format"] = orjson.loads(self.response_format)
         return body

@@ -103,6 +103,8 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
         "backbones": {
             key: {
                 "model": one.model,
+                "parameters_b": plan.backbones[key].parameters_b,
+                "prices": [plan.backbones[key].price_in, plan.backbones[key].price_out],
                 "served_by": one.owned_by,
                 **one.details,
                 **({"weights": plan.backbones[key].weights} if plan.backbones[key].weights else {}),
@@ -144,6 +146,10 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
 def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
     """What of the preset makes the result another than the paper's setting would."""
     notes = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
+    if any(plan.backbones[key].price for key in plan.rows):
+        notes.append("costs at the prices that the pool states")
+    merged = [key for key in plan.rows if plan.backbones[key].system == "merge"]
+    notes += [f"system message merged into the user's for {', '.join(merged)}"] if merged else []
     if plan.preset.greedy:
         notes.append("greedy decoding everywhere")
     scales = sorted({str(one.details["length_scale"]) for one in served if "length_scale" in one.details} - {"1"})

@@ -26,7 +26,10 @@ from harness.files import (
     yaml_value,
 )
 from harness.llm import backbones as backbone_files
+from harness.llm import endpoints
+from harness.llm.backbones import Backbone
 from harness.llm.budget import Budget
+from harness.llm.endpoints import Endpoint
 
 POOL = "pool"
 FOLDER = ROOT / "config"
@@ -57,10 +60,13 @@ class Keys(Declaration):
     splits: Literal["published", "official"]  # as the paper ``published`` them, or the ``official`` ones
     benchmarks: Distinct[str]
     methods: Distinct[str]
-    backbones: Distinct[str]
-    # ``simulated``, or ``served`` by what ``config/endpoints.yaml`` names.
+    backbones: Distinct[str]  # of ``config/backbones.yaml`` or of ``pool``
+    # ``simulated``, or ``served`` by what ``config/endpoints.yaml`` or ``servers`` names.
     endpoints: Literal["simulated", "served"]
     seeds: Distinct[NonNegativeInt]
+    large: Distinct[str] | None = None  # backbones of the methods whose rows are ``large``; without it, all
+    pool: Mapping[str, Any] = {}  # backbones of this preset's own, entries as in ``config/backbones.yaml``
+    servers: Mapping[str, Any] = {}  # where backbones are served, entries as in ``config/endpoints.yaml``
     weights: str | None = None  # other weights than the original, declared in ``config/weights.yaml``
     length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0  # factor on the length of simulated replies
     limit: Limit = Limit()
@@ -99,7 +105,8 @@ class MethodEntry(Declaration):
     key: str
     module: str  # where ``Config`` and ``build`` stand
     title: str
-    rows: Distinct[str]  # one row of a table each: a backbone, or ``pool``
+    # The rows of a table: one for ``each`` backbone of the preset, for each of its ``large`` ones, or the ``pool``.
+    rows: Literal["each", "large", "pool"]
     trained: bool = False  # learns from the training split, so every seed of the preset is run
     # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
     calibrated: bool = False
@@ -137,9 +144,9 @@ def methods() -> Mapping[str, MethodEntry]:
     path = FOLDER / "methods.yaml"
     entries = check_entries(_extended(check(read_yaml(path), dict[str, _Stated], path)), MethodEntry, path)
     for key, entry in entries.items():
-        _check_names("row", entry.rows, [*_backbones(), POOL], f"config/backbones.yaml, besides pool; named by {key}")
         _check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
-        _check_names("backbone", entry.also_asks, _backbones(), f"config/backbones.yaml; named by {key}")
+        shared = backbone_files.load(FOLDER / "backbones.yaml")
+        _check_names("backbone", entry.also_asks, shared, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
             raise UserError(f"config/methods.yaml names the module {entry.module!r}, which cannot be found")
     return entries
@@ -158,8 +165,25 @@ def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
     return {key: whole[key] for key in stated}
 
 
-def _backbones() -> Mapping[str, backbone_files.Backbone]:
-    return backbone_files.load(FOLDER / "backbones.yaml")
+def backbones(chosen: Keys) -> Mapping[str, Backbone]:
+    """Return the backbones a preset may name, by key: those of the project with its ``weights``, then its own."""
+    declared = backbone_files.load(FOLDER / "backbones.yaml", chosen.weights)
+    return {**declared, **check_entries(chosen.pool, Backbone, _of(chosen, "pool"))} if chosen.pool else declared
+
+
+def servers(chosen: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
+    """Return where backbones are served: by GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
+
+    Raises UserError where a backbone has no endpoint, a wrong one, or shares a server on other terms.
+    """
+    if chosen.servers and not endpoints.is_named():
+        where = _of(chosen, "servers")
+        return endpoints.choose(check(chosen.servers, dict[str, Endpoint], where), keys, where)
+    return endpoints.load(endpoints.declared_in(), keys)
+
+
+def _of(chosen: Keys, key: str) -> str:
+    return f"{key} of preset {chosen.name if isinstance(chosen, Preset) else chosen.description!r}"
 
 
 def preset_names() -> list[str]:
@@ -184,10 +208,12 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     changed = overrides or {}
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check({**check(read_yaml(path), dict[str, Any], path), **changed}, Keys, where)
-    for kind, choices in (("benchmark", registry.keys()), ("method", methods()), ("backbone", _backbones())):
+    _check_weights(keys, path.name)
+    _check_pool(keys, path.name)
+    for kind, choices in (("benchmark", registry.keys()), ("method", methods()), ("backbone", backbones(keys))):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
         _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
-    _check_weights(keys, path.name)
+    _check_names("large backbone", keys.large or (), backbones(keys), f"the backbones of {path.name}")
     found = Preset(name=name, **dict(keys))
     return found.model_copy(update={"simulator": _changed_parameter(found, change)}) if change else found
 
@@ -204,11 +230,31 @@ def _check_weights(chosen: Keys, name: str) -> None:
         raise UserError(f"{name} has weights {chosen.weights!r}, but simulated backbones have none; leave out one")
     declared = backbone_files.load(FOLDER / "backbones.yaml", chosen.weights)
     for backbone in chosen.backbones:
-        if backbone not in declared:
+        if backbone not in declared and backbone not in chosen.pool:
             raise UserError(
                 f"{backbone} has no weights {chosen.weights!r}; add them to config/weights.yaml, leave the backbone "
                 "out of the preset, or choose other weights"
             )
+
+
+def _check_pool(chosen: Keys, name: str) -> None:
+    if not chosen.pool:
+        return
+    if chosen.endpoints == "simulated":
+        raise UserError(f"{name} has a pool of its own, but only backbones of config/backbones.yaml can be simulated")
+    if taken := set(chosen.pool) & set(backbone_files.load(FOLDER / "backbones.yaml")):
+        raise UserError(f"{name}: {min(taken)} is in config/backbones.yaml already; leave it out of pool, or rename it")
+    found = backbones(chosen)
+    asked = [found[key] for key in chosen.backbones if key in found]
+    priced = {one.key for one in asked if one.price is not None}
+    if priced and (unpriced := {one.key for one in asked} - priced):
+        raise UserError(
+            f"{name}: {min(priced)} has a price and {min(unpriced)} has none; costs of a run are in one unit, so state "
+            "the price of all its backbones, or of none"
+        )
+    names = [one.model for one in asked]
+    if twice := [model for model in names if names.count(model) > 1]:
+        raise UserError(f"{name}: two backbones are {twice[0]!r}; calls are told apart by `model`")
 
 
 def _changed_parameter(chosen: Preset, change: str) -> dict[str, float]:
@@ -230,14 +276,18 @@ def cells(chosen: Preset) -> list[Cell]:
     return [
         Cell(method, benchmark, row, seed)
         for method in chosen.methods
-        for row in _rows(chosen, entries[method])
+        for row in rows(chosen, entries[method])
         for benchmark in chosen.benchmarks
         for seed in _seeds(chosen, entries[method])
     ]
 
 
-def _rows(chosen: Preset, entry: MethodEntry) -> list[str]:
-    return [row for row in entry.rows if row == POOL or row in chosen.backbones]
+def rows(chosen: Preset, entry: MethodEntry) -> list[str]:
+    """Return the rows of a method in a preset: keys of backbones, or the pool."""
+    if entry.rows == "pool":
+        return [POOL]
+    large = chosen.backbones if entry.rows == "each" or chosen.large is None else chosen.large
+    return [key for key in chosen.backbones if key in large]
 
 
 def _seeds(chosen: Preset, entry: MethodEntry) -> tuple[int, ...]:
@@ -255,21 +305,20 @@ def check_cell(chosen: Preset, cell: Cell) -> None:
     _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)
     entry = entries[cell.method]
-    if cell.backbone not in (*_backbones(), POOL):
-        raise unknown("backbone", cell.backbone, _rows(chosen, entry), "config/backbones.yaml")
-    if cell.backbone not in entry.rows:
+    if cell.backbone not in (*backbones(chosen), POOL):
+        raise unknown("backbone", cell.backbone, rows(chosen, entry), "config/backbones.yaml")
+    if cell.backbone not in rows(chosen, entry):
         raise UserError(
-            f"{cell.method} has no row for {cell.backbone}, only for {', '.join(entry.rows)}; for a new one, add it to "
-            f"the rows of {cell.method} in config/methods.yaml"
+            f"{cell.method} has no row for {cell.backbone} in preset {chosen.name}, only for "
+            f"{', '.join(rows(chosen, entry)) or 'none'}; add it to the preset's backbones"
+            f"{', and to those that it calls large' if entry.rows == 'large' else ''}"
         )
-    if cell.backbone not in _rows(chosen, entry):
-        raise UserError(f"preset {chosen.name} has no backbone {cell.backbone}; add it to the preset's backbones")
 
 
 def backbones_of(chosen: Preset, cell: Cell) -> tuple[str, ...]:
     """The backbones a cell may ask."""
-    rows = chosen.backbones if cell.backbone == POOL else (cell.backbone,)
-    return tuple(dict.fromkeys((*rows, *methods()[cell.method].also_asks)))
+    asked = chosen.backbones if cell.backbone == POOL else (cell.backbone,)
+    return tuple(dict.fromkeys((*asked, *methods()[cell.method].also_asks)))
 
 
 def sharing(chosen: Preset, cell: Cell) -> list[Cell]:
@@ -281,7 +330,7 @@ def sharing(chosen: Preset, cell: Cell) -> list[Cell]:
         Cell(other, cell.benchmark, cell.backbone, cell.seed)
         for other in set(entries[cell.method].answers_from) & set(chosen.methods)
         if cell.benchmark in chosen.benchmarks
-        and cell.backbone in _rows(chosen, entries[other])
+        and cell.backbone in rows(chosen, entries[other])
         and cell.seed in _seeds(chosen, entries[other])
     )
 

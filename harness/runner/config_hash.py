@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from harness.files import code_of, digest, fingerprint_of, read_yaml, write_atomically
-from harness.llm import backbones
+from harness.llm.backbones import ABOUT
 from harness.runner import config, layout
 
 
@@ -24,7 +24,7 @@ def of_data(chosen: config.Preset) -> dict[str, Any]:
 def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
     """The part of the configuration that can change the results of one cell, and no other part."""
     entry = config.methods()[cell.method]
-    declared = backbones.load(config.FOLDER / "backbones.yaml", chosen.weights)
+    declared = config.backbones(chosen)
     pool = config.backbones_of(chosen, cell)
     limit = chosen.limit.model_dump(include=None if entry.trained else {"test", "share"})
     learning = {"encoder": _encoder()} if entry.trained else {}
@@ -40,7 +40,7 @@ def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
         # Only keys of the file, so that a default that is added changes no cell.
-        "backbones": {key: declared[key].model_dump(exclude={"key"}, exclude_unset=True) for key in pool},
+        "backbones": {key: declared[key].model_dump(exclude={"key", *ABOUT}, exclude_unset=True) for key in pool},
         # Their order too: it decides which of them a draw hits, and a dictionary is compared without one.
         "pool": list(pool),
         "preset": {**of_data(chosen), "limit": limit, **served},

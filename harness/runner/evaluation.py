@@ -50,7 +50,7 @@ def _progress(label: str, answered: Sequence[Answered], total: int, elapsed: flo
     rate = len(calls) / max(elapsed, 1e-9)
     tokens = sum(call.prompt_tokens + call.completion_tokens for call in calls)
     cost = sum(call.cost for call in calls)
-    found = f"{right:.1f} % right, {len(calls)} calls ({rate:.0f}/s), {tokens:,} tokens, cost {cost:.4f}"
+    found = f"{right:.1f} % right, {len(calls)} calls ({rate:.0f}/s), {tokens:,} tokens, cost {cost:.3g}"
     return tqdm.format_meter(len(answered), total, elapsed, prefix=label, bar_format=_LINE, postfix=found)
 
 

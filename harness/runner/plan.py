@@ -10,7 +10,7 @@ from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
 from harness.files import digest
-from harness.llm.backbones import Backbone, load
+from harness.llm.backbones import Backbone
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.method import Setting
@@ -75,7 +75,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         preset=preset,
         cell=cell,
         method=entry,
-        backbones=load(config.FOLDER / "backbones.yaml", preset.weights),
+        backbones=config.backbones(preset),
         benchmark=benchmark(cell.benchmark),
         data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
         folder=layout.cell(preset.name, cell),

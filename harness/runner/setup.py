@@ -20,7 +20,7 @@ from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
 from harness.llm.client import ChatClient, InProcess, Recorded
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.request import Served
-from harness.runner import layout
+from harness.runner import config, layout
 from harness.runner.calibration import check_calibration, simulated_endpoint
 from harness.runner.plan import Plan
 from harness.sandbox import Sandbox
@@ -124,7 +124,7 @@ def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
         return dict.fromkeys(plan.rows, endpoints.IN_PROCESS)
     if plan.preset.simulated:
         return dict.fromkeys(plan.rows, endpoints.simulated())
-    return endpoints.load(endpoints.declared_in(), plan.rows)
+    return config.servers(plan.preset, plan.rows)
 
 
 def in_process(plan: Plan) -> InProcess | None:

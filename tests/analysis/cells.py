@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.published import load
 from harness.agents.results import DECISIONS, ITEMS
-from harness.runner.config import methods
+from harness.runner.config import POOL, methods
 from harness.runner.method import settings_of
 from harness.training.loop import UPDATES
 
@@ -81,7 +82,12 @@ def run_record(
         "config_hash": digest("config", method, backbone),
         "code": digest("code"),
         "run_id": digest("run", method, backbone, benchmark, seed),
-        "backbones": {backbone: {"model": f"simulated/{backbone}", "served_by": "simulator 1"}},
+        "backbones": {
+            key: {"model": f"simulated/{key}", "served_by": "simulator 1", "parameters_b": load().prices[key].size}
+            if key in load().prices
+            else {"model": key, "parameters_b": 1}
+            for key in (load().prices if backbone == POOL else [backbone])
+        },
         "sandbox": "full",
         "rule_version": "1",
     }

@@ -128,7 +128,7 @@ def test_compute_and_time_beside_the_published_ones(
 
 def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None:
     known = {"item_id": "item-0000", "backbone": "gone-7B", "prompt_tokens": 5, "completion_tokens": 5}
-    with pytest.raises(UserError, match=r"'gone-7B', whose size config/backbones\.yaml"):
+    with pytest.raises(UserError, match=r"'gone-7B', whose size run"):
         pflops(read(write_cell(calls=[known])))
     with pytest.raises(UserError, match="not a readable table with the columns item_id"):
         pflops(read(write_cell(calls=[{"item_id": "item-0000"}])))
@@ -159,7 +159,7 @@ def test_a_timing_that_does_not_go_with_its_cell_is_refused(
 def test_a_difference_from_the_paper_is_said_to_rest_on_what_was_fitted_to_it(make: WriteCell, name: str) -> None:
     """In every table that shows one, of calibrated backbones alone."""
     for told in ({}, {"calibration": "c"}):
-        backbones = {"qwen-2.5-14B": {"model": "m", **told}}
+        backbones = {f"qwen-2.5-{size}B": {"model": "m", "parameters_b": size, **told} for size in (14, 32)}
         folder = make(calls=[{**one, "key": "k"} for one in CALLS], updates=[{"steps": 2.0}], backbones=backbones)
         table = getattr(reading, name).build(Source.of([folder], benchmark="gsm_hard"))
         assert (FITTED in table.notes) == bool(told)

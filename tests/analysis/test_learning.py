@@ -20,6 +20,7 @@ from analysis.learning import report as study
 from analysis.learning.measures import MEASURES
 from analysis.learning.report import Report, build, write
 from analysis.learning.study import FOLDER, PATH, load
+from analysis.published import load as published
 from analysis.training import mean_of_updates
 from harness.errors import UserError
 from harness.runner import config
@@ -95,7 +96,7 @@ def test_choices_and_a_module_that_is_off(make: MakeCell) -> None:
     assert found["top_role"] == pytest.approx(100 * 2 / 3)
     # The pool of the run is in its identity, whether it was used or not.
     shares = {key: value for key, value in found.items() if key.startswith("share_")}
-    assert shares == {"share_a": 25, "share_b": 75, "share_pool": 0}
+    assert shares == {"share_a": 25, "share_b": 75, **{f"share_{key}": 0 for key in published().prices}}
     uniform = [decision(name, "a", 1 / 5, item=item, options=5) for item in range(4) for name in ("role", "backbone")]
     report = build([make("random_2", decisions=uniform)])
     assert set(measured(report, "random_2")) == {"accuracy", "utility", "cost_total", "depth"}

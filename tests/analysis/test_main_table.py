@@ -67,10 +67,24 @@ def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell):
 
 def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
     table = build(write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot"))
-    assert [row.labels[:2] for row in table.rows[21:]] == [("The a_new_one", "qwen-2.5-14B"), ("CoT", "my-7B")]
+    assert [row.labels[:2] for row in table.rows[21:]] == [("CoT", "my-7B"), ("The a_new_one", "qwen-2.5-14B")]
     for row in table.rows[21:]:
         assert (row.entries[0].text, row.entries[1].text, row.entries[1].beside) == ("", "75.00", "")
     assert any("blank published column" in note for note in table.notes)
+
+
+def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_method_does(write_cell):
+    pool = {key: {"model": key, "parameters_b": size} for key, size in (("a-3B", 3), ("a-1B", 1))}
+    single = [write_cell("single", key, backbones={key: one}) for key, one in pool.items()]
+    table = build(*single, write_cell("gmr", "pool", backbones=pool))
+    assert [row.labels[:2] for row in table.rows] == [
+        ("Single LLM", "a-1B"),
+        ("Single LLM", "a-3B"),
+        ("GMR", "LLM Pool"),
+    ]
+    for row in table.rows:
+        assert (row.entries[0].text, row.entries[1].text, row.entries[1].beside) == ("", "75.00", "")
+        assert {entry.mark for entry in row.entries} == {""}, "equal values are not ranked"
 
 
 def test_several_seeds_are_averaged(write_cell):

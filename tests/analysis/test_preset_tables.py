@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -12,7 +11,6 @@ import yaml
 
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry
-from analysis.tables import backbones as module
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.files import ROOT
@@ -40,14 +38,14 @@ def test_size_and_prices_are_those_printed() -> None:
 
 
 def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_gone_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    declared: dict[str, dict[str, Any]] = yaml.safe_load(module.BACKBONES.read_text())
-    declared["qwen-2.5-14B"]["parameters_b"] = 14.7
-    declared["own-7B"] = {**declared.pop("llama-3.1-8B"), "parameters_b": 7}
-    monkeypatch.setattr(module, "BACKBONES", tmp_path / "backbones.yaml")
-    module.BACKBONES.write_text(yaml.safe_dump(declared, sort_keys=False))
-    table = prices()
+    source = Source(preset=config.preset("embedded"))
+    declared = dict(config.backbones(source.run))
+    declared["qwen-2.5-14B"] = declared["qwen-2.5-14B"].model_copy(update={"parameters_b": 14.7})
+    declared["own-7B"] = declared.pop("llama-3.1-8B").model_copy(update={"parameters_b": 7})
+    monkeypatch.setattr(config, "backbones", lambda _: declared)
+    table = backbones.build(source)
     assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
     flagged = entries(table, "qwen-2.5-14B")[1:6:2]
     assert [(one.sign, one.beside) for one in flagged] == [("‡", "+0.7"), ("‡", "+0.0021"), ("‡", "+0.007")]

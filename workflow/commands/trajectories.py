@@ -149,7 +149,7 @@ def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, 
 
     entries = config.methods()
     if backbone is None and method in entries:
-        rows = [row for row in entries[method].rows if row == config.POOL or row in preset.backbones]
+        rows = config.rows(preset, entries[method])
         if len(rows) != 1:
             raise UserError(f"{method} has the rows {', '.join(rows)}; name one by --backbone")
         backbone = rows[0]

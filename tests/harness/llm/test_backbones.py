@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.backbones import Backbone, load
+from harness.llm.backbones import Backbone, forward_flops, load
 from harness.llm.request import Sampling
 from harness.runner import config
 
@@ -45,7 +45,7 @@ def test_cost_and_flops_equal_exact_arithmetic_with_the_printed_prices(
     cost = (prompt * Fraction(price_in) + completion * Fraction(price_out)) / 10**6
     assert backbone.cost(prompt, completion) == pytest.approx(float(cost), rel=1e-12)
     flops = 2 * size * 10**9 * (prompt + completion)
-    assert backbone.flops(prompt, completion) == pytest.approx(flops, rel=1e-12)
+    assert forward_flops(backbone.parameters_b, prompt + completion) == pytest.approx(flops, rel=1e-12)
     assert backbone.profile.endswith(
         f"{backbone.description} Price per million tokens: {price_in} input, {price_out} output."
     )

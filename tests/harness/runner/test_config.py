@@ -81,7 +81,7 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
     ("changes", "message"),
     [
         ({"modul": "baselines.single"}, "methods.yaml: single: unknown key 'modul'; did you mean 'module'"),
-        ({"rows": ["qwen-2.5-32b"]}, "unknown row 'qwen-2.5-32b'; did you mean 'qwen-2.5-32B'?"),
+        ({"rows": "larg"}, "single.rows: 'larg' should be 'each', 'large' or 'pool'; did you mean 'large'?"),
         ({"answers_from": ["ct"]}, "unknown method 'ct'; did you mean 'cot'?"),
         ({"also_asks": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
@@ -91,16 +91,16 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
     ],
 )
 def test_a_slip_in_methods_yaml_is_one_line(folder: Path, changes: dict[str, Any], message: str) -> None:
-    edit(folder, "methods.yaml", single={"module": "baselines.single", "title": "x", "rows": ["pool"], **changes})
+    edit(folder, "methods.yaml", single={"module": "baselines.single", "title": "x", "rows": "pool", **changes})
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         config.methods()
     assert "\n" not in str(caught.value)
 
 
 def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
-    base = {"module": "gmr", "title": "Base", "rows": ["pool"], "trained": True, "config": {"epochs": {"default": 3}}}
+    base = {"module": "gmr", "title": "Base", "rows": "pool", "trained": True, "config": {"epochs": {"default": 3}}}
     child = {"extends": "base", "title": "Child", "config": {"halting": False}}
-    last = {"extends": "child", "title": "Last", "rows": ["qwen-2.5-14B"], "config": {"epochs": {"math": 1}}}
+    last = {"extends": "child", "title": "Last", "rows": "large", "config": {"epochs": {"math": 1}}}
     # An entry may stand above its base.
     edit(folder, "methods.yaml", early={"extends": "base", "title": "Early"}, base=base, child=child, last=last)
     known = config.methods()
@@ -108,7 +108,7 @@ def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
     both = {"epochs": {"default": 3}, "halting": False}
     assert known["child"] == known["base"].model_copy(update={"key": "child", "title": "Child", "config": both})
     assert known["last"].config == {"epochs": {"math": 1}, "halting": False}
-    assert (known["last"].module, known["last"].rows, known["last"].trained) == ("gmr", ("qwen-2.5-14B",), True)
+    assert (known["last"].module, known["last"].rows, known["last"].trained) == ("gmr", "large", True)
 
 
 def test_a_preset_that_is_unknown_or_empty_is_one_line(folder: Path) -> None:
@@ -129,10 +129,13 @@ def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     ("cell", "message"),
     [
         (Cell("single", "math", "llama-3.2-3B", 0), "unknown benchmark 'math'"),
-        (Cell("cot", "gsm_hard", "llama-3.2-3B", 0), r"cot has no row for llama-3\.2-3B, only for .* add it to the"),
+        (
+            Cell("cot", "gsm_hard", "llama-3.2-3B", 0),
+            r"cot has no row for llama-3\.2-3B in .* only for qwen-2\.5-14B; add it .* large",
+        ),
         (Cell("gmr_no_gate", "gsm_hard", "pool", 0), "unknown method 'gmr_no_gate'"),
         (Cell("single", "gsm_hard", "lama-3.2-3B", 0), r"unknown backbone 'lama-3\.2-3B'; did you mean 'llama"),
-        (Cell("single", "gsm_hard", "qwen-2.5-32B", 0), r"preset smoke has no backbone qwen-2\.5-32B; add it"),
+        (Cell("single", "gsm_hard", "qwen-2.5-32B", 0), r"no row for qwen-2\.5-32B in preset smoke, only for "),
     ],
 )
 def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: str) -> None:
