@@ -25,6 +25,7 @@ from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint, read_yaml, whole_file, writing
 from harness.llm import call_log
+from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
 from harness.runner import config, finished, layout
 from harness.runner.config import Preset
@@ -33,14 +34,16 @@ from workflow.reports import artefacts_of
 
 _MANIFEST = "manifest.json"
 # How fast and how far a run may go decides about no result, nor does where its servers are.
-_NO_SETTINGS = {"in_flight", "budget", "recorded"}
+_NO_SETTINGS = {"in_flight", "budget", "recorded", "servers"}
 _NO_RESULTS = {"config", "endpoints", "faults", "licences", "throughput"}
 # One time for all files, so that none is newer than what was made from it.
 _TIME = 946_684_800
 
 
-def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
+def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) -> dict[str, Any]:
     """Write what the reports and a replay of a preset read into one file, with or without questions and prompts.
+
+    Checkpoints, which a replay trains again, only where asked.
 
     Returns the manifest, and in ``unfinished`` why cells were left out. Raises UserError where nothing is finished, the
     folder was itself unpacked, or a file changed meanwhile.
@@ -50,6 +53,8 @@ def pack(name: str, out: Path, *, questions: bool) -> dict[str, Any]:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
     files, runs, unfinished = _finished(preset)
+    if not checkpoints:
+        files = {path for path in files if path.name != layout.CHECKPOINT}
     reports = [one.key for one in map(registry.artefact, artefacts_of(preset)) if set(one.inputs(preset)) <= files]
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as made:
         # What Snakemake reads in the folder that it is unpacked to.
@@ -224,6 +229,8 @@ def _git(*words: str) -> str | None:
 
 def _licences(preset: Preset) -> dict[str, Any]:
     known = read_yaml(ROOT / "config" / "licences.yaml")
+    own = {key: config.backbones(preset)[key].model_dump(include=set(ABOUT)) for key in preset.pool}
+    known["backbones"] |= {key: about for key, about in own.items() if all(about.values())}
     used: dict[str, Any] = {"questions": preset.benchmarks if preset.data == "real" else ()}
     if preset.weights in known["weights"]:
         used["weights"] = [preset.weights]
@@ -231,6 +238,7 @@ def _licences(preset: Preset) -> dict[str, Any]:
         used["backbones"] = preset.backbones
     for kind, keys in used.items():
         if lacking := [key for key in keys if key not in known[kind]]:
-            raise UserError(f"config/licences.yaml says nothing of {lacking[0]}; add its licence and who made it")
+            where = f"`pool` of preset {preset.name}" if lacking[0] in preset.pool else "config/licences.yaml"
+            raise UserError(f"{where} does not say the licence and attribution of {lacking[0]}; add both")
     parts = {kind: {key: known[kind][key] for key in keys} for kind, keys in used.items() if keys}
     return {"suite": known["suite"], "encoder": known["encoder"], **parts}

@@ -65,8 +65,11 @@ def declared(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
 def is_current(chosen: config.Preset, cell: config.Cell) -> bool:
     """Return whether every file of a cell is there, of the settings and the code as they are now."""
     folder = layout.cell(chosen.name, cell)
+    needed = {*layout.cell_files(learned=config.methods()[cell.method].trained)}
+    if chosen.recorded:
+        needed -= {layout.CHECKPOINT}  # of which a bundle has none unless asked
     try:
-        if not {*layout.cell_files(learned=config.methods()[cell.method].trained)} <= {*os.listdir(folder)}:
+        if not needed <= {*os.listdir(folder)}:
             return False
         run = orjson.loads((folder / "run.json").read_bytes())
     except (OSError, orjson.JSONDecodeError):

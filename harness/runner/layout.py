@@ -15,7 +15,8 @@ REPORTS = Path("reports")
 # An input of every job: ancient, but for what is to be made again. Its content and time are those of the last plan.
 PLANNED = RESULTS / "planned"
 _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
-_LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", "trained.safetensors")
+CHECKPOINT = "trained.safetensors"
+_LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
 
 
 def base(preset: str) -> str:

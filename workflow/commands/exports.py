@@ -20,6 +20,10 @@ def bundle(
     without_questions: Annotated[
         bool, typer.Option("--without-questions", help="Leave out questions and prompts; who unpacks needs the data.")
     ] = False,
+    checkpoints: Annotated[
+        bool,
+        typer.Option("--checkpoints", help="Add the trained routers, which a replay trains again."),
+    ] = False,
     unpacking: Annotated[bool, typer.Option("--unpack", help="Unpack FILE, and check every byte of it.")] = False,
     into: Annotated[
         Path | None, typer.Option(help="The new folder to unpack to; the name of FILE without endings unless given.")
@@ -34,7 +38,7 @@ def bundle(
         typer.echo(_told(folder, manifest))
         typer.echo(f"Make its reports by `snakemake --directory {folder} --cores all reports/NAME`, such as:")
     else:
-        manifest = pack(preset, file, questions=not without_questions)
+        manifest = pack(preset, file, questions=not without_questions, checkpoints=checkpoints)
         for line in manifest["unfinished"]:
             logging.warning("left out: %s", line)
         typer.echo(_told(file, manifest))
