@@ -1,0 +1,154 @@
+"""The whole path on real words: every method asks SmolLM2 on this machine, is killed, resumed, reported and replayed.
+
+Skipped unless GMR_LLAMA_CPP names llama.cpp's server and GMR_SMOLLM2 the model's GGUF file (docs/own-models.md). The
+model answers at chance, so that nothing here is about accuracy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pandas as pd
+import pytest
+
+from harness.files import ROOT
+from harness.runner import config
+from tests.nightly import runs
+
+SERVER, WEIGHTS = os.environ.get("GMR_LLAMA_CPP"), os.environ.get("GMR_SMOLLM2")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(not (SERVER and WEIGHTS), reason="GMR_LLAMA_CPP and GMR_SMOLLM2 name no server and no weights"),
+]
+
+METHODS = config.preset("embedded").methods
+# Two names of one model, which routers have to tell apart by their words alone.
+NAMES = ("smollm2-quick", "smollm2-slow")
+POOL = {
+    name: {
+        "model": f"smollm2/{name}",
+        "parameters_b": size,
+        "max_tokens": 160,
+        "generation": {"temperature": 0.7, "top_p": 0.95, "repetition_penalty": 1.1},
+        "description": description,
+        "licence": "Apache-2.0",
+        "attribution": "SmolLM2 135M Instruct: Hugging Face",
+    }
+    for name, size, description in zip(NAMES, (0.1, 0.2), ("A tiny model, cheap.", "The same, dearer."), strict=True)
+}
+KEYS = {
+    "preset": "laptop",
+    "benchmarks": ["gsm_hard", "mbpp"],
+    "methods": list(METHODS),
+    "backbones": list(NAMES),
+    "large": NAMES[1:],
+    "pool": POOL,
+    "limit": {"train": 1, "test": 2, "epochs": 2},
+    "max_error_share": 0.5,
+}
+SETTINGS = [f"{key}={json.dumps(value) if key != 'preset' else value}" for key, value in KEYS.items()]
+REPORTS = [f"reports/laptop/{name}.md" for name in ("main_table", "costs", "search_history", "training_budget")]
+KILLED_AFTER_S = (40, 90)
+LARGEST_BUNDLE = 1_000_000
+
+
+def snakemake(*words: str) -> list[str]:
+    return [sys.executable, "-m", "snakemake", "--cores", "2", "--quiet", "all", *words]
+
+
+def gmr(folder: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "workflow", *words]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A checkout whose pool is served by llama.cpp while the tests run."""
+    folder = runs.checkout(tmp_path_factory.mktemp("words") / "run")
+    (folder / "results").mkdir()
+    named = [f"{name}={WEIGHTS}" for name in NAMES]
+    script = ["bash", str(ROOT / "serving" / "llama-cpp.sh"), *named]
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        subprocess.Popen(script, cwd=folder, stdout=subprocess.PIPE, text=True) as started,
+    ):
+        try:
+            assert started.stdout is not None
+            patch.setenv(*re.fullmatch(r"export (\w+)=(.+)", started.stdout.readline().strip()).groups())  # type: ignore[union-attr]
+            yield folder
+        finally:
+            started.terminate()
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path) -> Path:
+    """The run, killed twice on the way; no finished call may be asked again."""
+    again = 0
+    for seconds in (*KILLED_AFTER_S, None):
+        kept = runs.logged(folder)
+        before = {cell: len(runs.asked(cell)) for cell in kept}
+        words = snakemake(*REPORTS, "--rerun-incomplete", "--nolock", "--config", *SETTINGS)
+        process = subprocess.Popen(words, cwd=folder, start_new_session=True)
+        try:
+            assert process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        again += sum(key in keys for cell, keys in kept.items() for key in runs.asked(cell)[before[cell] :])
+    assert again == 0
+    return folder
+
+
+def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
+    cells = sorted((finished / "results/laptop/cells").glob("*/*/*/seed0/run.json"))
+    found = [orjson.loads(path.read_bytes()) for path in cells]
+    assert {run["method"] for run in found} == set(METHODS)
+    assert not any(run["simulated"] for run in found)
+    assert {key for run in found for key in run["backbones"]} == set(NAMES)
+    words = pd.concat([pd.read_parquet(path.with_name("calls.parquet")) for path in cells])
+    assert words["completion_tokens"].between(0, 160).all()
+    assert words["completion_tokens"].mean() > 10
+    # Two epochs are two rounds of a search, of which the second has a proposal in the model's words.
+    assert "Cost of the search" in (finished / REPORTS[2]).read_text()
+    table = (finished / REPORTS[0]).read_text()
+    assert "SIMULATED" not in table
+    assert not re.search(r"69\.32|74\.27", table), "a published value of another pool"
+
+
+def test_health_page_and_trajectories(finished: Path) -> None:
+    gmr(finished, "health", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
+    gmr(finished, "report", "page", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
+    assert (finished / "reports/laptop/index.html").stat().st_size > 10_000
+    gmr(finished, "export", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
+    assert len([*(finished / "reports/laptop/inspect").glob("*.eval")]) >= len(METHODS)
+
+
+def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(finished: Path) -> None:
+    gmr(finished, "bundle", "--preset", "laptop", "laptop.tar.zst")
+    size = (finished / "laptop.tar.zst").stat().st_size
+    print(f"bundle: {size:,} bytes")
+    gmr(finished, "bundle", "laptop.tar.zst", "--unpack", "--into", "recorded")
+    words = ["--directory", "recorded", "--forcerun", "cell", "learned_cell", "--", "reports/main_table.md"]
+    environment = {key: value for key, value in os.environ.items() if key != "GMR_ENDPOINTS"}
+    ended = subprocess.run(
+        snakemake(*words), cwd=finished, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+    recorded = finished / "recorded"
+    tables = [path.relative_to(recorded) for path in recorded.glob("results/laptop/cells/**/*.parquet")]
+    assert len(tables) > 3 * len(METHODS)
+    for path in tables:
+        assert (recorded / path).read_bytes() == (finished / path).read_bytes(), path
+    table = (recorded / "reports/main_table.md").read_bytes()
+    assert table == (finished / REPORTS[0]).read_bytes()
+    assert size <= LARGEST_BUNDLE
