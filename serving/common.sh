@@ -1,14 +1,22 @@
 # shellcheck shell=bash
-# Sourced by the scripts of this folder, which say what is served where: starts vLLM's servers, waits until they answer,
+# Sourced by the scripts of this folder, which say what is served where: starts the servers, waits until they answer,
 # writes their addresses, and ends them with the script.
 #
-#   --print    First argument: print the command lines and the addresses, and start nothing. Needs no vLLM.
-#   GMR_VLLM   The command of vLLM, such as ../vllm/bin/vllm (vllm).
-#   HOST       Where the servers listen (127.0.0.1); 0.0.0.0 lets other machines in, and no key is asked for.
-#   PORT       The first port (8001); each server has the next.
+#   --print          First argument: print the command lines and the addresses, and start nothing. Needs no server.
+#   GMR_VLLM         The command of vLLM, such as ../vllm/bin/vllm (vllm).
+#   GMR_LLAMA_CPP    That of llama.cpp's server (llama-server).
+#   HOST             Where the servers listen (127.0.0.1); 0.0.0.0 lets other machines in, and no key is asked for.
+#   PORT             The first port (8001); each server has the next.
 set -euo pipefail
 
-vllm=${GMR_VLLM:-vllm}
+if [[ ${engine:-vllm} == vllm ]]; then
+  program=${GMR_VLLM:-vllm}
+  cure="install vLLM into an environment of its own (python3 -m venv ../vllm && ../vllm/bin/pip install vllm) and set
+    GMR_VLLM=../vllm/bin/vllm"
+else
+  program=${GMR_LLAMA_CPP:-llama-server}
+  cure="install llama.cpp (docs/own-models.md) and set GMR_LLAMA_CPP to its server, such as ../llama.cpp/llama-server"
+fi
 host=${HOST:-127.0.0.1}
 # shellcheck disable=SC2034  # of the scripts that source this
 first=${PORT:-8001}
@@ -21,7 +29,8 @@ if [[ ${1:-} == --print ]]; then
   dry=true
   shift
 fi
-declare -A urls=() pids=() waiting=()
+# By backbone its addresses and what its servers call it, where that is not the model of the preset.
+declare -A urls=() called=() pids=() waiting=()
 environment=(VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1)
 
 fail() {
@@ -30,8 +39,7 @@ fail() {
 }
 
 if ! $dry; then
-  command -v "$vllm" >/dev/null || fail "there is no $vllm; install vLLM into an environment of its own" \
-    "(python3 -m venv ../vllm && ../vllm/bin/pip install vllm) and set GMR_VLLM=../vllm/bin/vllm"
+  command -v "$program" >/dev/null || fail "there is no $program;" $cure
   command -v curl >/dev/null || fail "curl is needed to ask the servers whether they are ready"
   mkdir -p "$folder"
   trap 'exit 143' TERM
@@ -45,12 +53,16 @@ show() {
   echo
 }
 
-# serve "BACKBONE..." PORT MODEL [OPTION...]   Start one server; what all of them are told stands here.
+# serve "BACKBONE..." PORT MODEL [OPTION...]   Start one server of vLLM; what all of them are told stands here.
 serve() {
+  start "$1" "$2" "$program" serve "${@:3}" --host "$host" --port "$2" --seed 0 --generation-config vllm \
+    --enable-prefix-caching --disable-uvicorn-access-log
+}
+
+# start "BACKBONE..." PORT COMMAND...   Start one server of any kind, in the common environment.
+start() {
   local backbones=$1 port=$2 key command
-  shift 2
-  command=(env "${environment[@]}" "$vllm" serve "$@" --host "$host" --port "$port" --seed 0 --generation-config vllm
-    --enable-prefix-caching --enable-chunked-prefill --disable-uvicorn-access-log)
+  command=(env "${environment[@]}" "${@:3}")
   for key in $backbones; do urls[$key]="${urls[$key]:+${urls[$key]}, }\"http://$address:$port/v1\""; done
   if $dry; then
     show "${command[@]}"
@@ -65,7 +77,7 @@ serve() {
   echo "$backbones: starting, log $folder/$port.log" >&2
 }
 
-# Whether something answers a request of HTTP; /health of vLLM does once the model is loaded.
+# Whether something answers a request of HTTP; /health does once the model is loaded.
 answers() {
   local status
   status=$(curl --silent --noproxy '*' --max-time 5 --output /dev/null --write-out '%{http_code}' \
@@ -94,9 +106,12 @@ ready() {
 
 # hold REQUESTS   Write the addresses, with so many requests at once; stay until a server ends or the script is stopped.
 hold() {
-  local key port text=""
+  local key name port text=""
   ready
-  for key in "${!urls[@]}"; do text+="$key: {urls: [${urls[$key]}], max_in_flight: $1}"$'\n'; done
+  for key in "${!urls[@]}"; do
+    name=${called[$key]:+, served_name: \"${called[$key]}\"}
+    text+="$key: {urls: [${urls[$key]}], max_in_flight: $1$name}"$'\n'
+  done
   if $dry; then
     printf '%s' "$text"
     return

@@ -113,14 +113,16 @@ class _Weights(Declaration):
 
 
 @cache
-def load(path: Path, weights: str | None = None) -> Mapping[str, Backbone]:
-    """Backbones by key in the file's order, with ``weights`` those that have them; raises UserError for a bad file."""
-    backbones = read_entries(path, Backbone)
-    if weights is None:
-        return backbones
-    declared = read_entries(path.with_name("weights.yaml"), _Weights)
+def load(path: Path) -> Mapping[str, Backbone]:
+    """Backbones by key in the file's order; raises UserError for a bad file."""
+    return read_entries(path, Backbone)
+
+
+def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) -> dict[str, Backbone]:
+    """Return the backbones that have the ``weights``, with them; UserError where the file at ``path`` has none such."""
+    declared = read_entries(path, _Weights)
     if weights not in declared:
-        raise unknown("weight set", weights, declared, str(path.with_name("weights.yaml")))
+        raise unknown("weight set", weights, declared, str(path))
     chosen = declared[weights]
     told = {"weights": f"{chosen.key} ({chosen.description})", **({"stand_in": True} if chosen.stand_in else {})}
     return {

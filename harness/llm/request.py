@@ -106,6 +106,7 @@ class Request:
         body |= {"frequency_penalty": 0, "presence_penalty": 0}
         if extended:
             body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
+            body["repeat_penalty"] = self.repetition_penalty  # llama.cpp's name for it; it takes no notice of the other
         if self.told:
             body["metadata"] = self.told
         if self.stop is not None:

@@ -166,9 +166,12 @@ def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
 
 
 def backbones(chosen: Keys) -> Mapping[str, Backbone]:
-    """Return the backbones a preset may name, by key: those of the project with its ``weights``, then its own."""
-    declared = backbone_files.load(FOLDER / "backbones.yaml", chosen.weights)
-    return {**declared, **check_entries(chosen.pool, Backbone, _of(chosen, "pool"))} if chosen.pool else declared
+    """Return the backbones a preset may name, by key: the project's, then its own, those that have its ``weights``."""
+    own = check_entries(chosen.pool, Backbone, _of(chosen, "pool")) if chosen.pool else {}
+    declared = {**backbone_files.load(FOLDER / "backbones.yaml"), **own}
+    if chosen.weights is None:
+        return declared
+    return backbone_files.with_weights(declared, FOLDER / "weights.yaml", chosen.weights)
 
 
 def servers(chosen: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
@@ -228,9 +231,9 @@ def _check_weights(chosen: Keys, name: str) -> None:
         return
     if chosen.endpoints == "simulated":
         raise UserError(f"{name} has weights {chosen.weights!r}, but simulated backbones have none; leave out one")
-    declared = backbone_files.load(FOLDER / "backbones.yaml", chosen.weights)
+    declared = backbones(chosen)
     for backbone in chosen.backbones:
-        if backbone not in declared and backbone not in chosen.pool:
+        if backbone not in declared:
             raise UserError(
                 f"{backbone} has no weights {chosen.weights!r}; add them to config/weights.yaml, leave the backbone "
                 "out of the preset, or choose other weights"

@@ -1,4 +1,4 @@
-"""Stands where vLLM does: answers once it is ready, or dies with what it is told to say."""
+"""Stands where vLLM or llama.cpp's server does: answers once it is ready, or dies with what it is told to say."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ class Answer(BaseHTTPRequestHandler):
 
 
 def main(words: list[str]) -> None:
-    assert words[0] == "serve"
+    assert words[0] in ("serve", "--model")
     model = words[1]
     if says := os.environ.get("FAKE_SAYS"):
         sys.exit(says)

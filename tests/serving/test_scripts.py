@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -17,22 +18,28 @@ import yaml
 
 from harness.files import ROOT
 from harness.llm import endpoints
-from harness.llm.backbones import load
+from harness.runner import config
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
-POOL = ROOT / "config" / "backbones.yaml"
-# Script, weights, servers a backbone, and the most of a GPU's memory that all servers on it may take.
-SCRIPTS = [("one-gpu", "awq", 1, 0.941), ("eight-gpus", None, 2, 0.921), ("cpu-tiny", "random", 1, 0)]
+# Script, preset, weights, servers a backbone, and the most of a GPU's memory that all servers on it may take.
+SCRIPTS = [
+    ("one-gpu", "paper_4bit", "awq", 1, 0.941),
+    ("eight-gpus", "paper", None, 2, 0.921),
+    ("cpu", "cpu_server", "random", 1, 0),
+    ("small-gpu", "laptop", None, 1, 0.941),
+    ("llama-cpp", "laptop", "q4_k_m", 1, 0),
+]
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to work in, with a program in the place of vLLM; whatever it started is ended."""
+    """A folder to work in, with a program in the place of the servers'; whatever it started is ended."""
     monkeypatch.chdir(tmp_path)
     program = tmp_path / "vllm"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("GMR_VLLM", str(program))
+    monkeypatch.setenv("GMR_LLAMA_CPP", str(program))
     monkeypatch.setenv("FAKE_EVENTS", str(tmp_path / "events"))
     monkeypatch.setenv("PORT", str(free_ports(2)))
     yield tmp_path
@@ -86,35 +93,86 @@ def option(command: list[str], name: str) -> str:
     return command[command.index(f"--{name}") + 1]
 
 
-@pytest.mark.parametrize(("name", "weights", "times", "share"), SCRIPTS)
+def names(command: list[str]) -> list[str]:
+    """What a server calls its model, one name or several."""
+    if "--alias" in command:
+        return [option(command, "alias")]
+    if "--served-model-name" not in command:
+        return [command[command.index("serve") + 1]]
+    given = command[command.index("--served-model-name") + 1 :]
+    return list(takewhile(lambda word: not word.startswith("--"), given))
+
+
+@pytest.mark.parametrize(("name", "preset", "weights", "times", "share"), SCRIPTS)
 def test_what_is_served_is_what_presets_ask(
-    name: str, weights: str | None, times: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    preset: str,
+    weights: str | None,
+    times: int,
+    share: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GMR_VLLM", "no-such-program")
     commands, addresses = printed(name)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "endpoints.yaml").write_text(addresses)
-    backbones = load(POOL, weights)
-    places = endpoints.load(tmp_path / "endpoints.yaml", backbones)
+    chosen = config.preset(preset, {"weights": weights})
+    backbones = config.backbones(chosen)
+    places = endpoints.load(tmp_path / "endpoints.yaml", chosen.backbones)
     served: Counter[tuple[str, str]] = Counter()
     taken: Counter[str] = Counter()
     for command in commands:
-        model = command[command.index("serve") + 1]
-        names = (
-            command[command.index("--served-model-name") + 1 :][: len(backbones)] if weights == "random" else [model]
-        )
         url = f"http://127.0.0.1:{option(command, 'port')}/v1"
-        served.update((one, url) for one in names)
-        assert option(command, "generation-config") == "vllm"
-        if weights != "random":
+        served.update((one, url) for one in names(command))
+        if "serve" in command:
+            assert option(command, "generation-config") == "vllm"
+        if "--gpu-memory-utilization" in command:
             gpus = [word for word in command if word.startswith("CUDA_VISIBLE_DEVICES=")] or ["CUDA_VISIBLE_DEVICES=0"]
             for gpu in gpus[0].partition("=")[2].split(","):
                 taken[gpu] += float(option(command, "gpu-memory-utilization"))
-    assert served == Counter((backbones[key].model, url) for key, one in places.items() for url in one.urls)
+    asked = ((one.served_name or backbones[key].model, url) for key, one in places.items() for url in one.urls)
+    assert served == Counter(asked)
     assert {len(one.urls) for one in places.values()} == {times}
     assert all(0.9 < part <= share for part in taken.values())
+    assert bool(taken) == bool(share)
     assert len({option(command, "port") for command in commands}) == len(commands)
+
+
+def test_a_server_on_a_processor_reads_no_prompt_in_chunks_and_has_one_thread() -> None:
+    for words in ([], ["own=some/model"]):
+        command = printed("cpu", *words)[0][0]
+        assert "--no-enable-chunked-prefill" in command
+        assert {"OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind"} <= set(command)
+
+
+def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "own").mkdir(parents=True)
+    [folder, hub], addresses = printed("cpu", "a=models/own/", "b=some/model")
+    assert folder[folder.index("serve") + 1] == str(tmp_path / "models" / "own")
+    found = yaml.safe_load(addresses)
+    assert [found["a"]["served_name"], *names(hub)] == [*names(folder), "some/model"]
+    assert "served_name" not in found["b"]
+    [file, there], addresses = printed("llama-cpp", "a=models/own.gguf", "b=some/model-GGUF:Q8_0")
+    assert [option(file, "model"), option(there, "hf-repo")] == ["models/own.gguf", "some/model-GGUF:Q8_0"]
+    found = yaml.safe_load(addresses)
+    assert [one["served_name"] for one in (found["a"], found["b"])] == [*names(file), *names(there)]
+    for name in ("cpu", "llama-cpp"):
+        refused = subprocess.run(script(name, "--print", "own="), capture_output=True, text=True, check=False)
+        assert refused.stderr == "error: own= is not BACKBONE=MODEL\n"
+
+
+def test_servers_of_llama_cpp_begin_together_and_end_with_the_script(place: Path) -> None:
+    with subprocess.Popen(script("llama-cpp", "a=a.gguf", "b=b.gguf"), stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("export GMR_ENDPOINTS=")
+        servers = started(place)
+        running.terminate()
+    assert [alive(pid) for pid in servers] == [False, False]
 
 
 def test_some_backbones_may_be_served_with_shares_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +236,7 @@ def test_a_server_that_does_not_start_is_told_with_the_end_of_its_log(
 
 def test_no_vllm_is_one_line_that_says_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GMR_VLLM", "no-such-program")
-    ended = subprocess.run(script("cpu-tiny"), capture_output=True, text=True, check=False)
+    ended = subprocess.run(script("cpu"), capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: there is no no-such-program; install vLLM")
     assert len(ended.stderr.splitlines()) == 1

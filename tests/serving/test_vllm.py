@@ -62,7 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "results").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        script = str(ROOT / "serving" / "cpu-tiny.sh")
+        script = str(ROOT / "serving" / "cpu.sh")
         with subprocess.Popen(["bash", script], stdout=subprocess.PIPE, text=True) as started:
             try:
                 assert started.stdout is not None
@@ -86,7 +86,7 @@ def test_health_says_what_is_served(server: str) -> None:
 
 @pytest.mark.parametrize("method", PRESET.methods)
 def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, server: str) -> None:
-    row = config.methods()[method].rows[-1]
+    row = config.rows(PRESET, config.methods()[method])[-1]
     for benchmark in PRESET.benchmarks:
         chosen = plan(PRESET, Cell(method, benchmark, row, 0))
         written = asyncio.run(run(chosen))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.backbones import Backbone, forward_flops, load
+from harness.llm.backbones import Backbone, forward_flops, load, with_weights
 from harness.llm.request import Sampling
 from harness.runner import config
 
@@ -53,7 +53,8 @@ def test_cost_and_flops_equal_exact_arithmetic_with_the_printed_prices(
 
 @pytest.mark.parametrize("name", list(WEIGHTS))
 def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None:
-    original, other = load(POOL), load(POOL, name)
+    original = load(POOL)
+    other = with_weights(original, POOL.with_name("weights.yaml"), name)
     assert list(other) == list(original)
     for key, backbone in other.items():
         assert backbone.model == WEIGHTS[name]["backbones"][key]["model"] != original[key].model
@@ -61,6 +62,13 @@ def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None
         same = {"model": original[key].model, "revision": original[key].revision, "weights": None, "stand_in": False}
         assert backbone.stand_in == (name == "random")
         assert backbone.model_copy(update=same) == original[key]
+
+
+def test_backbones_of_a_preset_have_its_weights_or_are_refused() -> None:
+    found = config.backbones(config.preset("laptop", {"weights": "q4_k_m"}))
+    assert found["qwen-2.5-3B"].model == WEIGHTS["q4_k_m"]["backbones"]["qwen-2.5-3B"]["model"]
+    with pytest.raises(UserError, match=r"qwen-2\.5-0\.5B has no weights 'awq'"):
+        config.preset("laptop", {"weights": "awq"})
 
 
 def test_weights_that_are_not_there_are_refused() -> None:

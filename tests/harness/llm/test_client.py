@@ -31,7 +31,8 @@ async def test_every_generation_parameter_is_sent_and_the_key_of_the_server(
         client = await make(url, extended=extended, key_env="THEIR_KEY")
         own = Sampling(0.7, 0.8, 20, 1.05)
         assert await client.complete("m", request(**own._asdict(), draw=3)) == ANSWER
-    extra = {"top_k": 20, "min_p": 0, "repetition_penalty": 1.05} if extended else {}
+    penalty = {"repetition_penalty": 1.05, "repeat_penalty": 1.05}
+    extra = {"top_k": 20, "min_p": 0, **penalty} if extended else {}
     assert server.asked == [
         {
             "model": MODEL,
