@@ -61,7 +61,7 @@ LARGEST_BUNDLE = 1_000_000
 
 
 def snakemake(*words: str) -> list[str]:
-    return [sys.executable, "-m", "snakemake", "--cores", "2", "--quiet", "all", *words]
+    return [sys.executable, "-m", "snakemake", *words, "--cores", "2", "--quiet", "all"]
 
 
 def gmr(folder: Path, *words: str) -> str:
@@ -138,7 +138,7 @@ def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(finish
     size = (finished / "laptop.tar.zst").stat().st_size
     print(f"bundle: {size:,} bytes")
     gmr(finished, "bundle", "laptop.tar.zst", "--unpack", "--into", "recorded")
-    words = ["--directory", "recorded", "--forcerun", "cell", "learned_cell", "--", "reports/main_table.md"]
+    words = ["reports/main_table.md", "--directory", "recorded", "--forcerun", "cell", "learned_cell"]
     environment = {key: value for key, value in os.environ.items() if key != "GMR_ENDPOINTS"}
     ended = subprocess.run(
         snakemake(*words), cwd=finished, env=environment, capture_output=True, text=True, check=False
