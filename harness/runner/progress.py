@@ -16,9 +16,10 @@ INTERVAL_S = 10.0
 
 @contextmanager
 def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
-    """Log every ten seconds while the block runs, and at its end, what is ``done``, with calls and tokens of the block.
+    """Log what is ``done`` and how many calls were answered in the block, every ten seconds and at its end.
 
-    A timer of the event loop, not the end of a call, sets the pace: on a slow server one call may take minutes.
+    A timer of the event loop sets the pace, not the end of a call: on a slow server one may take minutes. A block that
+    asked nothing, such as a training that was finished before, has no line at its end.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
@@ -28,7 +29,7 @@ def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
         written = client.tokens_written - tokens
         rate = written / max(loop.time() - started, 1e-9)
         answered = client.calls_answered - calls
-        logger.info(f"{done()}, {answered:,} calls answered, {written:,} tokens written ({rate:,.0f}/s)")
+        logger.info(f"{done()}, {answered:,} calls, {written:,} tokens written ({rate:,.0f}/s)")
 
     def tick() -> None:
         nonlocal timer
@@ -38,6 +39,7 @@ def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
     timer = loop.call_later(INTERVAL_S, tick)
     try:
         yield
-        log()
+        if client.calls_answered > calls:
+            log()
     finally:
         timer.cancel()
