@@ -92,7 +92,7 @@ def _sentences(cell: Cell, facts: Mapping[str, Any]) -> Iterator[str]:
     cost = sum(one["cost"] + one["proposal_cost"] for one in rounds)
     end = "It ended because its " + ("best rounds no longer changed" if facts["converged"] else "rounds were used up")
     if len(rounds) < 2:
-        end = "Nothing was searched: its limit of rounds leaves none behind that of the start workflow"
+        end = "Nothing was searched: its limit of rounds leaves none after that of the start workflow"
     yield (
         f"{run.benchmark_title}, {run.backbone}, seed {run.seed}. Optimizer: {facts['optimizer']}. "
         f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
