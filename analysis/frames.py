@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -58,6 +59,7 @@ class Results:
     cells: tuple[Cell, ...]
     published: Published = field(default_factory=load)
     own: bool = False  # leave out published rows that were not run, as for methods of one's own choice
+    unfinished: Sequence[Path] = ()  # folders of the cells of the run that are not among these
 
     @property
     def simulated(self) -> bool:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.frames import Key, Results
 from analysis.results import Cell, answered
+from analysis.source import lacks
 from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 
 # A caption names so many rows; of more it says how many cells they are.
@@ -38,7 +39,7 @@ DEPTH = (
 
 
 def settings(results: Results) -> str:
-    """For the caption: what a run changed about questions or replies, and backbones of different weights, if any."""
+    """For the caption: unfinished cells, what a run changed about questions or replies, unlike backbones, if any."""
     noted: defaultdict[str, list[Cell]] = defaultdict(list)
     revisions: defaultdict[str, defaultdict[str, list[Cell]]] = defaultdict(lambda: defaultdict(list))
     for cell in results.cells:
@@ -51,7 +52,8 @@ def settings(results: Results) -> str:
         if len(by_name) > 1:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
             found.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
-    return f" Settings of this run: {'; '.join(found)}." if found else ""
+    lacking = f" INCOMPLETE: {lacks(results.unfinished, len(results.cells))}." if results.unfinished else ""
+    return lacking + (f" Settings of this run: {'; '.join(found)}." if found else "")
 
 
 def about(results: Results, caption: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -12,7 +13,7 @@ from annotated_types import MinLen
 from pydantic import Field, NonNegativeInt
 
 from analysis.sensitivity import plan
-from analysis.source import Source
+from analysis.source import Source, lacks
 from harness.errors import UserError, unknown
 from harness.files import Declaration, Distinct, Many, fingerprint_of, read_entries, source_of
 from harness.runner import config, layout
@@ -20,6 +21,8 @@ from harness.runner.config import Cell, Preset
 
 if TYPE_CHECKING:
     from analysis.table import Exhibit
+
+logger = logging.getLogger(__name__)
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md", "html"), "figure": ("pdf", "png", "svg", "csv")}
 
@@ -124,12 +127,14 @@ class Artefact(Declaration):
     def build(self, preset: Preset) -> Exhibit:
         """Make it from the finished cells of a preset; raises UserError where it cannot have it, or a cell is amiss."""
         self.check(preset)
-        source = Source(
-            cells=tuple(layout.cell(preset.name, cell) for cell in self.cells_of(preset)),
-            preset=preset,
-            timings=tuple(layout.timing(preset.name, cell) for cell in self.timings_of(preset)),
-            options=self.options,
-        )
+        source = Source.finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
+        if source.unfinished and not source.cells:
+            raise UserError(
+                f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished; run them with "
+                f"`snakemake --cores all {layout.report(preset.name, self.files[0])}`"
+            )
+        if source.unfinished:
+            logger.warning("%s: %s", self.key, lacks(source.unfinished, len(source.cells)))
         made: Exhibit = import_module(self.module).build(source)
         return made
 

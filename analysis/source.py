@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.runner.config import Preset
+from harness.runner import layout
+from harness.runner.config import Cell, Preset
 
 if TYPE_CHECKING:
     from analysis.frames import Results
+
+_NAMED = 5
+
+
+def lacks(unfinished: Sequence[Path], finished: int) -> str:
+    """Return in words how many of all cells are not finished, by their folders, and the first of them by name."""
+    names = [" ".join(folder.parts[-4:]) for folder in unfinished]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{len(names)} of {len(names) + finished} cells are not finished ({', '.join(names[:_NAMED])}{more})"
 
 
 @dataclass(frozen=True)
@@ -22,11 +32,26 @@ class Source:
     preset: Preset | None = None
     timings: tuple[Path, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
+    unfinished: tuple[Path, ...] = ()  # folders of the cells that it lacks
 
     @classmethod
     def of(cls, cells: Sequence[Path], **options: Any) -> Source:
         """A source of cells alone."""
         return cls(tuple(cells), options=options)
+
+    @classmethod
+    def finished(cls, preset: Preset, cells: Iterable[Cell], timings: Iterable[Cell], **options: Any) -> Source:
+        """Return a source of what is finished of these cells and timings, and of timings what is of such a cell."""
+        folders = {cell: layout.cell(preset.name, cell) for cell in cells}
+        done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
+        timed = [layout.timing(preset.name, cell) for cell in timings if cell in done]
+        return cls(
+            tuple(done.values()),
+            preset,
+            tuple(folder for folder in timed if (folder / "timing.json").is_file()),
+            options,
+            tuple(folder for cell, folder in folders.items() if cell not in done),
+        )
 
     def results(self, benchmark: str | None = None) -> Results:
         """The cells, of one benchmark where it is named; raises UserError as :func:`analysis.results.read_all`."""
@@ -37,7 +62,7 @@ class Source:
         found = tuple(cell for cell in read_all(self.cells) if benchmark in (None, cell.run.benchmark))
         if not found:
             raise UserError(f"no cell of benchmark {benchmark} among those given; run the workflow for it first")
-        made = Results(found)
+        made = Results(found, unfinished=self.unfinished)
         chosen = set(self.preset.methods if self.preset else ())
         is_own = made.other_pool or (bool(chosen) and not {row.method for row in made.published.rows} <= chosen)
         # With one row run there is nothing to compare it with but what is published.

@@ -80,7 +80,10 @@ def hours(amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT) -> tu
 
 
 def main(
-    artefacts: Annotated[list[str] | None, typer.Argument(help="Names of artefacts; else all.")] = None,
+    artefacts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of artefacts; else all, or all cells of the methods that --set has."),
+    ] = None,
     preset: Annotated[str, typer.Option("--preset", help="The run to be forecast.")] = "paper",
     source: Annotated[str, typer.Option("--from", help="The preset whose finished cells are measured.")] = "rehearsal",
     gpu: Annotated[str | None, typer.Option(help="A GPU of config/throughput.yaml; else its first.")] = None,
@@ -90,6 +93,8 @@ def main(
     chosen, other = preset_of(preset, overrides), config.preset(source)
     made = map(registry.artefact, artefacts) if artefacts else registry.artefacts().values()
     cells = list(dict.fromkeys(cell for one in made for cell in one.cells_of(chosen)))
+    if not artefacts and chosen.methods != config.preset(preset).methods:
+        cells = [cell for cell in cells if cell.method in chosen.methods]
     found, unlike = forecast(chosen, cells, other)
     typer.echo(f"{len(cells) - len(unlike)} cells of preset {preset}, from {source}{' (SIMULATED)' * other.simulated}.")
     if unlike:

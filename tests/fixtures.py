@@ -76,6 +76,7 @@ class Client:
     ) -> None:
         self.answering, self.tokens, self.late, self.fails_at = answering, tokens, late, fails_at
         self.asked: list[tuple[str, Request]] = []
+        self.calls_answered = self.tokens_written = 0
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         if len(self.asked) == self.fails_at:
@@ -86,6 +87,8 @@ class Client:
         reply = self.answering(backbone, request)
         for _ in range(self.late(number)):
             await asyncio.sleep(0)
+        self.calls_answered += 1
+        self.tokens_written += self.tokens[1]
         return reply if isinstance(reply, Reply) else Reply(reply, *self.tokens, "stop", request.model)
 
     @property

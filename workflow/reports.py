@@ -75,14 +75,8 @@ def _claims(preset: Preset) -> list[Path]:
     from analysis.source import Source
     from analysis.table import write
 
-    cells = [layout.cell(preset.name, cell) for cell in registry.cells_of(preset)]
     timed = dict.fromkeys(cell for one in registry.artefacts().values() for cell in one.timings_of(preset))
-    timings = [layout.timing(preset.name, cell) for cell in timed]
-    source = Source(
-        cells=tuple(folder for folder in cells if (folder / "run.json").is_file()),
-        preset=preset,
-        timings=tuple(folder for folder in timings if (folder / "timing.json").is_file()),
-    )
+    source = Source.finished(preset, registry.cells_of(preset), timed)
     return write(build(source), layout.REPORTS / preset.name, "claims")
 
 

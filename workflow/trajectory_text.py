@@ -7,13 +7,16 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from analysis.trajectories import Choice, Gate, Record, Said, Step
 from harness.agents.trajectory import Call
 from harness.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GONE = "(the log of the calls is not here, so prompts and replies are unknown)"
 _LINES_SHOWN = 6
@@ -50,6 +53,11 @@ class Page:
     def _broken(self, line: str, indent: int) -> list[str]:
         inner = line[: min(len(line) - len(line.lstrip()), self._width // 2)]
         return textwrap.wrap(line, self._width - indent, subsequent_indent=inner) or [""]
+
+
+def in_order(ids: pd.Series) -> pd.Series:
+    """Return keys that sort ids as people do, with the numbers in them as numbers: 9 before 10."""
+    return ids.map(lambda one: tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", one)))
 
 
 def check_item(item: str, known: Sequence[str], where: str) -> None:

@@ -41,11 +41,10 @@ _LOGGED = ("accuracy", "utility", "cost_total", "depth", "entropy")
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, one row of ``values`` a cell and measure; and how many cells of the run are missing."""
+    """What was measured, one row of ``values`` a cell and measure."""
 
     study: Study
     results: Results
-    unfinished: int
     values: pd.DataFrame
     trained: Sequence[tuple[Cell, pd.DataFrame]]
 
@@ -137,7 +136,8 @@ def at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
 def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
     """Measure the finished cells of a preset for a study; raises UserError where none has learned anything."""
     study, whole = load(declaration), list(folders)
-    cells = read_all(folder for folder in whole if (folder / "run.json").is_file())
+    missing = [folder for folder in whole if not (folder / "run.json").is_file()]
+    cells = read_all(folder for folder in whole if folder not in missing)
     places = {folder: number for number, folder in enumerate(whole)}
     rows: list[tuple[object, ...]] = []
     trained = []
@@ -159,7 +159,7 @@ def build(folders: Iterable[Path], declaration: Path = PATH) -> Report:
             "no cell of a method that learns among the finished ones; run `snakemake --cores all "
             f"reports/{cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
         )
-    return Report(study, Results(cells), len(whole) - len(cells), values, trained)
+    return Report(study, Results(cells, unfinished=missing), values, trained)
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -284,14 +284,13 @@ def _table(
     lines: Sequence[_Line],
     frame: pd.DataFrame,
 ) -> Table:
-    results, missing = report.results, report.unfinished
-    partial = f" INCOMPLETE: {missing} cells of the preset are not finished." if missing else ""
+    results = report.results
     labels, means, seeds = zip(*lines, strict=True)
     of_all = {title: list(map(Entry, column)) for title, column in zip(over, zip(*means, strict=True), strict=True)}
     by_seed = dict(zip(map(str, report.seeds), zip(*seeds, strict=True), strict=True))
     return Table(
         label=label,
-        caption=f"{caption}{settings(results)}{partial}",
+        caption=f"{caption}{settings(results)}",
         simulated=results.simulated,
         shown=shown(labels, heads, {("Over seeds", ""): of_all, ("Seed", ""): by_seed}),
         notes=tuple(notes),

@@ -20,6 +20,8 @@ _OF_ROUND = (
     *("round", "parent", "status", "edit", "modification", "score", "success"),
     *("calls", "cost", "proposals", "proposal_cost", "reason"),
 )
+# The row of a cell without rounds, whose start workflow answered as it is.
+_START = dict.fromkeys(_OF_ROUND) | {"round": 0, "calls": 0, "cost": 0.0, "proposals": 0, "proposal_cost": 0.0}
 _SCORES = (
     "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
     "better than the score of the parent. The chosen round, in bold, is the best, the earliest of equals, and its "
@@ -42,8 +44,8 @@ def build(source: Source) -> Table:
         run, facts = cell.run, _facts(cell)
         place = {name: getattr(run, name) for name in ("benchmark", "method", "backbone", "seed")}
         labels = (run.cell, run.benchmark_title, run.backbone, str(run.seed))
-        for one in facts["search"]:
-            chosen = one["round"] == facts["best"]
+        for one in facts["search"] or [_START]:
+            chosen = one["round"] == (facts["best"] or 0)
             records.append({**place, "run": run.run_id, "chosen": chosen, **{name: one[name] for name in _OF_ROUND}})
             rows.append((*labels, str(one["round"])))
             for (group, title), text in _fields(one, cell if chosen else None).items():
@@ -88,11 +90,13 @@ def _fields(one: Mapping[str, Any], tested: Cell | None) -> dict[tuple[str, str]
 def _sentences(cell: Cell, facts: Mapping[str, Any]) -> Iterator[str]:
     rounds, run = facts["search"], cell.run
     cost = sum(one["cost"] + one["proposal_cost"] for one in rounds)
-    end = "its best rounds no longer changed" if facts["converged"] else "its rounds were used up"
+    end = "It ended because its " + ("best rounds no longer changed" if facts["converged"] else "rounds were used up")
+    if len(rounds) < 2:
+        end = "Nothing was searched: its limit of rounds leaves none after that of the start workflow"
     yield (
         f"{run.benchmark_title}, {run.backbone}, seed {run.seed}. Optimizer: {facts['optimizer']}. "
         f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
-        f"Cost of the search: {amount(cost, 4)}. It ended because {end}."
+        f"Cost of the search: {amount(cost, 4)}. {end}."
     )
     chosen = next((one for one in rounds if one["round"] == facts["best"]), None)
     if chosen is None:

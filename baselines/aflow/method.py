@@ -88,6 +88,9 @@ class AFlow:
         rounds = [] if found is None else _rounds(found)
         if found is None:
             self._save(training, rounds)
+        if self._rounds < 2:
+            why = f"{self._rounds} of 2 rounds that a search takes at least, the first being of the start workflow"
+            logger.warning("%s: nothing is searched: %s (limit.epochs, max_rounds)", self._setting.benchmark, why)
         while len(rounds) < self._rounds and not self._converged(rounds):
             rounds.append(await self._round(rounds, training))
             self._save(training, rounds)

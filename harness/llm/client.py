@@ -56,6 +56,7 @@ class ChatClient:
         spending: Spending | None = None,
     ) -> None:
         self.counts = Counts()
+        self.calls_answered = self.tokens_written = 0  # whatever the source
         self._log = log
         self._shared = shared
         self._spending = spending
@@ -83,6 +84,12 @@ class ChatClient:
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         """The outcome of a call; UserError, nothing recorded, where the server refuses or the budget is spent."""
+        reply = await self._reply(backbone, request)
+        self.calls_answered += 1
+        self.tokens_written += reply.completion_tokens
+        return reply
+
+    async def _reply(self, backbone: str, request: Request) -> Reply:
         if (known := self._log.get(request.key)) is not None:
             self.counts.log += 1
             return known

@@ -25,6 +25,7 @@ from harness.runner import config_hash, layout
 from harness.runner.evaluation import evaluate, questions_in_flight
 from harness.runner.method import build, settings_of
 from harness.runner.plan import Plan
+from harness.runner.progress import progress
 from harness.runner.setup import as_served, endpoints_of, is_simulated, open_runtime
 from harness.training.loop import CHECKPOINT, Training
 
@@ -63,7 +64,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         if plan.method.trained:
             facts = _training_facts(plan, runtime, served)
             training = Training(plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
-            await method.fit(training)
+            with progress(runtime.client, training.so_far):
+                await method.fit(training)
             training.finish()
             checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
             identity |= {"encoder": facts["encoder"], "checkpoint": checkpoint}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
@@ -15,13 +14,12 @@ from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.endpoints import Endpoint
 from harness.runner.method import Method
+from harness.runner.progress import progress
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-INTERVAL_S = 5.0
 # Lines of many jobs follow one another, so there is no bar that moves.
-_LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}{postfix}]"
+_LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
 
 
 async def evaluate(
@@ -30,28 +28,24 @@ async def evaluate(
     """Answer and grade the questions, in their order; UserError when too many failed, or an endpoint is gone."""
     answered: list[Answered] = []
     runtime.errors.plan(len(items))
-    started = last = time.monotonic()
+    started = time.monotonic()
 
     async def attempt(item: Item) -> Answered:
-        nonlocal last
         answered.append(one := await runtime.attempt(method.solve, item))
-        now = time.monotonic()
-        if now - last >= INTERVAL_S or len(answered) == len(items):
-            last = now
-            logger.info(_progress(label, answered, len(items), now - started))
         return one
 
-    return await of_each(items, attempt, in_flight)
+    with progress(runtime.client, lambda: _so_far(label, answered, len(items), time.monotonic() - started)):
+        return await of_each(items, attempt, in_flight)
 
 
-def _progress(label: str, answered: Sequence[Answered], total: int, elapsed: float) -> str:
-    calls = [call for one in answered for call in one.trajectory.calls]
-    right = 100 * sum(one.verdict.correct for one in answered) / len(answered)
-    rate = len(calls) / max(elapsed, 1e-9)
-    tokens = sum(call.prompt_tokens + call.completion_tokens for call in calls)
-    cost = sum(call.cost for call in calls)
-    found = f"{right:.1f} % right, {len(calls)} calls ({rate:.0f}/s), {tokens:,} tokens, cost {cost:.3g}"
-    return tqdm.format_meter(len(answered), total, elapsed, prefix=label, bar_format=_LINE, postfix=found)
+def _so_far(label: str, answered: Sequence[Answered], total: int, elapsed: float) -> str:
+    """Return how many questions are answered, how well and at which cost; the time left once one is."""
+    n, found = len(answered), ""
+    if n:
+        right = 100 * sum(one.verdict.correct for one in answered) / n
+        cost = sum(one.trajectory.cost_total for one in answered) / n
+        found = f"{right:.1f} % right, cost {cost:.2e} a question"
+    return tqdm.format_meter(n, total, elapsed, prefix=label, bar_format=_LINE, postfix=found)
 
 
 async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], in_flight: int) -> list[T]:

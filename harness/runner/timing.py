@@ -38,6 +38,7 @@ from harness.runner.calibration import simulated_endpoint
 from harness.runner.evaluation import of_each
 from harness.runner.method import Method
 from harness.runner.plan import Plan
+from harness.runner.progress import progress
 from harness.runner.setup import endpoints_of, is_simulated, runtime_of, spending_of
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
@@ -49,7 +50,6 @@ FILE = "timing.json"
 # Questions worked on at the same time, one number for all methods. With far fewer, servers have nothing to batch; with
 # far more, a test set of some hundred questions takes as long as its longest one.
 CONCURRENCY = 32
-_LINES = 4
 # Requests at once for each modelled server.
 _EACH = 64
 
@@ -120,18 +120,16 @@ async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in
         failed = final is not None and final.error is not None and not trajectory.answer.strip()
         runtime.errors.note(Status.CALL_FAILED if failed else Status.GRADED, final)
         done += 1
-        if done % -(-len(items) // _LINES) == 0:
-            logger.info("%d of %d questions answered", done, len(items))
         return trajectory
 
-    return await of_each(items, answer, in_flight)
+    with progress(runtime.client, lambda: f"{done} of {len(items)} questions answered"):
+        return await of_each(items, answer, in_flight)
 
 
 class AskingAlways(ChatClient):
     """A client that asks the server every time, also for what it has asked before or is just asking."""
 
-    async def complete(self, backbone: str, request: Request) -> Reply:
-        """The outcome of a call, from the server; raises UserError where that is down or refuses the key."""
+    async def _reply(self, backbone: str, request: Request) -> Reply:
         return await self._ask(backbone, request)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+from tqdm import tqdm
 
 from harness.agents.results import CALLS, DECISIONS, Answered, rows, rows_of, write_table
 from harness.agents.runtime import Runtime, Solve
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-INTERVAL_S = 5.0
 CHECKPOINT = "trained.safetensors"
 _CHECKPOINTS = "checkpoints"
 _OPTIMISER = ".optimiser"
@@ -87,8 +87,10 @@ class Training:
         self._updates_of_epoch: list[dict[str, Any]] = []
         self._trajectories: list[tuple[Episode, Trajectory]] = []
         self._finished = 0
-        self._started = self._last = time.monotonic()
+        self._started = time.monotonic()
         self._updates = 0
+        self._begun = self._ended = 0  # attempts since the last update
+        self._last_update = ""
         self.seconds: dict[str, float] = {}  # wall-clock time by phase, since this process began
 
     async def embed(self, text: str) -> NDArray[np.float32]:
@@ -101,8 +103,11 @@ class Training:
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
         """Let the method try a question once, of those waiting the longest first, and grade it as the runtime does."""
+        self._begun += 1
         async with self._turns.turn(len(item.question)):
-            return Attempt(episode, await self._runtime.attempt(solve, item, episode))
+            answered = await self._runtime.attempt(solve, item, episode)
+        self._ended += 1
+        return Attempt(episode, answered)
 
     async def consult(self, purpose: str, episode: Episode, work: Callable[[Context], Awaitable[T]]) -> T:
         """Let the method ask models something that is no attempt at a question; returns what ``work`` found out.
@@ -160,7 +165,7 @@ class Training:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
     def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
-        """Log one update: what the method measured, with accuracy, costs, depth and calls of its attempts."""
+        """Keep one update: what the method measured, with accuracy, costs, depth and calls of its attempts."""
         measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
         self._updates_of_epoch += (
             {"epoch": step.epoch, "update": step.update, "measure": name, "value": float(value)}
@@ -168,16 +173,19 @@ class Training:
         )
         self._trajectories += ((episode, one.trajectory) for episode, one in attempts)
         self._updates += 1
-        now = time.monotonic()
-        if now - self._last < INTERVAL_S and step.update < step.of:
-            return
-        self._last = now
-        left = (now - self._started) / self._updates * (step.of - step.update)
-        logger.info(
-            f"{self._label}: training, epoch {step.epoch}, update {step.update}/{step.of}, "
-            f"{100 * measures['accuracy']:.1f} % right, depth {measures['depth']:.2f}, "
-            f"cost {measures['cost_total']:.2e} a question, {left:.0f} s left"
+        self._begun = self._ended = 0
+        left = (time.monotonic() - self._started) / self._updates * (step.of - step.update)
+        # The test is still to come, so training is never said to leave nothing.
+        self._last_update = (
+            f", epoch {step.epoch}, update {step.update}/{step.of}, {100 * measures['accuracy']:.1f} % right, "
+            f"depth {measures['depth']:.2f}, cost {measures['cost_total']:.2e} a question"
+            + (f", {tqdm.format_interval(left)} of training left" if step.update < step.of else "")
         )
+
+    def so_far(self) -> str:
+        """Return the last update in words, and how many attempts at the next one have ended."""
+        under_way = f", {self._ended}/{self._begun} attempts at the next update" if self._begun else ""
+        return f"{self._label}: training{self._last_update}{under_way}"
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of a finished epoch, 0 before any training; of the optimiser only the last is kept."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -12,6 +14,7 @@ from analysis.registry import Selection, artefact
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Cell
+from tests import finished as run
 
 EMBEDDED = config.preset("embedded")
 SWITCHES = {"no_role_allocator", "no_llm_router", "no_retrieval_gate", "no_write_gate", "no_halting", "no_memory_gates"}
@@ -55,6 +58,28 @@ def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
     with pytest.raises(UserError, match=r"has no backbone for its methods among llama-3\.2-3B; choose"):
         artefact("main_table").check(alone)
     artefact("ablation").check(smoke)
+
+
+@pytest.mark.parametrize("name", ["main_table", "training_budget", "pareto_he"])
+def test_a_run_under_way_is_shown_by_its_finished_cells(
+    name: str, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(finished / "results", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    whole = artefact(name).build(run.preset())
+    (layout.cell("smoke", Cell("gmr", "humaneval", "pool", 0)) / "run.json").unlink()
+    part = artefact(name).build(run.preset())
+    said = f"1 of {len(artefact(name).cells_of(run.preset()))} cells are not finished (gmr humaneval pool seed0)"
+    assert "INCOMPLETE" not in whole.caption
+    assert f"INCOMPLETE: {said}." in part.caption
+    assert said in caplog.text
+    others = [made.frame[made.frame["method"] == "masrouter"].reset_index(drop=True) for made in (whole, part)]
+    pd.testing.assert_frame_equal(*others)
+    assert len(others[0])
+    for one in Path("results").rglob("run.json"):
+        one.unlink()
+    with pytest.raises(UserError, match=f"none of the .* cells .* {name} is made .*`snakemake .*/{name}"):
+        artefact(name).build(run.preset())
 
 
 def test_a_slip_in_the_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,15 @@ def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
     assert chosen["modification"] == "Vote | over\nthree."
 
 
+@pytest.mark.parametrize(("rounds", "said"), [(0, True), (1, True), (4, False)])
+def test_a_search_without_a_round_to_search_in_is_told(searched: Callable[..., Path], rounds: int, said: bool) -> None:
+    best = {0: None, 1: 1, 4: 2}[rounds]
+    made = build(searched({**FACTS, "search": ROUNDS[:rounds], "best": best}))
+    assert ("Nothing was searched" in made.notes[-1]) == said
+    assert ("It ended because" in made.notes[-1]) != said
+    assert [row["round"] for row in made.records if row["chosen"] == "true"] == [str(best or 0)]
+
+
 def test_what_is_no_search_is_one_line(searched: Callable[..., Path], write_cell: Callable[..., Path]) -> None:
     with pytest.raises(UserError, match=r"trained\.safetensors holds no search \('search' is missing\)"):
         build(searched({"epoch": 3}))

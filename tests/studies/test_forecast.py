@@ -18,7 +18,7 @@ from harness.llm.backbones import load
 from harness.runner import config, layout
 from harness.runner.config import Cell
 from harness.training.loop import TABLES
-from studies.forecast import forecast, hours, most_like
+from studies.forecast import forecast, hours, main, most_like
 
 COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 LARGE = Cell("cot", "gsm_hard", "qwen-2.5-32B", 0)
@@ -79,6 +79,17 @@ def test_questions_scale_and_calls_about_none_do_not(questions: tuple[list[str],
     found = of(GMR, limit={"train": 8, "test": 20})
     assert found["used"] == pytest.approx(3 / 2 * 8 + 1 + 3 / 2 * 20)
     assert found["asked"] == pytest.approx(2 / 2 * 8 + 1 + 3 / 2 * 20)
+
+
+def test_methods_of_ones_own_choice_are_all_that_is_forecast(
+    questions: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CoT has two rows in the main table; the ablations of GMR are of no method that was chosen, and not lacking."""
+    finished(COT, [call(item, item) for item in questions[1]])
+    main(None, "embedded", "embedded", None, ["benchmarks=[gsm_hard]", "methods=[cot]"])
+    said = capsys.readouterr().out
+    assert said.startswith("2 cells of preset embedded")
+    assert "are like none" not in said
 
 
 def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str]]) -> None:

@@ -120,6 +120,16 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     assert failed == {"id": "q1", "correct": False, **asked}
 
 
+def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
+    ids = ["math/2/10", "math/10/1", "math/2/9", "other", "math/2"]
+    items = [Item(one, "math", "?", "7") for one in ids]
+    prepare(items)
+    finish(Cell("gmr", "math", "pool", 0), items, [asked("n", RIGHT)] * len(items))
+    expected = ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
+    assert [one["id"] for one in document("gmr", "math")["items"]] == expected
+    assert [line.split()[0] for line in gmr("gmr", "math").splitlines()[4:]] == expected
+
+
 def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
     """What a trajectory is made into."""
     cell = Cell(method, "gsm_hard", backbone, 0)
@@ -277,6 +287,18 @@ def test_without_a_method_the_cells_of_the_preset_are_exported_and_no_others(run
     assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0"}
     export("--method", ablation.method)
     assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0", "gmr_no_write_gate_pool_seed0"}
+
+
+def test_methods_of_ones_own_choice_are_exported_and_what_is_not_finished_is_said(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    chosen = ("--set", "benchmarks=[gsm_hard]", "--set")
+    export(*chosen, "methods=[gmr, masrouter]")
+    assert [path.stem for path in Path(LOGS).rglob("*.eval")] == ["gmr_pool_seed0"]
+    assert "1 of 2 cells are not finished (masrouter gsm_hard pool seed0)" in caplog.text
+    with pytest.raises(UserError, match=r"nothing of gmr_dot .* --config methods='\[gmr_dot\]'`"):
+        export(*chosen, "methods=[gmr_dot]")
 
 
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:

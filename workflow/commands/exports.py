@@ -63,6 +63,7 @@ def export(
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
     from analysis.inspect_logs import write_cell
+    from analysis.source import lacks
     from analysis.trajectories import questions
     from harness.runner import config, layout
     from workflow import reports
@@ -70,15 +71,22 @@ def export(
     chosen = preset_of(preset, overrides)
     cells = config.cells(chosen)
     if method is not None:
-        folders = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*"))
-        cells = [cell for folder in folders if (cell := layout.cell_of(folder)) and cell.method in method]
-    cells = [cell for cell in cells if (layout.cell(chosen.name, cell) / "run.json").exists()]
-    lacking = [key for key in method or ["its cells"] if key not in {cell.method for cell in cells}]
+        found = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*"))
+        cells = [cell for folder in found if (cell := layout.cell_of(folder)) and cell.method in method]
+    folders = [layout.cell(chosen.name, cell) for cell in cells]
+    unfinished = [folder for folder in folders if not (folder / "run.json").exists()]
+    cells = [cell for cell, folder in zip(cells, folders, strict=True) if folder not in unfinished]
+    asked_for = method or chosen.methods
+    lacking = [key for key in asked_for if key not in {cell.method for cell in cells}]
     if lacking and (method or not cells):
+        is_usual = tuple(asked_for) == config.preset(preset).methods
+        given = "" if is_usual else f" --config methods='[{', '.join(asked_for)}]'"
         raise UserError(
             f"nothing of {lacking[0]} is finished in preset {chosen.name}; run it with "
-            f"`snakemake --cores all {layout.report(chosen.name, 'main_table.md')}`"
+            f"`snakemake --cores all {layout.report(chosen.name, 'main_table.md')}{given}`"
         )
+    if method is None and unfinished:
+        logging.warning("left out: %s", lacks(unfinished, len(cells)))
     folder = layout.REPORTS / preset / "inspect"
     asked = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in cells)}
     for cell in cells:

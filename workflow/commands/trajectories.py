@@ -117,7 +117,7 @@ def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> st
 def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
     from analysis.results import outcome, read
     from harness.agents.results import SIMULATED
-    from workflow.trajectory_text import to_json, visible
+    from workflow.trajectory_text import in_order, to_json, visible
 
     made = read(_finished(preset, cell))
     rows, simulated = made.items, made.run.simulated
@@ -127,7 +127,7 @@ def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) 
         outcome=list(map(outcome, rows["status"], rows["correct"])),
     )
     asked = [name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen]
-    some = found[found["outcome"].isin(asked)] if asked else found
+    some = (found[found["outcome"].isin(asked)] if asked else found).sort_values("id", key=in_order)
     if as_json:
         items = some.drop(columns="outcome").to_dict("records")
         return to_json({"preset": preset.name, "simulated": simulated, "cell": cell, "items": items})

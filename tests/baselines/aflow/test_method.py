@@ -103,6 +103,17 @@ async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) ->
     assert (of_last["best"], of_last["parent"]) == (75.0, kept["search"][3]["parent"])
 
 
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+async def test_too_few_rounds_for_a_search_are_said(
+    epochs: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = searching(*levels(4))
+    method = await trained(AFlow(setting(max_epochs=epochs), Config()), tmp_path, model, QUESTIONS, code_tools=Bench())
+    assert any(map(is_proposal, model.requests)) == (epochs == 2)
+    assert ("nothing is searched" in caplog.text) == (epochs < 2)
+    assert (method.workflow.nodes[0].instruction == "") == (epochs < 2)
+
+
 async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds_before(tmp_path: Path) -> None:
     """As in the released search: after a repetition or an unreadable reply, the draw and so the parent are new."""
     proposals = [*levels(3), "Hm.", *levels(4, 4, 4), *levels(4, 5), "Hm.", told("draw 6"), "Hm.", "Hm."]

@@ -67,7 +67,7 @@ async def test_the_longest_question_begins_first_and_results_stay_in_the_order_g
     lengths = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     items = [Item(id=str(n), benchmark="toy", question="x" * length, gold=str(n)) for n, length in enumerate(lengths)]
     method = Begun()
-    answered = await evaluate(method, items, runtime(None), "toy", in_flight=3)
+    answered = await evaluate(method, items, runtime(Client()), "toy", in_flight=3)
     assert method.order == ["5", "7", "4", "8", "2", "0", "9", "6", "1", "3"]
     assert [one.trajectory.item.id for one in answered] == [str(n) for n in range(10)]
     assert method.most == 3

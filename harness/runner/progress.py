@@ -1,0 +1,45 @@
+"""Lines that say how far a cell is, at a steady pace however long a question, an update or a call takes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from harness.llm.client import ChatClient
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S = 10.0
+
+
+@contextmanager
+def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
+    """Log what is ``done`` and how many calls were answered in the block, every ten seconds and at its end.
+
+    A timer of the event loop sets the pace, not the end of a call: on a slow server one may take minutes. A block that
+    asked nothing, such as a training that was finished before, has no line at its end.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+    started, calls, tokens = loop.time(), client.calls_answered, client.tokens_written
+
+    def log() -> None:
+        written = client.tokens_written - tokens
+        rate = written / max(loop.time() - started, 1e-9)
+        answered = client.calls_answered - calls
+        logger.info(f"{done()}, {answered:,} calls, {written:,} tokens written ({rate:,.0f}/s)")
+
+    def tick() -> None:
+        nonlocal timer
+        timer = loop.call_later(INTERVAL_S, tick)
+        log()
+
+    timer = loop.call_later(INTERVAL_S, tick)
+    try:
+        yield
+        if client.calls_answered > calls:
+            log()
+    finally:
+        timer.cancel()
