@@ -133,7 +133,11 @@ def yaml_values(value: Any) -> Any:
         return {key: yaml_values(part) for key, part in value.items()}
     if isinstance(value, list):
         return [yaml_values(part) for part in value]
-    return yaml_value(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    # Text such as "Model: maker" inside a value is no mapping.
+    read = yaml_value(value)
+    return value if isinstance(read, dict | list) else read
 
 
 def yaml_value(text: str) -> Any:

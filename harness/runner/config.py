@@ -165,7 +165,7 @@ def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
     return {key: whole[key] for key in stated}
 
 
-def backbones(chosen: Keys) -> Mapping[str, Backbone]:
+def backbones(chosen: Preset) -> Mapping[str, Backbone]:
     """Return the backbones a preset may name, by key: the project's, then its own, those that have its ``weights``."""
     own = check_entries(chosen.pool, Backbone, _of(chosen, "pool")) if chosen.pool else {}
     declared = {**backbone_files.load(FOLDER / "backbones.yaml"), **own}
@@ -185,8 +185,8 @@ def servers(chosen: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
     return endpoints.load(endpoints.declared_in(), keys)
 
 
-def _of(chosen: Keys, key: str) -> str:
-    return f"{key} of preset {chosen.name if isinstance(chosen, Preset) else chosen.description!r}"
+def _of(chosen: Preset, key: str) -> str:
+    return f"{key} of preset {chosen.name}"
 
 
 def preset_names() -> list[str]:
@@ -211,13 +211,13 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     changed = overrides or {}
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check({**check(read_yaml(path), dict[str, Any], path), **changed}, Keys, where)
-    _check_weights(keys, path.name)
-    _check_pool(keys, path.name)
-    for kind, choices in (("benchmark", registry.keys()), ("method", methods()), ("backbone", backbones(keys))):
+    found = Preset(name=name, **dict(keys))
+    _check_weights(found, path.name)
+    _check_pool(found, path.name)
+    for kind, choices in (("benchmark", registry.keys()), ("method", methods()), ("backbone", backbones(found))):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
         _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
-    _check_names("large backbone", keys.large or (), backbones(keys), f"the backbones of {path.name}")
-    found = Preset(name=name, **dict(keys))
+    _check_names("large backbone", keys.large or (), backbones(found), f"the backbones of {path.name}")
     return found.model_copy(update={"simulator": _changed_parameter(found, change)}) if change else found
 
 
@@ -226,7 +226,7 @@ def settings(chosen: Preset) -> dict[str, Any]:
     return chosen.model_dump(mode="json", include=set(Keys.model_fields))
 
 
-def _check_weights(chosen: Keys, name: str) -> None:
+def _check_weights(chosen: Preset, name: str) -> None:
     if chosen.weights is None:
         return
     if chosen.endpoints == "simulated":
@@ -240,7 +240,7 @@ def _check_weights(chosen: Keys, name: str) -> None:
             )
 
 
-def _check_pool(chosen: Keys, name: str) -> None:
+def _check_pool(chosen: Preset, name: str) -> None:
     if not chosen.pool:
         return
     if chosen.endpoints == "simulated":

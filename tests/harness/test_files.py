@@ -129,6 +129,8 @@ def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: st
 
 def test_values_from_a_command_line_get_their_types_back() -> None:
     assert yaml_values("a: b: c") == "a: b: c"
+    text = {"pool": {"mine": {"attribution": "Model: maker"}}}
+    assert yaml_values(text) == text
     given = {"limit": {"train": "32", "test": "null"}, "seeds": ["0", "1"], "data": "real", "length_scale": 0.5}
     wanted = {"limit": {"train": 32, "test": None}, "seeds": [0, 1], "data": "real", "length_scale": 0.5}
     assert yaml_values(given) == wanted
