@@ -27,12 +27,15 @@ def build(source: Source) -> Table:
         groups["Avg.", ""] = accuracies(results.averages)
         order = [(*row, key) for row in results.shown.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
+    is_compared = frame["published"].notna().any()
+    if not is_compared:
+        groups = {head: {"Meas.": own["Meas."]} for head, own in groups.items()}
     flags = {name: results.shown[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")}
     sign = f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
     return columns.table(
         results,
         label="main-table",
-        caption=f"Test accuracy (%), published and measured{sign}.",
+        caption=f"Test accuracy (%), published and measured{sign}." if is_compared else "Test accuracy (%).",
         rows=columns.labels(
             results.shown.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
         ),
@@ -48,14 +51,14 @@ def _legend(results: Results) -> Iterator[str]:
     several = results.measured["several"].any()
     means = "; of a mean over several seeds, over items and seeds, with seed 0 alone next to it"
     interval = f"Wilson{means if several else ''}{'; averages: t' if results.has_average else ''}"
-    yield (
-        "Publ.: from the paper. Meas.: this run on n items, next to it measured minus published in points, "
-        f"below it the 95 % interval ({interval})."
-    )
-    yield (
-        "Bold is the best value of a column and underlined the second best, published and measured apart; "
-        "equal values share a mark."
-    )
+    if frame["published"].notna().any():
+        yield (
+            "Publ.: from the paper. Meas.: this run on n items, next to it measured minus published in points, "
+            f"below it the 95 % interval ({interval})."
+        )
+    else:
+        yield f"Meas.: this run on n items, below it the 95 % interval ({interval}). The paper has none of these rows."
+    yield "Bold is the best value of a column and underlined the second best; equal values share a mark."
     yield f"Mul.: several agents; Rout.: routes over the pool of models ({YES} yes, {NO} no)."
     yield from notes.not_run(frame)
     if frame["calibrated"].eq(True).any():
@@ -64,7 +67,7 @@ def _legend(results: Results) -> Iterator[str]:
             "evidence, so no difference is shown."
         )
     yield from notes.fitted(results)
-    if frame["published"].isna().any():
+    if frame["published"].isna().any() and frame["published"].notna().any():
         yield notes.BLANK
     yield from notes.protocol(results)
     yield from notes.seeds(results)

@@ -36,7 +36,7 @@ POOL = {
     name: {
         "model": f"smollm2/{name}",
         "parameters_b": size,
-        "max_tokens": 160,
+        "max_tokens": 96,
         "generation": {"temperature": 0.7, "top_p": 0.95, "repetition_penalty": 1.1},
         "description": description,
         "licence": "Apache-2.0",
@@ -116,7 +116,7 @@ def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
     assert not any(run["simulated"] for run in found)
     assert {key for run in found for key in run["backbones"]} == set(NAMES)
     words = pd.concat([pd.read_parquet(path.with_name("calls.parquet")) for path in cells])
-    assert words["completion_tokens"].between(0, 160).all()
+    assert words["completion_tokens"].between(0, 96).all()
     assert words["completion_tokens"].mean() > 10
     # Two epochs are two rounds of a search, of which the second has a proposal in the model's words.
     assert "Cost of the search" in (finished / REPORTS[2]).read_text()
