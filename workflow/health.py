@@ -1,33 +1,35 @@
-"""Health check of the endpoints of a preset before its first paid call: what they serve, and one short completion."""
+"""Health check of the endpoints of a preset before its first paid call: what they serve, and how fast they are."""
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import logging
 import math
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-import openai
 import orjson
 
 from harness.benchmarks.prepare import read
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.files import write_atomically
-from harness.llm import endpoints
+from harness.files import write_atomically, writing
 from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Message, Request, Served
-from harness.llm.servers import TRIES, MalformedReplyError, Server, find_served, http_client, unreachable, with_cause
+from harness.llm.request import Served
+from harness.llm.servers import Server, find_served, http_client
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.setup import as_served
+from workflow.jobs import PARENT
+from workflow.speed import AT_ONCE, complete, measure, short_request
 
 logger = logging.getLogger(__name__)
 
@@ -38,21 +40,8 @@ _LIMIT_S = 10.0
 _BYTES_A_TOKEN = 3
 # Role, output rules and chat template around a question.
 _INSTRUCTIONS = 1024
-# What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
-_PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to twenty in words."))
-_SEED = (1 << 31) - 1
-_TOKENS = 64
-_COMPLETION_S = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer of one server of a backbone."""
-
-    url: str
-    served: Served
-    version: str | None
-    tokens_per_s: float  # of a single short completion, its prompt's time included
+_TOKENS = 16
+_POLL_S = 0.5
 
 
 async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
@@ -60,26 +49,27 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
 
     Raises UserError with a line for each server that is down, refuses the key, does not serve what the preset asks,
     does not complete a prompt as calls need it, or cannot take the longest question; or where backbones are simulated
-    or questions not prepared.
+    or questions not prepared. The speed of servers is measured one after another, as they may share a machine.
     """
     if preset.simulated:
         raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
     asked = backbones_of(preset)
     places = config.servers(preset, asked)
     needed = {key: needs(preset, key) for key in benchmarks}
-    async with http_client(sum(len(place.urls) for place in places.values())) as http:
-        found = await gather(_answers(backbone, places[key], http) for key, backbone in asked.items())
-    answers = {key: [a for a in of_key if isinstance(a, Answer)] for key, of_key in zip(asked, found, strict=True)}
-    problems = [one for of_key in found for one in of_key if isinstance(one, str)]
-    problems += [problem for key, of_key in answers.items() for problem in _too_short(key, of_key, needed)]
-    if problems:
-        raise UserError(
-            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} with the servers of preset {preset.name}:"
-            + "".join(f"\n  {problem}" for problem in problems)
-        )
-    written = {layout.served(preset.name, key): _record(preset, asked, answers, needed[key]) for key in needed}
-    for path, record in written.items():
-        write_atomically(path, orjson.dumps(record, option=orjson.OPT_INDENT_2))
+    async with _alone(layout.served(preset.name, "any").with_name(".lock")):
+        record = _of_this_run(preset, places)
+        if record is None:
+            record = {
+                "preset": preset.name,
+                "asked": datetime.now(UTC).isoformat(timespec="seconds"),
+                "weights": preset.weights,
+                "backbones": await _ask(preset, asked, places, needed),
+            }
+        else:
+            _refuse(preset, list(_too_short(asked, record["backbones"], needed)))
+        written = {layout.served(preset.name, key): {**record, "tokens_needed": needed[key]} for key in needed}
+        for path, content in written.items():
+            write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
     return list(written)
 
 
@@ -98,49 +88,104 @@ def needs(preset: Preset, benchmark: str) -> int:
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + reply
 
 
-async def _answers(backbone: Backbone, place: Endpoint, http: httpx2.AsyncClient) -> list[Answer | str]:
-    async def ask(server: Server) -> Answer | str:
+@asynccontextmanager
+async def _alone(path: Path) -> AsyncIterator[None]:
+    """Wait for other checks of a preset: Snakemake runs one for each benchmark, and they would measure each other."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    with file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(_POLL_S)
+        yield
+
+
+def _of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[str, Any] | None:
+    """Return what another job of the same run of Snakemake wrote of the same servers, or None; by hand None."""
+    if PARENT not in os.environ:
+        return None
+    urls = {key: list(place.urls) for key, place in places.items()}
+    for path in sorted(layout.served(preset.name, "any").parent.glob("*.json")):
+        if path.stat().st_mtime >= layout.PLANNED.stat().st_mtime:
+            record: dict[str, Any] = orjson.loads(path.read_bytes())
+            if {key: [one["url"] for one in of["servers"]] for key, of in record["backbones"].items()} == urls:
+                return record
+    return None
+
+
+async def _ask(
+    preset: Preset, asked: Mapping[str, Backbone], places: Mapping[str, Endpoint], needed: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return what is written down of each backbone; UserError with everything that is wrong with any."""
+    async with http_client(AT_ONCE + sum(len(place.urls) for place in places.values())) as http:
+        servers = {key: [Server(url, places[key], http) for url in places[key].urls] for key in asked}
+        found = await gather(_describe(asked[key], servers[key], places[key], http) for key in asked)
+        backbones = {key: one for key, one in zip(asked, found, strict=True) if isinstance(one, dict)}
+        problems = [problem for one in found if not isinstance(one, dict) for problem in one]
+        _refuse(preset, [*problems, *_too_short(asked, backbones, needed)])
+        for key, backbone in asked.items():
+            for server, written in zip(servers[key], backbones[key]["servers"], strict=True):
+                try:
+                    speed, lacks = await measure(backbone, server, places[key])
+                except UserError as error:
+                    problems.append(str(error))
+                    continue
+                if backbones[key]["context_length"] is None:
+                    lacks.append(_no_window(backbone, max(needed.values(), default=0)))
+                logger.info("%s of %s %s", server.url, key, speed)
+                for lack in lacks:
+                    logger.warning("%s of %s %s", server.url, key, lack)
+                written |= {"speed": speed.model_dump(), "lacks": lacks}
+        _refuse(preset, problems)
+    return backbones
+
+
+def _refuse(preset: Preset, problems: list[str]) -> None:
+    if problems:
+        raise UserError(
+            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} with the servers of preset {preset.name}:"
+            + "".join(f"\n  {problem}" for problem in problems)
+        )
+
+
+async def _describe(
+    backbone: Backbone, servers: list[Server], place: Endpoint, http: httpx2.AsyncClient
+) -> dict[str, Any] | list[str]:
+    """Return what is written down of a backbone, or what is wrong with its servers."""
+
+    async def ask(server: Server) -> Served | str:
         try:
             served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
             as_served(backbone, served)
-            rate = await _complete(backbone, server, place)
+            await complete(backbone, server, place, short_request(backbone, _TOKENS))
         except UserError as error:
             return str(error)
-        return Answer(server.url, served, await _version(server.url, http), rate)
+        return served
 
+    answers = await gather(map(ask, servers))
+    if problems := [answer for answer in answers if isinstance(answer, str)]:
+        return problems
     try:
-        servers = [Server(url, place, http) for url in place.urls]
-        answers = await gather(map(ask, servers))
-        if not any(isinstance(one, str) for one in answers):
-            # Each alone is what was asked; whether they are alike is known of all together.
-            await find_served(servers, backbone.key, backbone.model, place.served_name)
+        # Each alone is what was asked; whether they are alike is known of all together.
+        served, _ = await find_served(servers, backbone.key, backbone.model, place.served_name)
     except UserError as error:
         return [str(error)]
-    return answers
-
-
-async def _complete(backbone: Backbone, server: Server, place: Endpoint) -> float:
-    """Return tokens a second of one short completion; UserError where it is refused, fails or could not be counted."""
-    sampling = backbone.sampling._asdict()
-    request = Request(backbone.model, None, _PROMPT, **sampling, max_tokens=_TOKENS, draw=_SEED)
-    where, started = f"{server.url} of {backbone.key}", time.perf_counter()
-    try:
-        reply = await server.complete(request, within_s=min(place.timeout_s, _COMPLETION_S), tries=TRIES)
-    except MalformedReplyError as error:
-        raise UserError(f"{where} answers with {error}; {error.cure or 'see its log'}") from error
-    except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-        raise UserError(
-            f"{where} refuses a short completion ({error}); calls have a system message, a seed and "
-            f"{', '.join(sampling)}: serve with a chat template that takes a system message, or, where it is a "
-            f"parameter that it refuses, set `extended: false` in {endpoints.their_file()}"
-        ) from error
-    except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-        raise unreachable(backbone.key, server.url, error) from error
-    except openai.APIError as error:
-        raise UserError(f"{where} lists its models and completes no text ({with_cause(error)}); see its log") from error
-    rate = reply.completion_tokens / (time.perf_counter() - started)
-    logger.info("%s: %d tokens, %.0f a second", where, reply.completion_tokens, rate)
-    return rate
+    versions = await gather(_version(server.url, http) for server in servers)
+    return {
+        "model": backbone.model,
+        "revision": as_served(backbone, served).revision,
+        "revision_confirmed": served.revision is not None,
+        "context_length": served.context_length,
+        "served_by": served.owned_by,
+        "servers": [
+            {"url": server.url, "version": version, "loaded": answer.root if isinstance(answer, Served) else None}
+            for server, version, answer in zip(servers, versions, answers, strict=True)
+        ],
+    }
 
 
 async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
@@ -156,41 +201,21 @@ async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
     return None
 
 
-def _too_short(key: str, answers: Iterable[Answer], needed: Mapping[str, int]) -> Iterator[str]:
-    for one in answers:
-        window = one.served.context_length
+def _too_short(
+    asked: Mapping[str, Backbone], backbones: Mapping[str, Mapping[str, Any]], needed: Mapping[str, int]
+) -> Iterator[str]:
+    for key, one in backbones.items():
+        window = one["context_length"] or asked[key].context_length
         if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
             yield (
-                f"{one.url} of {key} takes {window} tokens, prompt and reply together, too few for the longest "
-                f"questions of {', '.join(short)}; start it with --max-model-len {max(needed.values())} or more"
+                f"{one['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
+                f"the longest questions of {', '.join(short)}; start it with --max-model-len {max(needed.values())} "
+                "or more (llama.cpp: -c, of which each of -np gets its part)"
             )
 
 
-def _record(
-    preset: Preset, asked: Mapping[str, Backbone], answers: Mapping[str, Sequence[Answer]], needed: int
-) -> dict[str, Any]:
-    return {
-        "preset": preset.name,
-        "asked": datetime.now(UTC).isoformat(timespec="seconds"),
-        "weights": preset.weights,
-        "tokens_needed": needed,
-        "backbones": {
-            key: {
-                "model": backbone.model,
-                "revision": as_served(backbone, answers[key][0].served).revision,
-                "revision_confirmed": answers[key][0].served.revision is not None,
-                "context_length": answers[key][0].served.context_length,
-                "served_by": answers[key][0].served.owned_by,
-                "servers": [
-                    {
-                        "url": answer.url,
-                        "version": answer.version,
-                        "loaded": answer.served.root,
-                        "tokens_per_s": round(answer.tokens_per_s, 1),
-                    }
-                    for answer in answers[key]
-                ],
-            }
-            for key, backbone in asked.items()
-        },
-    }
+def _no_window(backbone: Backbone, needed: int) -> str:
+    return (
+        f"does not report its context length ({backbone.context_length or 'none'} in its entry): start it with room "
+        f"for {needed} tokens or more, as it may cut a longer prompt without a word (Ollama: OLLAMA_CONTEXT_LENGTH)"
+    )

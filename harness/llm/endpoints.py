@@ -12,6 +12,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from harness.errors import UserError, unknown
 from harness.files import ROOT, Declaration, Distinct, Word, read
+from harness.llm.backbones import Price
 
 SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
@@ -33,6 +34,8 @@ class Endpoint(Declaration):
     timeout_s: PositiveFloat = 600.0
     served_name: Word | None = None
     extended: bool = True
+    price: Price | None = None
+    currency: Word | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -41,6 +44,8 @@ class Endpoint(Declaration):
             return given
         if ("url" in given) == ("urls" in given):
             raise ValueError("needs either url, for one server, or urls, for several of the same model")
+        if ("price" in given) != ("currency" in given):
+            raise ValueError("needs both price and currency, or neither")
         return {"urls": [given["url"]], **given} if "url" in given else given
 
     @property

@@ -150,6 +150,10 @@ class Served:
         """Return what an entry of ``GET /v1/models`` says; nothing but the name is sure to be there, of any type."""
         owner, root = (one if isinstance(one := entry.get(name), str) else None for name in ("owned_by", "root"))
         details = {key: one for key, one in entry.items() if key not in _NO_DETAILS and isinstance(one, (int, str))}
+        meta = entry.get("meta")
+        if isinstance(meta, dict) and isinstance(meta.get("n_ctx"), int):
+            # As llama.cpp tells the context of one of its sequences.
+            details.setdefault("max_model_len", meta["n_ctx"])
         return cls(model, owner, details, root)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -78,10 +80,11 @@ async def test_what_is_served_is_written_down(chosen: config.Preset, caplog: pyt
         with caplog.at_level("INFO"):
             await health.check(chosen, ["gsm_hard"])
     said = [record.message for record in caplog.records if record.name == health.__name__]
-    assert sorted(line.split(": ")[0] for line in said) == sorted(
-        [*(f"{url} of {POOL[0]}" for url in urls), f"{urls[0]} of {POOL[1]}"]
-    )
-    assert all(re.search(r": 2 tokens, \d+ a second$", line) for line in said)
+    form = r"(.*) writes [\d.e+]+ tokens a second alone, [\d.e+]+ with 16 at once, reads [\d.e+]+"
+    assert [re.fullmatch(form, line)[1] for line in said] == [  # type: ignore[index]
+        *(f"{url} of {POOL[0]}" for url in urls),
+        f"{urls[0]} of {POOL[1]}",
+    ]
     found = orjson.loads(layout.served(chosen.name, "gsm_hard").read_bytes())
     first = found["backbones"]["llama-3.2-3B"]
     assert (found["preset"], found["weights"]) == ("cpu_server", "random")
@@ -94,8 +97,10 @@ async def test_what_is_served_is_written_down(chosen: config.Preset, caplog: pyt
     }
     assert [one["url"] for one in first["servers"]] == urls
     server = first["servers"][0]
-    assert server.pop("tokens_per_s") > 0
-    assert server == {"url": urls[0], "version": None, "loaded": "/models/x"}
+    speed = server.pop("speed")
+    assert speed.pop("at_once") == 16
+    assert all(speed[name] > 0 for name in ("alone", "together", "read"))
+    assert server == {"url": urls[0], "version": None, "loaded": "/models/x", "lacks": []}
 
 
 async def refuse_systems(http: web.Request) -> web.Response:
@@ -127,7 +132,7 @@ async def call_itself_otherwise(http: web.Request) -> web.Response:
 @pytest.mark.parametrize(
     ("chat", "message"),
     [
-        (refuse_systems, r"refuses a short completion \(.*System role .*chat template that takes a system message"),
+        (refuse_systems, r"refuses a short completion \(.*System role .*add `system: merge` to the entry of"),
         (refuse_parameters, r"refuses a short completion \(.*top_k\).*set `extended: false` in"),
         (die_of_a_seed, r"lists its models and completes no text \(.*\); see its log"),
         (report_nothing, r"answers with a chat completion that does not report its usage; .*let it report"),
@@ -177,6 +182,96 @@ async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Pr
         enough = await stack.enter_async_context(window(needed))
         point({"url": enough}, {"url": enough})
         await health.check(chosen, ["gsm_hard"])
+
+
+OWN = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own.", "max_tokens": 640}
+
+
+async def lacking(chat: Answer, entry: dict[str, Any], server: dict[str, Any], **listed: Any) -> list[str]:
+    """What the check of a pool of one says that its server lacks."""
+    async with served_at(models=listing("me/mine", **listed), chat=chat) as url:
+        keys = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
+        preset = config.preset("cpu_server", {**PRESET, **keys})
+        Path("endpoints.yaml").write_text(yaml.safe_dump({"mine": {"url": url, "timeout_s": 1e6, **server}}))
+        (path,) = await health.check(preset, ["gsm_hard"])
+    (found,) = orjson.loads(path.read_bytes())["backbones"]["mine"]["servers"]
+    return list(found["lacks"])
+
+
+async def heed_penalties(http: web.Request) -> web.Response:
+    body = await http.json()
+    return web.json_response(completion(f"one, two {body.get('repetition_penalty', 1)}", body["model"]))
+
+
+async def test_a_penalty_that_a_server_takes_no_notice_of_is_told(chosen: config.Preset) -> None:
+    window = {"max_model_len": 8192}
+    penalised = {"generation": {"repetition_penalty": 1.1}}
+    (lack,) = await lacking(answering, penalised, {}, **window)
+    assert re.match("takes no notice of repetition_penalty, which the generation of mine states: leave it out", lack)
+    for chat, entry, server in (
+        (heed_penalties, penalised, {}),
+        (answering, {}, {}),
+        (answering, penalised, {"extended": False}),
+    ):
+        assert await lacking(chat, entry, server, **window) == []
+
+
+async def test_a_server_too_slow_for_the_longest_reply_is_told(chosen: config.Preset) -> None:
+    async def slow(http: web.Request) -> web.Response:
+        await asyncio.sleep(0.05)
+        return await answering(http)
+
+    # Eight replies of two tokens in at least 0.05 s: 640 tokens of each take at least 16 s.
+    (lack,) = await lacking(slow, {}, {"timeout_s": 15, "max_in_flight": 8}, max_model_len=8192)
+    assert re.match(
+        r"writes 640 tokens in \d+ s with 8 requests at once, and an attempt ends after 15 s: lower max_in_flight", lack
+    )
+    assert await lacking(answering, {}, {"max_in_flight": 8}, max_model_len=8192) == []
+
+
+async def test_the_context_is_what_llama_cpp_says_of_it_else_that_of_the_entry(chosen: config.Preset) -> None:
+    assert await lacking(answering, {}, {}, meta={"n_ctx": 8192, "n_params": 7}) == []
+    with pytest.raises(UserError, match=r"of mine takes 1000 tokens, .*gsm_hard"):
+        await lacking(answering, {}, {}, meta={"n_ctx": 1000})
+    with pytest.raises(UserError, match=r"of mine takes 1024 tokens, .*gsm_hard"):
+        await lacking(answering, {"context_length": 1024}, {})
+    (lack,) = await lacking(answering, {"context_length": 8192}, {})
+    assert re.match(r"does not report its context length \(8192 in its entry\): start it with room for \d{4} ", lack)
+
+
+async def test_a_template_without_a_system_role_is_asked_as_calls_are(chosen: config.Preset) -> None:
+    assert await lacking(refuse_systems, {"system": "merge"}, {}, max_model_len=8192) == []
+
+
+async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
+    chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def chat(http: web.Request) -> web.Response:
+        nonlocal asked
+        asked += 1
+        return await answering(http)
+
+    prepare("math", "embedded", "official", *(of(chosen.name, "math") for of in (layout.items, layout.manifest)))
+    both = chosen.model_copy(update={"benchmarks": ("gsm_hard", "math")})
+    async with served_at(models=listing(*NAMES.values(), max_model_len=8192), chat=chat) as url:
+        point({"url": url}, {"url": url})
+        layout.PLANNED.write_text("now")
+        monkeypatch.setenv("GMR_PARENT", "host:1")
+        await asyncio.gather(health.check(both, ["math"]), health.check(both, ["gsm_hard"]))
+        once = asked
+        records = [orjson.loads(layout.served(both.name, key).read_bytes()) for key in both.benchmarks]
+        assert records[0].pop("tokens_needed") != records[1].pop("tokens_needed")
+        assert records[0] == records[1]
+        await health.check(both, ["math"])
+        assert asked == once
+        os.utime(layout.PLANNED, (2**32, 2**32))
+        await health.check(both, ["math"])
+        assert asked == 2 * once
+        monkeypatch.delenv("GMR_PARENT")
+        await health.check(both, ["math", "gsm_hard"])
+        assert asked == 3 * once
 
 
 async def test_servers_of_one_backbone_have_to_be_alike(chosen: config.Preset) -> None:

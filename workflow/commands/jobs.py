@@ -124,9 +124,9 @@ def health(
     ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Ask all endpoints of a preset what they serve, and write it to results/PRESET/served/BENCHMARK.json.
+    """Ask all endpoints of a preset what they serve and how fast; results/PRESET/served/BENCHMARK.json has it.
 
-    Each completes one short prompt; everything that is wrong with any of them is named, and no question is asked.
+    They complete short prompts and read long ones; everything that is wrong with any is named, and no question asked.
     """
     from harness.runner import config
     from workflow import health as checks
@@ -136,6 +136,37 @@ def health(
         config.check_benchmark(chosen, benchmark)
     written = signals.run(checks.check(chosen, [benchmark] if benchmark else chosen.benchmarks))
     logging.info("every endpoint serves what preset %s asks: %s", preset, ", ".join(map(str, written)))
+
+
+@app.command()
+def forecast(
+    preset: PresetName,
+    artefacts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of artefacts; else all, or all cells of the methods that --set has."),
+    ] = None,
+    source: Annotated[str, typer.Option("--from", help="The preset whose finished cells are measured.")] = "rehearsal",
+    gpu: Annotated[
+        str | None, typer.Option(help="Hardware of config/throughput.yaml; else the servers that `gmr health` timed.")
+    ] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Say how many calls, tokens and hours a run takes, and what it costs, from a slice that was measured."""
+    from analysis import registry
+    from harness.runner import config, layout
+    from workflow.forecast import lines
+
+    chosen, settings = preset_of(preset, overrides), layout.settings(source)
+    measured = preset_of(source, [f"@{settings}"] if settings.exists() else None)
+    named = [registry.artefact(name) for name in artefacts or ()]
+    for one in named:
+        one.check(chosen)
+    cells = list(dict.fromkeys(cell for one in named for cell in one.cells_of(chosen)))
+    if not named:
+        is_own = chosen.methods != config.preset(preset).methods
+        cells = [cell for cell in registry.cells_of(chosen) if not is_own or cell.method in chosen.methods]
+    for line in lines(chosen, cells, measured, gpu):
+        typer.echo(line)
 
 
 @app.command()

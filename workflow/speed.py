@@ -1,0 +1,134 @@
+"""Speed of a server: completions as calls ask for them, timed alone and together, and a long prompt read."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+
+import openai
+from pydantic import PositiveFloat, PositiveInt
+
+from harness.concurrency import gather
+from harness.errors import UserError
+from harness.files import Declaration
+from harness.llm import endpoints
+from harness.llm.backbones import Backbone
+from harness.llm.endpoints import Endpoint
+from harness.llm.request import GREEDY, Message, Reply, Request
+from harness.llm.servers import TRIES, MalformedReplyError, Server, unreachable, with_cause
+
+# What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
+_PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to ninety in words."))
+_SEED = (1 << 31) - 1
+_LIMIT_S = 120.0
+# Tokens of the reply timed alone; of those timed together, least and most, so that all of them take about so long.
+_ALONE, _LEAST, _MOST = 32, 8, 64
+_TOGETHER_S = 20.0
+#: Most requests that a check has under way at one server.
+AT_ONCE = 16
+# Of a long prompt, in an order that no cache of prompts has seen: about as many tokens as words.
+_WORDS = ("river", "stone", "seven", "green", "table", "north", "cloud", "paper", "light", "three")
+_LENGTH = 600
+# A server that reads one prompt faster than this is given several at once, as a single one does not fill it.
+_QUICK_S = 1.0
+# Changes greedy text within a few tokens, where a server takes notice of it.
+_PENALTY = 2.0
+
+
+class Speed(Declaration):
+    """Tokens a second of one server."""
+
+    alone: PositiveFloat  # written, with one request under way
+    at_once: PositiveInt
+    together: PositiveFloat  # written in all, with so many requests under way
+    read: PositiveFloat  # of a long prompt that no cache knows
+
+    def __str__(self) -> str:
+        together = f", {self.together:.3g} with {self.at_once} at once" if self.at_once > 1 else ""
+        return f"writes {self.alone:.3g} tokens a second alone{together}, reads {self.read:.3g}"
+
+
+def short_request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request:
+    """Return a request with all that calls to a backbone have, for so many tokens at most."""
+    prompt, tokens = backbone.prompt(_PROMPT), min(tokens, backbone.max_tokens)
+    sampling = backbone.sampling._asdict()
+    return Request(backbone.model, None, prompt, **sampling, max_tokens=tokens, draw=draw, stop=backbone.stop)
+
+
+async def complete(backbone: Backbone, server: Server, place: Endpoint, request: Request) -> Reply:
+    """Return a completion; UserError where it is refused, fails or could not be counted, with what to do."""
+    where = f"{server.url} of {backbone.key}"
+    limit = min(place.timeout_s, _LIMIT_S)
+    try:
+        return await server.complete(request, within_s=limit, tries=TRIES)
+    except MalformedReplyError as error:
+        raise UserError(f"{where} answers with {error}; {error.cure or 'see its log'}") from error
+    except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+        raise UserError(
+            f"{where} refuses a short completion ({error}); calls have a system message, a seed and "
+            f"{', '.join(backbone.sampling._fields)}: where its chat template takes no system message, add "
+            f"`system: merge` to the entry of {backbone.key}; where it refuses a parameter, set `extended: false` in "
+            f"{endpoints.their_file()}"
+        ) from error
+    except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+        raise unreachable(backbone.key, server.url, error) from error
+    except openai.APIError as error:
+        raise UserError(f"{where} lists its models and completes no text ({with_cause(error)}); see its log") from error
+
+
+async def measure(backbone: Backbone, server: Server, place: Endpoint) -> tuple[Speed, list[str]]:
+    """Return the speed of one server, and what it lacks, each with what helps; some seconds on a GPU.
+
+    Raises UserError as :func:`complete`.
+    """
+
+    async def timed(*requests: Request) -> tuple[list[Reply], float]:
+        began = time.perf_counter()
+        replies = await gather(complete(backbone, server, place, request) for request in requests)
+        return replies, time.perf_counter() - began
+
+    greedy = replace(short_request(backbone, _ALONE), **GREEDY._asdict())
+    (first,), took = await timed(greedy)
+    alone = max(first.completion_tokens, 1) / took
+    at_once = min(place.max_in_flight, AT_ONCE)
+    each = min(max(int(alone * _TOGETHER_S / at_once), _LEAST), _MOST)
+    asked = [short_request(backbone, each, _SEED - number) for number in range(at_once)]
+    penalised = place.extended and backbone.sampling.repetition_penalty != GREEDY.repetition_penalty
+    if penalised:
+        asked[0] = replace(greedy, max_tokens=asked[0].max_tokens, repetition_penalty=_PENALTY)
+    replies, took = await timed(*asked)
+    together = max(sum(reply.completion_tokens for reply in replies), 1) / took
+    prompts, took = await timed(_long(greedy))
+    if took < _QUICK_S:
+        prompts, took = await timed(*(_long(greedy) for _ in range(at_once)))
+    read = sum(reply.prompt_tokens for reply in prompts) / took
+    rates = {"alone": alone, "together": together, "read": read}
+    speed = Speed(at_once=at_once, **{name: float(f"{rate:.3g}") for name, rate in rates.items()})
+    lacks = [_too_slow(speed, backbone, place)]
+    if penalised and _begin_alike(first.text, replies[0].text):
+        lacks.append(
+            f"takes no notice of repetition_penalty, which the generation of {backbone.key} states: leave it out "
+            "there, so that calls say how they were sampled, or serve with an engine that knows it (vLLM, llama.cpp)"
+        )
+    return speed, list(filter(None, lacks))
+
+
+def _long(request: Request) -> Request:
+    text = " ".join(random.choices(_WORDS, k=_LENGTH))  # noqa: S311
+    return replace(request, messages=(Message("user", text),), max_tokens=1)
+
+
+def _too_slow(speed: Speed, backbone: Backbone, place: Endpoint) -> str:
+    takes = backbone.max_tokens * speed.at_once / speed.together
+    if takes <= place.timeout_s:
+        return ""
+    return (
+        f"writes {backbone.max_tokens} tokens in {takes:.0f} s with {speed.at_once} requests at once, and an attempt "
+        f"ends after {place.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
+    )
+
+
+def _begin_alike(text: str, other: str) -> bool:
+    length = min(len(text), len(other))
+    return length > 0 and text[:length] == other[:length]
