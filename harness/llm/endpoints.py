@@ -92,9 +92,9 @@ def is_named() -> bool:
     return bool(os.environ.get(ENDPOINTS))
 
 
-def load(path: Path, backbones: Iterable[str]) -> dict[str, Endpoint]:
+def load(path: Path, backbones: Iterable[str], where: str = "") -> dict[str, Endpoint]:
     """The endpoints of backbones; UserError where one has none, is wrong, or shares a server on other terms."""
-    return choose(read(path, dict[str, Endpoint]), backbones, str(path))
+    return choose(read(path, dict[str, Endpoint]), backbones, where or str(path))
 
 
 def choose(entries: Mapping[str, Endpoint], backbones: Iterable[str], where: str) -> dict[str, Endpoint]:

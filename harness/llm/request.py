@@ -150,10 +150,11 @@ class Served:
         """Return what an entry of ``GET /v1/models`` says; nothing but the name is sure to be there, of any type."""
         owner, root = (one if isinstance(one := entry.get(name), str) else None for name in ("owned_by", "root"))
         details = {key: one for key, one in entry.items() if key not in _NO_DETAILS and isinstance(one, (int, str))}
+        # llama.cpp tells here of the context of one of its sequences, and of how many bits its weights are.
         meta = entry.get("meta")
-        if isinstance(meta, dict) and isinstance(meta.get("n_ctx"), int):
-            # As llama.cpp tells the context of one of its sequences.
-            details.setdefault("max_model_len", meta["n_ctx"])
+        for name, key, kind in (("n_ctx", "max_model_len", int), ("ftype", "quantisation", str)):
+            if isinstance(meta, dict) and isinstance(meta.get(name), kind):
+                details.setdefault(key, meta[name])
         return cls(model, owner, details, root)
 
     @property
@@ -161,6 +162,12 @@ class Served:
         """The longest prompt and reply together, in tokens, where the server reports it."""
         length = self.details.get("max_model_len")
         return length if isinstance(length, int) else None
+
+    @property
+    def quantisation(self) -> str | None:
+        """The format of weights of fewer bits than the original, where the server reports one, such as Q4_K_M."""
+        form = self.details.get("quantisation")
+        return form if isinstance(form, str) and form.upper() not in ("F32", "F16", "BF16") else None
 
     @property
     def revision(self) -> str | None:

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import Any
@@ -92,7 +92,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
         "benchmark_title": plan.data.title,
         "simulated": is_simulated(plan, served),
         "calibrated": any(one.simulated for one in served.values()) and plan.method.calibrated,
-        "notes": _notes(plan, served.values()),
+        "notes": _notes(plan, served),
         "data": {
             "source": plan.data.source,
             "splits": plan.data.splits,
@@ -145,16 +145,20 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
     }
 
 
-def _notes(plan: Plan, served: Iterable[Served]) -> list[str]:
+def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     """What of the preset makes the result another than the paper's setting would."""
     notes = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
+    for key, one in served.items():
+        if one.quantisation and not plan.backbones[key].weights:
+            notes.append(f"{key} of weights in {one.quantisation}, as its server says")
     if any(plan.backbones[key].price for key in plan.rows):
         notes.append("costs at the prices that the pool states")
     merged = [key for key in plan.rows if plan.backbones[key].system == "merge"]
     notes += [f"system message merged into the user's for {', '.join(merged)}"] if merged else []
     if plan.preset.greedy:
         notes.append("greedy decoding everywhere")
-    scales = sorted({str(one.details["length_scale"]) for one in served if "length_scale" in one.details} - {"1"})
+    scaled = (str(one.details["length_scale"]) for one in served.values() if "length_scale" in one.details)
+    scales = sorted({*scaled} - {"1"})
     notes += [f"length_scale {scale}" for scale in scales]
     limit = plan.preset.limit
     bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}

@@ -62,6 +62,9 @@ async def test_servers_of_a_backbone_have_to_serve_the_same(make: Make) -> None:
 
     found = await served(root="/where/the/weights/lie")
     assert (found.simulated, found.revision, found.details) == (True, "r1", {"revision": "r1"})
+    meta = [{"meta": {"ftype": form, "n_ctx": 4096}} for form in ("Q4_K_M", "BF16")]
+    quantised = [Served.listed(MODEL, one) for one in meta]
+    assert [(one.quantisation, one.context_length) for one in quantised] == [("Q4_K_M", 4096), (None, 4096)]
     numbered = Served.listed(MODEL, {"revision": 1})
     assert as_served(backbone("m", 8, MODEL), numbered).revision == "1"
     for entry, message in (
