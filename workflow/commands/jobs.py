@@ -141,7 +141,10 @@ def health(
 @app.command()
 def forecast(
     preset: PresetName,
-    artefacts: Annotated[list[str] | None, typer.Argument(help="Names of artefacts; else all.")] = None,
+    artefacts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of artefacts; else all, or all cells of the methods that --set has."),
+    ] = None,
     source: Annotated[str, typer.Option("--from", help="The preset whose finished cells are measured.")] = "rehearsal",
     gpu: Annotated[
         str | None, typer.Option(help="Hardware of config/throughput.yaml; else the servers that `gmr health` timed.")
@@ -150,7 +153,7 @@ def forecast(
 ) -> None:
     """Say how many calls, tokens and hours a run takes, and what it costs, from a slice that was measured."""
     from analysis import registry
-    from harness.runner import layout
+    from harness.runner import config, layout
     from workflow.forecast import lines
 
     chosen, settings = preset_of(preset, overrides), layout.settings(source)
@@ -158,8 +161,10 @@ def forecast(
     named = [registry.artefact(name) for name in artefacts or ()]
     for one in named:
         one.check(chosen)
-    cells = dict.fromkeys(cell for one in named for cell in one.cells_of(chosen))
-    for line in lines(chosen, list(cells) if named else registry.cells_of(chosen), measured, gpu):
+    cells = list(dict.fromkeys(cell for one in named for cell in one.cells_of(chosen))) or registry.cells_of(chosen)
+    if not artefacts and chosen.methods != config.preset(preset).methods:
+        cells = [cell for cell in cells if cell.method in chosen.methods]
+    for line in lines(chosen, cells, measured, gpu):
         typer.echo(line)
 
 
