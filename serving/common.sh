@@ -104,13 +104,14 @@ ready() {
   waiting=()
 }
 
-# hold REQUESTS   Write the addresses, with so many requests at once; stay until a server ends or the script is stopped.
+# hold REQUESTS [SECONDS]   Write the addresses, with so many requests at once, each given up after so many seconds (600);
+# stay until a server ends or the script is stopped.
 hold() {
   local key name port text=""
   ready
   for key in "${!urls[@]}"; do
     name=${called[$key]:+, served_name: \"${called[$key]}\"}
-    text+="$key: {urls: [${urls[$key]}], max_in_flight: $1$name}"$'\n'
+    text+="$key: {urls: [${urls[$key]}], max_in_flight: $1${2:+, timeout_s: $2}$name}"$'\n'
   done
   if $dry; then
     printf '%s' "$text"

@@ -35,4 +35,4 @@ for one in "$@"; do
   fi
   serve "$key" $((port++)) "$model" --served-model-name "$name" --dtype bfloat16 --max-num-seqs $requests "${options[@]}"
 done
-hold $requests
+hold $requests 3600

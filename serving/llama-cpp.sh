@@ -32,4 +32,5 @@ for one in "$@"; do
     --samplers "penalties;temperature;top_k;top_p;min_p" --repeat-last-n 8192
   port=$((port + 1))
 done
-hold 8
+# Cells that run side by side queue at one small server.
+hold 4 3600

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
+from typer.testing import CliRunner
 
 from harness.agents.results import CALLS
 from harness.benchmarks.prepare import prepare, read
@@ -22,7 +23,7 @@ from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.config import Cell
 from harness.training.loop import TABLES
-from workflow.commands import jobs
+from workflow.cli import app
 from workflow.forecast import charges, forecast, gpu_hours, lines, most_like, peers
 
 COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
@@ -84,6 +85,15 @@ def test_questions_scale_and_calls_about_none_do_not(questions: tuple[list[str],
     found = of(GMR, limit={"train": 8, "test": 20})
     assert found["used"] == pytest.approx(3 / 2 * 8 + 1 + 3 / 2 * 20)
     assert found["asked"] == pytest.approx(2 / 2 * 8 + 1 + 3 / 2 * 20)
+
+
+def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: tuple[list[str], list[str]]) -> None:
+    """CoT has two rows in the main table; the ablations of GMR are of no method that was chosen, and not lacking."""
+    finished(COT, [call(item, item) for item in questions[1]])
+    words = ["forecast", "--preset", "embedded", "--from", "embedded", "--set", "benchmarks=[gsm_hard]"]
+    said = CliRunner().invoke(app, [*words, "--set", "methods=[cot]"], catch_exceptions=False).output
+    assert said.startswith("2 cells of preset embedded")
+    assert "are like none" not in said
 
 
 def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str]]) -> None:
@@ -250,14 +260,3 @@ def test_nothing_measured_and_questions_of_other_data_are_refused(questions: tup
     finished(COT, [call(questions[1][0], "a")])
     with pytest.raises(UserError, match=r"results/paper/data"):
         forecast(config.preset("paper"), [COT], SOURCE)
-
-
-def test_methods_of_ones_own_choice_are_all_that_is_forecast(
-    questions: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """CoT has two rows in the main table; the ablations of GMR are of no method that was chosen, and not lacking."""
-    finished(COT, [call(item, item) for item in questions[1]])
-    jobs.forecast("embedded", None, "embedded", None, ["benchmarks=[gsm_hard]", "methods=[cot]"])
-    said = capsys.readouterr().out
-    assert said.startswith("2 cells of preset embedded")
-    assert "are like none" not in said

@@ -161,10 +161,9 @@ def forecast(
     named = [registry.artefact(name) for name in artefacts or ()]
     for one in named:
         one.check(chosen)
-    cells = list(dict.fromkeys(cell for one in named for cell in one.cells_of(chosen)))
-    if not named:
-        is_own = chosen.methods != config.preset(preset).methods
-        cells = [cell for cell in registry.cells_of(chosen) if not is_own or cell.method in chosen.methods]
+    cells = list(dict.fromkeys(cell for one in named for cell in one.cells_of(chosen))) or registry.cells_of(chosen)
+    if not artefacts and chosen.methods != config.preset(preset).methods:
+        cells = [cell for cell in cells if cell.method in chosen.methods]
     for line in lines(chosen, cells, measured, gpu):
         typer.echo(line)
 
