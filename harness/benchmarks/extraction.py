@@ -12,7 +12,8 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # "Answer:" counts where a formula or a number follows: "Answer: let me think" states nothing. A display formula may
 # open on the line before its content.
 _ANSWER_IS = re.compile(
-    r"\banswer(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*(?:(?:\$\$|\\\[)[ \t]*\n\s*)?", re.IGNORECASE
+    r"(?:\bthe\s+)?\banswer(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*(?:(?:\$\$|\\\[)[ \t]*\n\s*)?",
+    re.IGNORECASE,
 )
 # What begins another question: a line such as "Question: ...", "### Question 2", "Q3. ..." or the next turn of a
 # dialogue, "Question:" behind a sentence, or a question mark with options under it. A comment in a function is none.
@@ -30,6 +31,8 @@ _NEXT_QUESTION = re.compile(
 )
 # Commands that set their argument in another font.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
+# Where a statement is whole although the text breaks off behind it: the end of its line, sentence or formula.
+_ENDED = re.compile(r"\n|[.!?](?=\s|$)|\$[^$]+\$|\\[)\]]")
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
@@ -61,9 +64,15 @@ def _closing_braces(text: str) -> dict[int, int]:
     return pairs
 
 
-def after_answer_is(text: str) -> list[str]:
-    """What follows each "answer is" or "answer:", up to the end of the line or the next of them, first to last."""
-    return [stretch.partition("\n")[0].strip() for stretch in _ANSWER_IS.split(text)[1:]]
+def after_answer_is(text: str, cut_off: bool = False) -> list[str]:
+    """What follows each "answer is" or "answer:", up to the end of the line or the next of them, first to last.
+
+    The last of a text that is cut off counts if its line, its first sentence or a formula in it has ended.
+    """
+    stretches = _ANSWER_IS.split(text)[1:]
+    if cut_off and stretches and not _ENDED.search(stretches[-1]):
+        stretches.pop()
+    return [stretch.partition("\n")[0].strip() for stretch in stretches]
 
 
 def before_next_question(text: str) -> str:

@@ -33,7 +33,7 @@ _SEPARATING_BLANK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 class GsmHard(Benchmark):
     """Graded by an absolute tolerance of 0.001 on the number."""
 
-    rule_version = "4"
+    rule_version = "5"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is <number>. Write the number in plain digits, with a minus "
@@ -60,7 +60,7 @@ class GsmHard(Benchmark):
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """The number on the last answer line that has one, else in the last box that has one, else the text's last."""
         readable = _readable(text)
-        stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable))), *boxes_from_last(readable)]
+        stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable), stated_only)), *boxes_from_last(readable)]
         for found in map(_result, stated):
             if found:
                 return _written(found)
