@@ -46,8 +46,8 @@ _PROGRAM_AGAIN = (
 )
 _CHOOSE = (
     "Several candidates for the solution of one question follow. Weigh the candidates against each other and find the "
-    "one whose answer is most consistent with the rest. Explain the choice in a sentence or two, then name it: close "
-    "with a line that holds the word Candidate and its letter alone."
+    "one whose answer is most consistent with the rest. Explain the choice in a sentence or two, then name the letter "
+    "of the candidate: close with a line of the form: Candidate X"
 )
 _REFLECT = (
     "The solution below was run on examples of the question and failed. Find out why, and rewrite the solution so that "

@@ -12,7 +12,8 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # "Answer:" counts where a formula or a number follows: "Answer: let me think" states nothing. A display formula may
 # open on the line before its content.
 _ANSWER_IS = re.compile(
-    r"(?:\bthe\s+)?\banswer(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*(?:(?:\$\$|\\\[)[ \t]*\n\s*)?",
+    r"(?:\bthe\s+)?\b(?:answer|final\s+result)(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*"
+    r"(?:(?:\$\$|\\\[)[ \t]*\n\s*)?",
     re.IGNORECASE,
 )
 # What begins another question: a line such as "Question: ...", "### Question 2", "Q3. ..." or the next turn of a
@@ -31,8 +32,9 @@ _NEXT_QUESTION = re.compile(
 )
 # Commands that set their argument in another font.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
-# Where a statement is whole although the text breaks off behind it: the end of its line, sentence or formula.
-_ENDED = re.compile(r"\n|[.!?](?=\s|$)|\$[^$]+\$|\\[)\]]")
+# Where a statement is whole although the text breaks off behind it: at the end of its line, sentence, clause or
+# formula, and at a word behind its number.
+_ENDED = re.compile(r"\n|[.!?](?=\s|$)|,\s+[A-Za-z]|\d\s+[A-Za-z]|\$[^$]+\$|\\[)\]]")
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
@@ -65,9 +67,9 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 
 def after_answer_is(text: str, cut_off: bool = False) -> list[str]:
-    """What follows each "answer is" or "answer:", up to the end of the line or the next of them, first to last.
+    """What follows each "answer is" or "final result:", up to the end of the line or the next of them, first to last.
 
-    The last of a text that is cut off counts if its line, its first sentence or a formula in it has ended.
+    The last of a text that is cut off counts if what it states has ended.
     """
     stretches = _ANSWER_IS.split(text)[1:]
     if cut_off and stretches and not _ENDED.search(stretches[-1]):

@@ -23,6 +23,9 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*([\d,.]+)\s*\}|(\d))")
+# What a program calculates with is no answer.
+_PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _UNBOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # Between the number and the fraction of a mixed number.
 _MIXED = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
@@ -64,7 +67,7 @@ class GsmHard(Benchmark):
         for found in map(_result, stated):
             if found:
                 return _written(found)
-        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", readable)))
+        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", _PROGRAM.sub("", readable))))
         return _written(numbers[-1]) if numbers else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -90,9 +93,9 @@ BENCHMARK = GsmHard
 
 
 def _result(statement: str) -> re.Match[str] | None:
-    """The first number of a statement; a calculation may precede it, as in "12 + 3 = 15"."""
-    parts = (_NUMBER.search(part) for part in reversed(statement.split("=")))
-    return next((part for part in parts if part), None)
+    """The first number of a statement, of its first sentence with one; a calculation may precede it: "12 + 3 = 15"."""
+    parts = (part for sentence in _SENTENCE_END.split(statement) for part in reversed(sentence.split("=")))
+    return next(filter(None, map(_NUMBER.search, parts)), None)
 
 
 def _readable(text: str) -> str:

@@ -31,6 +31,8 @@ _CLAUSE = re.compile(
 # "12 + 12 - 7" in front of "= 17": numbers are calculated with, and no letter stands there but in commands.
 _OPERATION = re.compile(r"\d\s*(?:[-+*/×^]|\\(?:cdot|times|div)\b)")
 _UNKNOWN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
+# "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
+_COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
 
 
 class Math(Benchmark):
@@ -74,7 +76,7 @@ class Math(Benchmark):
         box = last_box(text)
         if box is None:
             lines = [line for line in after_answer_is(text, stated_only) if line]
-            box = _result(_first_formula(lines[-1])) if lines else ""
+            box = _result(_first_formula(lines[-1]), item.question) if lines else ""
         return _unexplained(box) or None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -122,11 +124,13 @@ def _first_formula(line: str) -> str:
     return re.split(r"\.(?:\s|$)", line, maxsplit=1)[0].strip(" *")
 
 
-def _result(line: str) -> str:
-    """What a calculation ends with; any other line as it is."""
+def _result(line: str, question: str) -> str:
+    """What a calculation, or an equation for the formula that the question names, ends with, without what it counts."""
     left, _, right = line.rpartition("=")
     is_calculation = _OPERATION.search(left) and not _UNKNOWN.search(left)
-    return right.strip() or line if is_calculation else line
+    result = right.strip() or line if is_calculation or f"${left.strip()}$" in question else line
+    counted = _COUNTED.fullmatch(result)
+    return counted[1] if counted else result
 
 
 def _unexplained(answer: str) -> str:

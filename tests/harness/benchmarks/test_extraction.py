@@ -143,6 +143,8 @@ VALUES = [
     ("The answer is 2 1/2 hours", 2.5), (r"The answer is 2\frac{1}{2}", 2.5), ("half: 1,500 / 2", 750),
     (r"\frac{-1}{4}", -0.25), ("The answer is 3/4 of 20 = 15", 15), ("The answer is 5/0", 5), ("on 1/2/3", 3),
     ("The answer is 7. Question: How many? \\boxed{4}", 7), ("The answer is 7.\n\nQuestion: 5?\nThe answer is 4", 7),
+    ("The final result is 7. The formula is 3 * 4 = 12.", 7), ("The final result: 7\nBy 4 + 3.", 7),
+    ("It is 9.\n```python\nn = 1\n```\nThis prints it.", 9), ("```\n9\n```", 9),  # what a program uses is no answer
     # An ordinary blank divides numbers.
     ("The answer is 12 100-dollar notes", 12),
 ]
@@ -162,7 +164,8 @@ FORMULAS = [
     ("The answer is 100% because Ann took two of them.", "100%"),
     # A calculation is followed to its end; an equation is none.
     ("The answer is 12 + 12 - 7 = 12 + 5 = 17.", "17"), (r"The answer is $\frac12 + 3 = \frac72$", r"\frac72"),
-    ("The answer is $y = 2x + 3$", "y = 2x + 3"), (r"The answer is $2x + 3 = 0$", "2x + 3 = 0"),
+    ("The answer is 6 + 2 = 8 grams of black tea.", "8"), ("The answer is 5 and x", "5 and x"),
+    (r"The answer is $2x + 3 = 0$", "2x + 3 = 0"),
     # Here it is.
     (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{5^{n}}", "5^{n}"),
     (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
@@ -217,6 +220,7 @@ CUT_OFF = [
     ("gsm_hard", "multiply both sides by 2 to get", None), ("gsm_hard", "The answer is 5. Check: 2", "5"),
     ("gsm_hard", r"\boxed{5} and 2", "5"), ("gsm_hard", "It is 5.\n\nQuestion: 3 and", None),
     ("gsm_hard", "The answer is 5.\nThe answer is 1.666", "5"), ("gsm_hard", "The answer is 40", None),
+    ("gsm_hard", "The answer is 4 * 3 = 12, which is the", "12"), ("gsm_hard", "The answer is 12 nails because", "12"),
     ("math", r"\boxed{5} and", "5"), ("math", "so x = 5", None), ("math", r"The answer is $\{1, 2, 3, 4", None),
     ("math", "The answer is $5$ and", "5"), ("math", "The answer is 5. So", "5"),
     ("mmlu_pro", "C", None), ("mmlu_pro", "C. seven\n\nFour", "C"), ("mmlu_pro", "A. four", None),
