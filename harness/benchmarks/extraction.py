@@ -32,6 +32,7 @@ _NEXT_QUESTION = re.compile(
 )
 # Commands that set their argument in another font.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
+_PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 # Where a statement is whole although the text breaks off behind it: at the end of its line, sentence, clause or
 # formula, and at a word behind its number.
 _ENDED = re.compile(r"\n|[.!?](?=\s|$)|,\s+[A-Za-z]|\d\s+[A-Za-z]|\$[^$]+\$|\\[)\]]")
@@ -71,10 +72,15 @@ def after_answer_is(text: str, cut_off: bool = False) -> list[str]:
 
     The last of a text that is cut off counts if what it states has ended.
     """
-    stretches = _ANSWER_IS.split(text)[1:]
+    stretches = _ANSWER_IS.split(without_programs(text))[1:]
     if cut_off and stretches and not _ENDED.search(stretches[-1]):
         stretches.pop()
     return [stretch.partition("\n")[0].strip() for stretch in stretches]
+
+
+def without_programs(text: str) -> str:
+    """Return the text without its blocks of Python, which calculate and print but state nothing."""
+    return _PROGRAM.sub("\n", text)
 
 
 def before_next_question(text: str) -> str:

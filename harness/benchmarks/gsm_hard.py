@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import after_answer_is, boxes_from_last
+from harness.benchmarks.extraction import after_answer_is, boxes_from_last, without_programs
 from harness.benchmarks.items import Item, Status, Verdict
 
 TOLERANCE = 1e-3
@@ -23,8 +23,6 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*([\d,.]+)\s*\}|(\d))")
-# What a program calculates with is no answer.
-_PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _UNBOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # Between the number and the fraction of a mixed number.
@@ -67,7 +65,7 @@ class GsmHard(Benchmark):
         for found in map(_result, stated):
             if found:
                 return _written(found)
-        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", _PROGRAM.sub("", readable))))
+        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", without_programs(readable))))
         return _written(numbers[-1]) if numbers else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:

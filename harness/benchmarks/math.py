@@ -29,7 +29,7 @@ _CLAUSE = re.compile(
     r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|\s+because)\s+[A-Za-z]"
 )
 # "12 + 12 - 7" in front of "= 17": numbers are calculated with, and no letter stands there but in commands.
-_OPERATION = re.compile(r"\d\s*(?:[-+*/×^]|\\(?:cdot|times|div)\b)")
+_OPERATION = re.compile(r"\d\s*[-+*/×^]|\\(?:cdot|times|div)\b")
 _UNKNOWN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
 # "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
 _COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
@@ -120,7 +120,7 @@ def _unique_ids(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def _first_formula(line: str) -> str:
     formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+((?:\\.|[^$\\])+)\$", line)
     if formula:
-        return (formula[1] or formula[2] or formula[3]).strip().rstrip(".,")
+        return re.sub(r"(?<![\\.])[.,]$", "", (formula[1] or formula[2] or formula[3]).strip())
     return re.split(r"\.(?:\s|$)", line, maxsplit=1)[0].strip(" *")
 
 

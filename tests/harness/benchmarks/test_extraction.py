@@ -151,7 +151,9 @@ VALUES = [
 FORMULAS = [
     ("The answer is $\\frac{1}{2}$. I hope so.", r"\frac{1}{2}"), (r"The final answer is: \(x+1\).", "x+1"),
     (r"The answer is 3 but \boxed{4}", "4"), (r"empty \boxed{}", None), ("two", None),
-    ("The answer is: The answer is:", None), ("The answer is $25.$", "25"), ("The answer is $.5$.", ".5"),
+    ('```python\nprint(f"The answer is {n}.")\n```\nIt prints n.', None), ("The answer is: The answer is:", None),
+    ("The answer is $25.$", "25"), (r"The answer is $5\,$", r"5\,"), ("The answer is $.5$.", ".5"),
+    (r"The answer is $\pi \cdot 2 = 6.28$", "6.28"),
     ("**Answer: 5**", "5"), ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"),
     (r"The answer is \[ x+1 \] for all x.", "x+1"), ("The answer is $5$. I hope it is right.", "5"),
     # What an option says, an ordinal counts or a clause argues is no part of the answer.
