@@ -12,7 +12,9 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # "Answer:" counts where a formula or a number follows: "Answer: let me think" states nothing. A display formula may
 # open on the line before its content.
 _ANSWER_IS = re.compile(
-    r"\banswer(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*(?:(?:\$\$|\\\[)[ \t]*\n\s*)?", re.IGNORECASE
+    r"(?:\bthe\s+)?\b(?:answer|final\s+result)(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*"
+    r"(?:(?:\$\$|\\\[)[ \t]*\n\s*)?",
+    re.IGNORECASE,
 )
 # What begins another question: a line such as "Question: ...", "### Question 2", "Q3. ..." or the next turn of a
 # dialogue, "Question:" behind a sentence, or a question mark with options under it. A comment in a function is none.
@@ -30,6 +32,10 @@ _NEXT_QUESTION = re.compile(
 )
 # Commands that set their argument in another font.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
+_PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+# Where a statement is whole although the text breaks off behind it: at the end of its line, sentence, clause or
+# formula, and at a word behind its number.
+_ENDED = re.compile(r"\n|[.!?](?=\s|$)|,\s+[A-Za-z]|\d\s+[A-Za-z]|\$[^$]+\$|\\[)\]]")
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
@@ -61,9 +67,20 @@ def _closing_braces(text: str) -> dict[int, int]:
     return pairs
 
 
-def after_answer_is(text: str) -> list[str]:
-    """What follows each "answer is" or "answer:", up to the end of the line or the next of them, first to last."""
-    return [stretch.partition("\n")[0].strip() for stretch in _ANSWER_IS.split(text)[1:]]
+def after_answer_is(text: str, cut_off: bool = False) -> list[str]:
+    """What follows each "answer is" or "final result:", up to the end of the line or the next of them, first to last.
+
+    The last of a text that is cut off counts if what it states has ended.
+    """
+    stretches = _ANSWER_IS.split(without_programs(text))[1:]
+    if cut_off and stretches and not _ENDED.search(stretches[-1]):
+        stretches.pop()
+    return [stretch.partition("\n")[0].strip() for stretch in stretches]
+
+
+def without_programs(text: str) -> str:
+    """Return the text without its blocks of Python, which calculate and print but state nothing."""
+    return _PROGRAM.sub("\n", text)
 
 
 def before_next_question(text: str) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import after_answer_is, boxes_from_last
+from harness.benchmarks.extraction import after_answer_is, boxes_from_last, without_programs
 from harness.benchmarks.items import Item, Status, Verdict
 
 TOLERANCE = 1e-3
@@ -23,6 +23,7 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*([\d,.]+)\s*\}|(\d))")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _UNBOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # Between the number and the fraction of a mixed number.
 _MIXED = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
@@ -33,7 +34,7 @@ _SEPARATING_BLANK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 class GsmHard(Benchmark):
     """Graded by an absolute tolerance of 0.001 on the number."""
 
-    rule_version = "4"
+    rule_version = "5"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is <number>. Write the number in plain digits, with a minus "
@@ -60,11 +61,11 @@ class GsmHard(Benchmark):
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """The number on the last answer line that has one, else in the last box that has one, else the text's last."""
         readable = _readable(text)
-        stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable))), *boxes_from_last(readable)]
+        stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable), stated_only)), *boxes_from_last(readable)]
         for found in map(_result, stated):
             if found:
                 return _written(found)
-        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", readable)))
+        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", without_programs(readable))))
         return _written(numbers[-1]) if numbers else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -90,9 +91,9 @@ BENCHMARK = GsmHard
 
 
 def _result(statement: str) -> re.Match[str] | None:
-    """The first number of a statement; a calculation may precede it, as in "12 + 3 = 15"."""
-    parts = (_NUMBER.search(part) for part in reversed(statement.split("=")))
-    return next((part for part in parts if part), None)
+    """The first number of a statement, of its first sentence with one; a calculation may precede it: "12 + 3 = 15"."""
+    parts = (part for sentence in _SENTENCE_END.split(statement) for part in reversed(sentence.split("=")))
+    return next(filter(None, map(_NUMBER.search, parts)), None)
 
 
 def _readable(text: str) -> str:

@@ -24,20 +24,25 @@ _OPTION = re.compile(rf"({FONT}\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;])+{_WORDS}"
 _SET_OPTION = re.compile(rf"{FONT}\{{\s*(\([A-Z]\))\s*\}}")
 # "12^{th} grade", "12^{\text{th}} \text{ grade}", "12th grade", "12^{\mathrm{th}}".
 _ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS})?")
-# "23, we will see", "7, which is odd": told by the word behind the comma.
+# "23, we will see", "7, which is odd": told by the word behind the comma. "23 because" needs none.
 _CLAUSE = re.compile(
-    r",\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)\s+[A-Za-z]"
+    r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|\s+because)\s+[A-Za-z]"
 )
+# "12 + 12 - 7" in front of "= 17": numbers are calculated with, and no letter stands there but in commands.
+_OPERATION = re.compile(r"\d\s*[-+*/×^]|\\(?:cdot|times|div)\b")
+_UNKNOWN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
+# "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
+_COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
 
 
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
-    rule_version = "4"
+    rule_version = "5"
     role_domain = "Math"
     output_rules = (
-        "Finish with a last line of the form: The answer is \\boxed{value}. Inside the box stands the final value "
-        "alone, in LaTeX and fully simplified, without units, without words and without rounding."
+        'Finish with a last line that begins with "The answer is" and has the final value inside \\boxed{}: the value '
+        "alone, in LaTeX and fully simplified, without any units, words or rounding."
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
@@ -70,8 +75,8 @@ class Math(Benchmark):
         """Content of the last balanced box, else what follows the last "answer is", without words that explain it."""
         box = last_box(text)
         if box is None:
-            lines = [line for line in after_answer_is(text) if line]
-            box = _first_formula(lines[-1]) if lines else ""
+            lines = [line for line in after_answer_is(text, stated_only) if line]
+            box = _result(_first_formula(lines[-1]), item.question) if lines else ""
         return _unexplained(box) or None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -115,8 +120,17 @@ def _unique_ids(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def _first_formula(line: str) -> str:
     formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+((?:\\.|[^$\\])+)\$", line)
     if formula:
-        return (formula[1] or formula[2] or formula[3]).strip()
+        return re.sub(r"(?<![\\.])[.,]$", "", (formula[1] or formula[2] or formula[3]).strip())
     return re.split(r"\.(?:\s|$)", line, maxsplit=1)[0].strip(" *")
+
+
+def _result(line: str, question: str) -> str:
+    """What a calculation, or an equation for the formula that the question names, ends with, without what it counts."""
+    left, _, right = line.rpartition("=")
+    is_calculation = _OPERATION.search(left) and not _UNKNOWN.search(left)
+    result = right.strip() or line if is_calculation or f"${left.strip()}$" in question else line
+    counted = _COUNTED.fullmatch(result)
+    return counted[1] if counted else result
 
 
 def _unexplained(answer: str) -> str:

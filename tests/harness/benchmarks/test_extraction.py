@@ -41,7 +41,7 @@ ALL_BOXES = [
 ANSWER_LINES = [
     (
         "The answer is 3.\nNo, the answer is the answer is 8\nNo: the **Answer is:** $4$\nFinal answer is\n5",
-        ["3.", "the", "8", "$4$", "5"],
+        ["3.", "", "8", "$4$", "5"],
     ),
     ("**Answer:** 5 m", ["5 m"]),
     ("Final answer: $x$\nAnswer: -2", ["$x$", "-2"]),
@@ -143,12 +143,17 @@ VALUES = [
     ("The answer is 2 1/2 hours", 2.5), (r"The answer is 2\frac{1}{2}", 2.5), ("half: 1,500 / 2", 750),
     (r"\frac{-1}{4}", -0.25), ("The answer is 3/4 of 20 = 15", 15), ("The answer is 5/0", 5), ("on 1/2/3", 3),
     ("The answer is 7. Question: How many? \\boxed{4}", 7), ("The answer is 7.\n\nQuestion: 5?\nThe answer is 4", 7),
+    ("The final result is 7. The formula is 3 * 4 = 12.", 7), ("The final result: 7\nBy 4 + 3.", 7),
+    ("It is 9.\n```python\nn = 1\n```\nThis prints it.", 9), ("```\n9\n```", 9),  # what a program uses is no answer
     # An ordinary blank divides numbers.
     ("The answer is 12 100-dollar notes", 12),
 ]
 FORMULAS = [
     ("The answer is $\\frac{1}{2}$. I hope so.", r"\frac{1}{2}"), (r"The final answer is: \(x+1\).", "x+1"),
-    (r"The answer is 3 but \boxed{4}", "4"), (r"empty \boxed{}", None), ("The answer is", None), ("two", None),
+    (r"The answer is 3 but \boxed{4}", "4"), (r"empty \boxed{}", None), ("two", None),
+    ('```python\nprint(f"The answer is {n}.")\n```\nIt prints n.', None), ("The answer is: The answer is:", None),
+    ("The answer is $25.$", "25"), (r"The answer is $5\,$", r"5\,"), ("The answer is $.5$.", ".5"),
+    (r"The answer is $\pi \cdot 2 = 6.28$", "6.28"),
     ("**Answer: 5**", "5"), ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"),
     (r"The answer is \[ x+1 \] for all x.", "x+1"), ("The answer is $5$. I hope it is right.", "5"),
     # What an option says, an ordinal counts or a clause argues is no part of the answer.
@@ -158,6 +163,11 @@ FORMULAS = [
     (r"\boxed{12^{\mathrm{th}}}", "12"), (r"\boxed{2^{nd}}", "2"), (r"\boxed{\textbf{(C) Plane}}", r"\textbf{(C)}"),
     (r"The answer is $\$10$ each.", r"\$10"), ("The answer is $7$. Question: How many? \\boxed{4}", "7"),
     (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
+    ("The answer is 100% because Ann took two of them.", "100%"),
+    # A calculation is followed to its end; an equation is none.
+    ("The answer is 12 + 12 - 7 = 12 + 5 = 17.", "17"), (r"The answer is $\frac12 + 3 = \frac72$", r"\frac72"),
+    ("The answer is 6 + 2 = 8 grams of black tea.", "8"), ("The answer is 5 and x", "5 and x"),
+    (r"The answer is $2x + 3 = 0$", "2x + 3 = 0"),
     # Here it is.
     (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{5^{n}}", "5^{n}"),
     (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
@@ -211,7 +221,10 @@ def test_the_answer_of_a_reply(key: str, text: str, answer: Any) -> None:
 CUT_OFF = [
     ("gsm_hard", "multiply both sides by 2 to get", None), ("gsm_hard", "The answer is 5. Check: 2", "5"),
     ("gsm_hard", r"\boxed{5} and 2", "5"), ("gsm_hard", "It is 5.\n\nQuestion: 3 and", None),
-    ("math", r"\boxed{5} and", "5"), ("math", "so x = 5", None),
+    ("gsm_hard", "The answer is 5.\nThe answer is 1.666", "5"), ("gsm_hard", "The answer is 40", None),
+    ("gsm_hard", "The answer is 4 * 3 = 12, which is the", "12"), ("gsm_hard", "The answer is 12 nails because", "12"),
+    ("math", r"\boxed{5} and", "5"), ("math", "so x = 5", None), ("math", r"The answer is $\{1, 2, 3, 4", None),
+    ("math", "The answer is $5$ and", "5"), ("math", "The answer is 5. So", "5"),
     ("mmlu_pro", "C", None), ("mmlu_pro", "C. seven\n\nFour", "C"), ("mmlu_pro", "A. four", None),
     ("mmlu_pro", "Four is even.\nC. seven\nFour", None), ("mmlu_pro", "Then it is C", None),
     ("mmlu_pro", "The answer is (C). Four", "C"),
@@ -246,7 +259,7 @@ def test_a_reply_that_goes_on_to_another_question_answers_the_first(
     answer, wrong = (subject.present(item, one) for one in (item.gold, subject.wrong_answers(item)[other]))
     expected = subject.extract(item, answer)
     assert subject.extract(item, f"{answer}{gap}{following}\n{wrong}", cut_off) == expected
-    assert subject.extract(item, f"Let us see.{gap}{following}\n{answer}", cut_off) == expected
+    assert subject.extract(item, f"Let us see.{gap}{following}\n{answer}\n", cut_off) == expected
 
 
 def test_a_choice_is_told_from_the_words_of_an_option() -> None:
