@@ -4,8 +4,10 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from harness.errors import UserError
+from harness.files import ROOT
 from harness.llm.backbones import ABOUT
 from harness.llm.endpoints import ENDPOINTS
 from harness.llm.request import Message, Request, merge_system
@@ -99,3 +101,10 @@ def test_a_stop_is_sent_and_part_of_the_call_only_where_it_is_stated() -> None:
     assert b"stop" not in plain.record
     assert stopped.body(extended=False)["stop"] == ("Question:",)
     assert stopped.key != plain.key
+
+
+def test_the_page_on_models_of_ones_own_has_a_preset_that_runs() -> None:
+    page = (ROOT / "docs" / "own-models.md").read_text(encoding="utf-8")
+    chosen = config.preset("embedded", {"large": None, **yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])})
+    assert {cell.backbone for cell in config.cells(chosen)} == {"my-model", POOL}
+    assert config.servers(chosen, ["my-model"])["my-model"].served_name == "my-model"
