@@ -46,7 +46,7 @@ POOL = {
 }
 KEYS = {
     "preset": "laptop",
-    "benchmarks": ["gsm_hard", "mbpp"],
+    "benchmarks": ["mbpp"],
     "methods": list(METHODS),
     "backbones": list(NAMES),
     "large": NAMES[1:],
