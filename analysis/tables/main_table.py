@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ from analysis import columns, notes, training
 from analysis.columns import accuracies, by_benchmark
 from analysis.frames import AVERAGE, IDENTITY, KEY, MEASURED, Results
 from analysis.source import Source
-from analysis.table import DAGGER, NO, YES, Table
+from analysis.table import DAGGER, NO, YES, Table, amount
 
 _COLUMNS = [
     *(*KEY, "benchmark_title", "published", "published_fit", "published_counts"),
@@ -94,7 +94,7 @@ def _learned(results: Results) -> Iterator[str]:
 def _of_training(rows: pd.DataFrame) -> str:
     if not rows["trajectories"].any():
         return "left as initialised"
-    used = f"{_range(rows['trajectories'])} trajectories, cost {_range(rows['cost'], 3)}"
+    used = f"{_range(rows['trajectories'])} trajectories, cost {_range(rows['cost'], lambda cost: amount(cost, 3))}"
     made = [name for name in training.CHOICES if rows[f"top_{name}_share"].notna().any()]
     if not made:
         return f"a search, which leaves no policy; {used}"
@@ -104,5 +104,5 @@ def _of_training(rows: pd.DataFrame) -> str:
     return "; ".join(part for part in (entropies and f"entropy of {entropies}", share, used) if part)
 
 
-def _range(values: pd.Series, digits: int = 0) -> str:
-    return "–".join(dict.fromkeys(f"{end:.{digits}f}" for end in (values.min(), values.max())))
+def _range(values: pd.Series, form: Callable[[float], str] = "{:.0f}".format) -> str:
+    return "–".join(dict.fromkeys(map(form, (values.min(), values.max()))))

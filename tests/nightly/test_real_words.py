@@ -36,7 +36,7 @@ POOL = {
     name: {
         "model": f"smollm2/{name}",
         "parameters_b": size,
-        "max_tokens": 96,
+        "max_tokens": 192,
         "generation": {"temperature": 0.7, "top_p": 0.95, "repetition_penalty": 1.1},
         "description": description,
         "licence": "Apache-2.0",
@@ -117,7 +117,7 @@ def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
     assert {key for run in found for key in run["backbones"]} == set(NAMES)
     assert all(any("as its server says" in note for note in run["notes"]) for run in found), "weights of fewer bits"
     words = pd.concat([pd.read_parquet(path.with_name("calls.parquet")) for path in cells])
-    assert words["completion_tokens"].between(0, 96).all()
+    assert words["completion_tokens"].between(0, 192).all()
     assert words["completion_tokens"].mean() > 10
     # Two epochs are two rounds of a search, of which the second has a proposal in the model's words.
     assert "Cost of the search" in (finished / REPORTS[2]).read_text()
@@ -131,7 +131,8 @@ def test_health_page_and_trajectories(finished: Path) -> None:
     gmr(finished, "report", "page", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
     assert (finished / "reports/laptop/index.html").stat().st_size > 10_000
     gmr(finished, "export", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
-    assert len([*(finished / "reports/laptop/inspect").glob("*.eval")]) >= len(METHODS)
+    logs = [path for path in (finished / "reports/laptop/inspect").rglob("*") if path.is_file()]
+    assert len(logs) > len(METHODS), "one a cell, and Single LLM has two"
 
 
 def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(finished: Path) -> None:
