@@ -126,8 +126,9 @@ def test_sets_keep_their_order(kind: Any) -> None:
                 one, two = kind(elements), kind(elements[::2])
                 made += [one, kind(one), one | two, one - two]
     assert [crossed(one) for one in made] == made
-    # Where many collide, the sequence they came in is not always found again.
-    assert sum(list(crossed(one)) == list(one) for one in made) > 0.95 * len(made)
+    # Where many collide, the sequence they came in is not always found again: of frozen sets, 3 to 6 % are not, by the
+    # hashes of texts, which differ from process to process.
+    assert sum(list(crossed(one)) == list(one) for one in made) > 0.9 * len(made)
 
 
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {1: inner}])
