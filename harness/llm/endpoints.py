@@ -65,7 +65,7 @@ IN_PROCESS = Endpoint.model_construct(urls=("in-process",))
 
 def their_file() -> str:
     """The file that says where backbones are served, as a message names it."""
-    return os.environ.get(ENDPOINTS) or _FILE
+    return os.environ.get(ENDPOINTS) or f"{_FILE} or `servers` of the preset"
 
 
 def declared_in() -> Path:

@@ -106,5 +106,5 @@ def test_a_stop_is_sent_and_part_of_the_call_only_where_it_is_stated() -> None:
 def test_the_page_on_models_of_ones_own_has_a_preset_that_runs() -> None:
     page = (ROOT / "docs" / "own-models.md").read_text(encoding="utf-8")
     chosen = config.preset("embedded", {"large": None, **yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])})
-    assert {cell.backbone for cell in config.cells(chosen)} == {"my-model", POOL}
+    assert {cell.backbone for cell in config.cells(chosen)} == {"my-model"}
     assert config.servers(chosen, ["my-model"])["my-model"].served_name == "my-model"
