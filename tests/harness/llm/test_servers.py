@@ -92,7 +92,7 @@ async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> No
         return web.Response(text=text, content_type="text/html" if text[0] == "<" else "application/json")
 
     async with served_at(models=page) as url:
-        with pytest.raises(UserError, match=r"does its url in config/endpoints\.yaml or `servers` of the preset end in /v1"):
+        with pytest.raises(UserError, match=r"does its url in config/endpoints\.yaml .* end in /v1"):
             await (await make(url)).served("m", MODEL)
 
 
