@@ -68,13 +68,13 @@ class Results:
 
     @cached_property
     def other_pool(self) -> bool:
-        """Whether rows of the pool asked other backbones than the paper's, so that no published value is of them."""
+        """Return whether rows of the pool asked other backbones than the paper's, of which nothing is published."""
         pools = [cell.run.backbones for cell in self.cells if cell.run.backbone == POOL]
         return any(pool.keys() != self.published.prices.keys() for pool in pools)
 
     @property
     def of_paper(self) -> dict[Key, tuple[Cell, ...]]:
-        """The trainings that statements of the paper may be compared with: all but those of another pool."""
+        """Return the trainings that statements of the paper may be compared with: all but those of another pool."""
         return {key: cells for key, cells in self.trainings.items() if not (self.other_pool and key[1] == POOL)}
 
     @property

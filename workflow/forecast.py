@@ -139,10 +139,11 @@ def gpu_hours(amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT) -
 
 
 def speeds(preset: Preset) -> dict[str, tuple[float, float]]:
-    """Return tokens a second that all servers of a backbone read and write, as ``gmr health`` measured them last."""
+    """Return tokens a second that all servers of a backbone read and write, as ``gmr health`` timed its weights."""
     paths = layout.served(preset.name, "any").parent.glob("*.json")
     found = {}
-    for record in sorted((orjson.loads(path.read_bytes()) for path in paths), key=lambda one: str(one["asked"])):
+    records = [record for path in paths if (record := orjson.loads(path.read_bytes()))["weights"] == preset.weights]
+    for record in sorted(records, key=lambda one: str(one["asked"])):
         for key, one in record["backbones"].items():
             each = [Speed(**server["speed"]) for server in one["servers"] if "speed" in server]
             if each:

@@ -91,7 +91,7 @@ BENCHMARK = GsmHard
 
 
 def _result(statement: str) -> re.Match[str] | None:
-    """The first number of a statement, of its first sentence with one; a calculation may precede it: "12 + 3 = 15"."""
+    """Return the first number of a statement's first sentence with one; a calculation may precede it: "12 + 3 = 15"."""
     parts = (part for sentence in _SENTENCE_END.split(statement) for part in reversed(sentence.split("=")))
     return next(filter(None, map(_NUMBER.search, parts)), None)
 

@@ -125,7 +125,7 @@ def _first_formula(line: str) -> str:
 
 
 def _result(line: str, question: str) -> str:
-    """What a calculation, or an equation for the formula that the question names, ends with, without what it counts."""
+    """Return the result of a calculation, or of an equation for a formula of the question, without what it counts."""
     left, _, right = line.rpartition("=")
     is_calculation = _OPERATION.search(left) and not _UNKNOWN.search(left)
     result = right.strip() or line if is_calculation or f"${left.strip()}$" in question else line

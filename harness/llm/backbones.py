@@ -118,9 +118,14 @@ def load(path: Path) -> Mapping[str, Backbone]:
     return read_entries(path, Backbone)
 
 
+@cache
+def _weight_sets(path: Path) -> Mapping[str, _Weights]:
+    return read_entries(path, _Weights)
+
+
 def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) -> dict[str, Backbone]:
     """Return the backbones that have the ``weights``, with them; UserError where the file at ``path`` has none such."""
-    declared = read_entries(path, _Weights)
+    declared = _weight_sets(path)
     if weights not in declared:
         raise unknown("weight set", weights, declared, str(path))
     chosen = declared[weights]

@@ -24,7 +24,7 @@ from harness.runner import config, layout
 from harness.runner.config import Cell
 from harness.training.loop import TABLES
 from workflow.cli import app
-from workflow.forecast import charges, forecast, gpu_hours, lines, most_like, peers
+from workflow.forecast import charges, forecast, gpu_hours, lines, most_like, peers, speeds
 
 COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 LARGE = Cell("cot", "gsm_hard", "qwen-2.5-32B", 0)
@@ -156,7 +156,7 @@ def measured_by_health(preset: config.Preset, **speeds: float) -> None:
     }
     path = layout.served(preset.name, "gsm_hard")
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"asked": "2026-01-01", "backbones": backbones}))
+    path.write_text(json.dumps({"weights": None, "asked": "2026-01-01", "backbones": backbones}))
 
 
 def test_backbones_stand_in_for_those_of_another_pool_by_size(questions: tuple[list[str], list[str]]) -> None:
@@ -260,3 +260,9 @@ def test_nothing_measured_and_questions_of_other_data_are_refused(questions: tup
     finished(COT, [call(questions[1][0], "a")])
     with pytest.raises(UserError, match=r"results/paper/data"):
         forecast(config.preset("paper"), [COT], SOURCE)
+
+
+def test_a_speed_of_other_weights_is_none_of_these() -> None:
+    measured_by_health(config.preset("laptop"), **{"qwen-2.5-3B": 10.0})
+    assert list(speeds(config.preset("laptop"))) == ["qwen-2.5-3B"]
+    assert speeds(config.preset("laptop", {"weights": "q4_k_m"})) == {}
