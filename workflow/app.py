@@ -58,14 +58,14 @@ def _list(asked: bool) -> None:
     if not asked:
         return
     from analysis import registry
-    from harness.benchmarks import registry as known
+    from harness.benchmarks import catalogue
     from harness.runner import config
 
     artefacts = registry.artefacts().values()
     lists: dict[str, dict[str, str]] = {
         "presets": {name: config.preset(name).description for name in config.preset_names()},
         "methods": {key: entry.title for key, entry in config.methods().items()},
-        "benchmarks": {key: known.entry(key).title for key in sorted(known.keys())},
+        "benchmarks": {key: catalogue.entry(key).title for key in sorted(catalogue.keys())},
         "artefacts, in reports/PRESET/": {one.key: ", ".join(registry.ENDINGS[one.kind]) for one in artefacts},
     }
     for name, entries in lists.items():

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import orjson
 from pydantic import TypeAdapter
 
+from harness.benchmarks.catalogue import BenchmarkEntry, benchmark, entry
 from harness.benchmarks.items import Item, Split, checksum
-from harness.benchmarks.registry import Entry, benchmark, entry
 from harness.errors import UserError
 from harness.files import write_atomically
 
@@ -144,7 +144,7 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
     return made
 
 
-def load(declared: Entry, data: str) -> Records:
+def load(declared: BenchmarkEntry, data: str) -> Records:
     """The records of a benchmark; upstream's from ``GMR_DATA_DIR``, else a package, else the hub. Raises UserError."""
     if data not in ("embedded", "real"):
         raise UserError(f"data: {data!r} is unknown; choose 'embedded' or 'real'")
@@ -182,7 +182,7 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path} cannot be read ({cause}); it is damaged or cut off: fetch the file again") from error
 
 
-def _from_hub(declared: Entry) -> Records:
+def _from_hub(declared: BenchmarkEntry) -> Records:
     # Its import takes a second.
     from datasets import concatenate_datasets, disable_progress_bars, load_dataset
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from harness.benchmarks.base import Benchmark, Tools
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import load_items
-from harness.benchmarks.registry import benchmark
 from harness.concurrency import gather
 from harness.sandbox import Outcome, Program, Sandbox
 
@@ -22,7 +22,7 @@ GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "vis
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ValidationReport:
     """Of every question by id, in their order, which checks hold; a secondary rule should agree with the headline."""
 
     title: str
@@ -47,14 +47,14 @@ class Report:
         return "\n".join(lines) + "\n"
 
 
-async def validate(key: str, data: str) -> Report:
+async def validate(key: str, data: str) -> ValidationReport:
     """Validate every question of a benchmark, ``"embedded"`` or ``"real"``; raises as :func:`load_items`."""
     items = load_items(key, data).items
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         return await check(benchmark(key), items, data, Tools(sandbox, math_verify))
 
 
-async def check(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> Report:
+async def check(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> ValidationReport:
     """Validate the given questions."""
     slots = asyncio.Semaphore(AT_ONCE)
 
@@ -66,7 +66,8 @@ async def check(subject: Benchmark, items: Sequence[Item], data: str, tools: Too
 
     with tqdm(total=len(items), desc=subject.title, disable=None) as progress:
         checked = await gather(map(one, items))
-    return Report(f"{subject.title}, {data} data", dict(zip([item.id for item in items], checked, strict=True)))
+    by_id = {item.id: checks for item, checks in zip(items, checked, strict=True)}
+    return ValidationReport(f"{subject.title}, {data} data", by_id)
 
 
 async def _checked(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bool]:

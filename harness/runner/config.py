@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from harness.benchmarks import registry
+from harness.benchmarks import catalogue
 from harness.errors import UserError, unknown
 from harness.files import (
     ROOT,
@@ -214,7 +214,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     found = Preset(name=name, **dict(keys))
     _check_weights(found, path.name)
     _check_pool(found, path.name)
-    for kind, choices in (("benchmark", registry.keys()), ("method", methods()), ("backbone", backbones(found))):
+    for kind, choices in (("benchmark", catalogue.keys()), ("method", methods()), ("backbone", backbones(found))):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
         _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
     _check_names("large backbone", keys.large or (), backbones(found), f"the backbones of {path.name}")

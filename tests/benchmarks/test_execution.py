@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from harness.benchmarks.catalogue import entry
 from harness.benchmarks.humaneval import HumanEval
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import load
-from harness.benchmarks.registry import entry
 from harness.database import Cache
 from harness.errors import UserError
 from harness.sandbox import Outcome, Program, Sandbox

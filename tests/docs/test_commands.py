@@ -64,7 +64,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for path, new in (*additions.fragments("A backbone"), *additions.fragments("A benchmark")):
         additions.add(tmp_path, path, new)
     monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
-    monkeypatch.setattr(config.registry, "CONFIG", tmp_path / "config" / "benchmarks.yaml")
+    monkeypatch.setattr(config.catalogue, "CONFIG", tmp_path / "config" / "benchmarks.yaml")
     config.methods.cache_clear()
     yield tmp_path / "config"
     config.methods.cache_clear()

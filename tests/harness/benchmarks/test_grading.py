@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.benchmarks import Tools, benchmark, keys, registry
+from harness.benchmarks import Tools, benchmark, catalogue, keys
 from harness.benchmarks.items import CodeTask, Item, Status
 from harness.benchmarks.mbpp import _entry_point
 from harness.benchmarks.mutants import MOST_MUTANTS, mutants
@@ -21,8 +21,8 @@ from tests.harness.benchmarks.samples import ALL, item_of
 def test_what_is_not_declared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="did you mean 'math'"):
         benchmark("maths")
-    missing = registry.entry("math").model_copy(update={"key": "lost", "module": "harness.benchmarks.lost"})
-    monkeypatch.setattr(registry, "_entries", lambda path: {"lost": missing})
+    missing = catalogue.entry("math").model_copy(update={"key": "lost", "module": "harness.benchmarks.lost"})
+    monkeypatch.setattr(catalogue, "_entries", lambda path: {"lost": missing})
     with pytest.raises(UserError, match=r"harness\.benchmarks\.lost"):
         benchmark("lost")
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from harness.benchmarks import benchmark, keys, registry
+from harness.benchmarks import benchmark, catalogue, keys
 from harness.benchmarks import prepare as loading
+from harness.benchmarks.catalogue import Expected
 from harness.benchmarks.items import checksum
 from harness.benchmarks.prepare import Prepared, prepare, read
-from harness.benchmarks.registry import Expected
 from harness.errors import UserError
 from harness.files import ROOT
 from tests.harness.benchmarks.samples import ALL
@@ -25,7 +25,7 @@ Pin = Callable[[str], None]
 
 
 def write_mirror(folder: Path, key: str, records: list[dict[str, Any]]) -> Path:
-    path = folder / registry.entry(key).mirror
+    path = folder / catalogue.entry(key).mirror
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         from datasets import Dataset
@@ -40,14 +40,14 @@ def write_mirror(folder: Path, key: str, records: list[dict[str, Any]]) -> Path:
 @pytest.fixture
 def pin(monkeypatch: pytest.MonkeyPatch) -> Pin:
     """Make the configuration expect the samples instead of upstream's data."""
-    real = registry._entries(registry.CONFIG)
+    real = catalogue._entries(catalogue.CONFIG)
 
     def apply(key: str) -> None:
         items = benchmark(key).normalise(ALL[key])
         splits = {"official": benchmark(key).split(items, "official").checksum}
         expected = Expected(count=len(items), checksum=checksum(items), splits=splits)
         pinned = {**real, key: real[key].model_copy(update={"expected": expected})}
-        monkeypatch.setattr(registry, "_entries", lambda path: pinned)
+        monkeypatch.setattr(catalogue, "_entries", lambda path: pinned)
 
     return apply
 
@@ -80,7 +80,7 @@ def test_mirror_to_files_and_back(key: str, folder: Path, tmp_path: Path, pin: P
 
 @pytest.mark.parametrize("key", ["math", "mmlu_pro"])
 def test_a_file_that_is_missing_or_cut_off(key: str, folder: Path) -> None:
-    with pytest.raises(UserError, match=rf"{registry.entry(key).mirror} does not exist.*GMR_DATA_DIR"):
+    with pytest.raises(UserError, match=rf"{catalogue.entry(key).mirror} does not exist.*GMR_DATA_DIR"):
         loading.load_items(key, "real")
     path = write_mirror(folder, key, ALL[key] * 50)
     path.write_bytes(path.read_bytes()[:-40])
@@ -144,7 +144,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     pin("math")
-    hub = registry.entry("math").hub
+    hub = catalogue.entry("math").hub
     loaded = loading.load_items("math", "real")
     assert asked == [(hub.repo, config, hub.revision, "test") for config in hub.configs]
     assert loaded.source == f"hub {hub.repo}@{hub.revision}"

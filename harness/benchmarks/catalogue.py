@@ -34,7 +34,7 @@ class Expected(Declaration):
     splits: Mapping[str, Sha256]
 
 
-class Entry(Declaration):
+class BenchmarkEntry(Declaration):
     """One declared benchmark."""
 
     key: str  # name of the entry
@@ -51,7 +51,7 @@ def keys() -> tuple[str, ...]:
     return tuple(_entries(CONFIG))
 
 
-def entry(key: str) -> Entry:
+def entry(key: str) -> BenchmarkEntry:
     """The declaration of one benchmark; raises UserError where there is none, or the file is not in order."""
     entries = _entries(CONFIG)
     if key not in entries:
@@ -72,5 +72,5 @@ def benchmark(key: str) -> Benchmark:
 
 
 @functools.cache
-def _entries(path: Path) -> Mapping[str, Entry]:
-    return read_entries(path, Entry)
+def _entries(path: Path) -> Mapping[str, BenchmarkEntry]:
+    return read_entries(path, BenchmarkEntry)
