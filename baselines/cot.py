@@ -9,6 +9,7 @@ from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration
+from harness.llm.request import Turn
 from harness.runner.method import Setting
 
 Style = Literal["step_by_step", "complex"]
@@ -38,7 +39,7 @@ class ChainOfThought:
     async def solve(self, item: Item, context: Context) -> str:
         """The reply to the cue, the rules and the question."""
         prompt = question_prompt(INSTRUCTIONS[self.style], context.rules, item)
-        return (await context.ask(self.backbone, prompt, style=self.style)).text
+        return (await context.ask(self.backbone, prompt, Turn(style=self.style))).text
 
 
 def build(setting: Setting, config: Config) -> ChainOfThought:

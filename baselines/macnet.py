@@ -17,7 +17,7 @@ from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import unknown
 from harness.files import Declaration
-from harness.llm.request import Kind, Message
+from harness.llm.request import Kind, Message, Turn
 from harness.runner.method import Setting
 
 Topology = Literal["chain", "tree", "complete"]
@@ -174,10 +174,10 @@ class Exchange:
         reply = await self.context.ask(
             self.backbone,
             prompt,
+            Turn(_KINDS.get(purpose, "solve")),
             step=node + 1,
             slot=slot,
             purpose=purpose,
-            kind=_KINDS.get(purpose, "solve"),
             is_step=is_step,
             temperature=temperature,
             draw=slot if temperature else 0,

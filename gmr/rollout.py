@@ -16,7 +16,7 @@ from harness.agents.activation import act
 from harness.agents.prompts import Record, team_prompt
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
-from harness.llm.request import Message
+from harness.llm.request import Message, Turn
 
 Array = NDArray[np.float64]
 
@@ -60,9 +60,9 @@ class Rollout:
         reply = await context.ask(
             backbone,
             prompt,
+            Turn("aggregate"),
             step=step,
             purpose="aggregate",
-            kind="aggregate",
             is_step=False,
             temperature=self._temperature,
         )

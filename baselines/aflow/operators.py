@@ -26,7 +26,7 @@ from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.llm.request import Form, Kind, Message, Reply, Style
+from harness.llm.request import Kind, Message, Reply, Turn
 
 HEADER = "Results of earlier steps, in their order:"
 CANDIDATES = "The candidates:"
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
     status: Status | None = None
 
 
-class Turn(NamedTuple):
+class NodeRun(NamedTuple):
     """One run of a node: its place in the workflow, counted from 1, and which repetition it is, counted from 0."""
 
     context: Context
@@ -77,23 +77,16 @@ class Turn(NamedTuple):
         messages: tuple[Message, ...],
         purpose: str,
         attempt: int = 0,
-        *,
-        kind: Kind = "solve",
-        style: Style = "direct",
-        form: Form = "answer",
-        instruction: str = "",
+        turn: Turn = Turn(),
     ) -> Reply:
         """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
         return await self.context.ask(
             self.backbone,
             messages,
+            turn,
             step=self.step,
             purpose=purpose,
             slot=self.slot + attempt,
-            kind=kind,
-            style=style,
-            form=form,
-            instruction=instruction,
             temperature=OTHERS_TEMPERATURE if self.repetition else 0.0,
             draw=self.draw,
         )
@@ -116,50 +109,51 @@ class Turn(NamedTuple):
         return team_prompt((instruction, context.rules), context.item, records, header=HEADER)
 
 
-async def custom(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+async def custom(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
     """One call with an instruction of the workflow."""
-    prompt = turn.prompt(instruction, records)
-    return Outcome((await turn.ask(prompt, "custom", instruction=instruction)).text)
+    prompt = run.prompt(instruction, records)
+    return Outcome((await run.ask(prompt, "custom", turn=Turn(instruction=instruction))).text)
 
 
-async def generate_code(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+async def generate_code(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
     """One call, of which only the program goes on; the whole text where there is none."""
-    text = (await turn.ask(turn.prompt(instruction, records), "generate_code")).text
-    program = (turn.context.extract(text) or "").strip("\n")
+    text = (await run.ask(run.prompt(instruction, records), "generate_code")).text
+    program = (run.context.extract(text) or "").strip("\n")
     return Outcome(fenced(program) if program.strip() else text)
 
 
-async def generate_answer(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+async def generate_answer(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
     """One call that thinks before it answers."""
-    return Outcome((await turn.ask(turn.prompt(_THINK, records), "generate_answer", style="step_by_step")).text)
+    turn = Turn(style="step_by_step")
+    return Outcome((await run.ask(run.prompt(_THINK, records), "generate_answer", turn=turn)).text)
 
 
-async def ensemble(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
     """One call that picks a candidate by its letter, the first without one (D-AF-5); none for one candidate."""
     if len(records) < 2:
         return Outcome(records[0].text if records else "")
     letters = string.ascii_uppercase[: len(records)]
     candidates = [Record(f"Candidate {letter}", one.text) for letter, one in zip(letters, records, strict=True)]
-    prompt = team_prompt((_CHOOSE,), turn.context.item, candidates, header=CANDIDATES)
-    reply = await turn.ask(prompt, "ensemble", kind="aggregate", form="letter")
+    prompt = team_prompt((_CHOOSE,), run.context.item, candidates, header=CANDIDATES)
+    reply = await run.ask(prompt, "ensemble", turn=Turn("aggregate", form="letter"))
     named = _LETTER.findall(reply.text)
     letter = named[-1] if named and named[-1] in letters else ""
-    turn.context.decide(Decision(turn.step, "ensemble", turn.slot, letter or UNLISTED, len(records), 0.0))
+    run.context.decide(Decision(run.step, "ensemble", run.slot, letter or UNLISTED, len(records), 0.0))
     return Outcome(records[letters.index(letter) if letter else 0].text)
 
 
-async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
     """A program that computes the answer, run, and rewritten where it gave no value; then the last reply goes on."""
-    conversation = turn.prompt(_PROGRAM, records)
+    conversation = run.prompt(_PROGRAM, records)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
         kind: Kind = "revise" if attempt else "solve"
-        reply = await turn.ask(conversation, "program", attempt, kind=kind, form="program")
+        reply = await run.ask(conversation, "program", attempt, Turn(kind, form="program"))
         if reply.error is not None:
             break
         text = reply.text
-        value = await turn.context.code_tools.value(text)
-        turn.context.note_tool(reply, str(value or NO_PROGRAM))
+        value = await run.context.code_tools.value(text)
+        run.context.note_tool(reply, str(value or NO_PROGRAM))
         if value is not None and value.printed not in (None, "None"):
             return Outcome(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure
@@ -168,23 +162,21 @@ async def programmer(turn: Turn, instruction: str, records: Sequence[Record]) ->
     return Outcome(text, "failed")
 
 
-async def check_solution(turn: Turn, instruction: str, records: Sequence[Record]) -> Outcome:
+async def check_solution(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
     """The first solution that passes the visible examples, if any; else the first, rewritten until it does (D-AF-4)."""
     solutions = [one.text for one in records]
     for solution in solutions:
-        if await _status(turn.context, solution) == "passed":
+        if await _status(run.context, solution) == "passed":
             return Outcome(solution, "passed")
     solution = next((one for one in solutions if programs(one)), "")
     for attempt in range(MOST_REFLECTIONS if solution else 0):
-        seen = Record(
-            "Solution", appended(solution, await turn.context.code_tools.examples(turn.context.item, solution))
-        )
-        prompt = team_prompt((_REFLECT, turn.context.rules), turn.context.item, [seen], header="The solution:")
-        text = (await turn.ask(prompt, "reflect", attempt, kind="revise")).text
+        seen = Record("Solution", appended(solution, await run.context.code_tools.examples(run.context.item, solution)))
+        prompt = team_prompt((_REFLECT, run.context.rules), run.context.item, [seen], header="The solution:")
+        text = (await run.ask(prompt, "reflect", attempt, Turn("revise"))).text
         if not programs(text):
             break
         solution = text
-        if await _status(turn.context, solution) == "passed":
+        if await _status(run.context, solution) == "passed":
             return Outcome(solution, "passed")
     return Outcome(solution or (solutions[0] if solutions else ""), "failed")
 
@@ -195,7 +187,7 @@ async def _status(context: Context, solution: str) -> Status:
     return "failed" if await context.code_tools.passes(context.item, solution) is False else "passed"
 
 
-RUN: Mapping[str, Callable[[Turn, str, Sequence[Record]], Coroutine[Any, Any, Outcome]]] = {
+RUN: Mapping[str, Callable[[NodeRun, str, Sequence[Record]], Coroutine[Any, Any, Outcome]]] = {
     CUSTOM.name: custom,
     CODE_GENERATE.name: generate_code,
     ANSWER_GENERATE.name: generate_answer,
@@ -230,8 +222,8 @@ class Interpreter:
         if node.when is not None and results[node.when.node].status != node.when.outcome:
             return _passed_through(node, results)
         records = _records(node, results)
-        turns = (Turn(context, self._executor, step, repetition) for repetition in range(node.repeat))
-        return _joined(await gather(RUN[node.operator](turn, node.instruction, records) for turn in turns))
+        runs = (NodeRun(context, self._executor, step, repetition) for repetition in range(node.repeat))
+        return _joined(await gather(RUN[node.operator](run, node.instruction, records) for run in runs))
 
 
 def _passed_through(node: Node, results: Mapping[str, Result]) -> Result:

@@ -22,6 +22,7 @@ from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import Declaration
 from harness.llm.backbones import Backbone
+from harness.llm.request import Turn
 from harness.runner.method import ByBenchmark, Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Choices as ChoicesOf
@@ -82,7 +83,7 @@ class Rollout:
         prompt = final_prompt(self._pool.domain, context.rules, item, texts)
         step = team.mode.rounds + 1
         reply = await context.ask(
-            backbone, prompt, step=step, purpose="aggregate", kind="aggregate", is_step=False, temperature=None
+            backbone, prompt, Turn("aggregate"), step=step, purpose="aggregate", is_step=False, temperature=None
         )
         return reply.text
 

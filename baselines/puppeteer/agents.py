@@ -17,8 +17,7 @@ from harness.agents.trajectory import Context
 from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import definitions, parse
-from harness.llm.request import Kind as Turn
-from harness.llm.request import Message, Reply, Style
+from harness.llm.request import Kind, Message, Reply, Style, Turn
 
 # What the released code sends with every call (D-GEN-2).
 TEMPERATURE = 0.1
@@ -33,7 +32,7 @@ class Action:
     kind: Literal["reasoning", "program", "end"]  # one call; a call whose program is run; no call at all
     persona: str
     instruction: str
-    turn: Turn = "solve"  # what its turns are for
+    purpose: Kind = "solve"  # of its turns
     style: Style = "direct"
     answers: bool = True  # it is told the output rules and commits to an answer
 
@@ -51,7 +50,7 @@ ACTIONS: tuple[Action, ...] = (
         "You are the planner of a small team.",
         "Make a plan for the question: which conditions matter, which steps lead to the result and in which order, and "
         "where a slip is likely. Leave the steps to your colleagues and do not solve the question yourself.",
-        turn="plan",
+        purpose="plan",
         answers=False,
     ),
     Action(
@@ -69,7 +68,7 @@ ACTIONS: tuple[Action, ...] = (
         "You are the critic of a small team, fair and hard to convince.",
         "Go through the work of your colleagues and point out the most important defect in it: a wrong step, a gap, a "
         "condition misread. Where there is none, say so and say why. Leave the repair to others.",
-        turn="critique",
+        purpose="critique",
         answers=False,
     ),
     Action(
@@ -79,7 +78,7 @@ ACTIONS: tuple[Action, ...] = (
         "You are the member of a small team who looks back before going on.",
         "Reflect on how the work has gone: what was taken for granted, what was overlooked, what another way would "
         "have shown. Then revise the solution in the light of it.",
-        turn="revise",
+        purpose="revise",
     ),
     Action(
         "question",
@@ -110,7 +109,7 @@ ACTIONS: tuple[Action, ...] = (
         "reasoning",
         "You are the editor of a small team.",
         "Rewrite the solution of your colleagues: keep what holds, put right what does not, and give it as a whole.",
-        turn="revise",
+        purpose="revise",
     ),
     Action(
         "python",
@@ -182,7 +181,7 @@ def posed(item: Item) -> Item:
     return item if line is None else replace(item, question=f"{line}\n{item.question}")
 
 
-def turn(action: Action, item: Item, rules: str, path: Path) -> Messages:
+def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
     """The messages that let an agent act: a new conversation, or its earlier one with the work as it is now."""
     records = history(path)
     request = _request(action, item)
@@ -239,17 +238,16 @@ Ask = Callable[..., Awaitable[Reply]]
 
 async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> Path:
     """Let an agent, not the end of the path, contribute to a path once."""
+    turn = Turn(action.purpose, action.style, role=action.key)
     ask: Ask = functools.partial(
         context.ask,
         backbone,
+        turn=turn,
         step=len(path) + 1,
-        role=action.key,
-        kind=action.turn,
-        style=action.style,
         temperature=TEMPERATURE,
     )
-    prompt = turn(action, item, context.rules, path)
-    reply = await ask(prompt, purpose="act", form="program" if action.kind == "program" else "answer")
+    prompt = turn_prompt(action, item, context.rules, path)
+    reply = await ask(prompt, turn=turn._replace(form="program") if action.kind == "program" else turn, purpose="act")
     if reply.error is not None:
         # A call that failed leaves no conversation to continue.
         one = Contribution("", None, _dialog(action, path), _tokens(reply))

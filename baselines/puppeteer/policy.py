@@ -17,6 +17,7 @@ from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.files import Declaration
+from harness.llm.request import Turn
 from harness.runner.method import ByBenchmark
 from harness.training.rows import Linear
 
@@ -152,9 +153,9 @@ class Rollout:
         reply = await context.ask(
             self._backbone,
             final(item, context.rules, path),
+            Turn("aggregate" if item.code is None else "solve"),
             step=len(path) + 1,
             purpose="aggregate",
-            kind="aggregate" if item.code is None else "solve",
             is_step=False,
             temperature=TEMPERATURE,
         )

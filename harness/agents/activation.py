@@ -19,7 +19,7 @@ from harness.agents.trajectory import Context
 from harness.benchmarks.extraction import after_answer_is, fenced_blocks, last_box
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.llm.request import Kind, Message, Style
+from harness.llm.request import Kind, Message, Style, Turn
 
 _KIND_OF_FIRST_CALL: Mapping[Output, Kind] = {"text": "plan", "keywords": "search"}
 # Lines of tools hold no digit of their own and never say "answer is": either could pass for an answer.
@@ -73,18 +73,14 @@ async def act(
         hints = await candidates(records, context.code_tools)
     formats = formats or Formats(context.rules)
     prompt = agent_prompt(role, formats.first, item, records, hints, note=note, header=header)
-    kind = _KIND_OF_FIRST_CALL.get(role.output, "solve")
-    ask = functools.partial(
-        context.ask,
-        backbone,
-        step=step,
-        slot=slot,
-        role=role.key,
+    turn = Turn(
+        kind=_KIND_OF_FIRST_CALL.get(role.output, "solve"),
         style=style or ("direct" if role.output == "text" else "step_by_step"),
         form="program" if role.tool in ("execute_answer", "execute_code") else "answer",
-        temperature=temperature,
+        role=role.key,
     )
-    first = await ask(prompt, purpose="act", kind=kind)
+    ask = functools.partial(context.ask, backbone, step=step, slot=slot, temperature=temperature)
+    first = await ask(prompt, turn, purpose="act")
     if first.error is not None:
         return ""
     outcome = await _tool_line(role, item, first.text, context)
@@ -95,7 +91,8 @@ async def act(
         return text
     asked = "\n\n".join(filter(None, (second_call, formats.second)))
     conversation = (*prompt, Message("assistant", text), Message("user", asked))
-    return (await ask(conversation, purpose="second_call", kind="finish" if role.second_call else kind)).text
+    turn = turn._replace(kind="finish") if role.second_call else turn
+    return (await ask(conversation, turn, purpose="second_call")).text
 
 
 async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[str, ...]:

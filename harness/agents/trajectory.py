@@ -10,7 +10,7 @@ from harness.agents import rng
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
-from harness.llm.request import GREEDY, Form, Kind, Message, Reply, Request, Sampling, Style
+from harness.llm.request import GREEDY, Message, Reply, Request, Sampling, Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,25 +141,17 @@ class Context:
         self,
         backbone: str,
         messages: tuple[Message, ...],
+        turn: Turn = Turn(),
         *,
         step: int = 1,
         purpose: str = "solve",
         slot: int = 0,
-        role: str = "",
-        kind: Kind = "solve",
-        style: Style = "direct",
-        form: Form = "answer",
-        instruction: str = "",
         is_step: bool = True,
         temperature: float | None = 0.0,
         draw: int | None = None,
         response_format: str | None = None,
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
-
-        Kind, style and form of the turn tell a simulated backbone, which understands no prompt, what is asked of it;
-        others are not told, and nothing else depends on them. So does an instruction that a method has found by itself:
-        turns that differ in it are draws of their own.
 
         A temperature comes with neither nucleus nor penalty; ``None`` is what the backbone's publisher has it sample by
         (D-GEN-2). At 0 the same prompt gets the same reply, though each use is charged; above 0, unless a ``draw`` is
@@ -182,7 +174,7 @@ class Context:
             **sampling._asdict(),
             draw=draw,
             response_format=response_format,
-            metadata={"kind": kind, "style": style, "form": form, "role": role, "instruction": instruction},
+            metadata=turn,
         )
         reply = await self._client.complete(backbone, request)
         call = Call(
@@ -190,7 +182,7 @@ class Context:
             purpose=purpose,
             slot=slot,
             backbone=backbone,
-            role=role,
+            role=turn.role,
             key=request.key,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-# What a turn is for, how explicitly it is to reason, and what form its reply takes.
 Kind = Literal["solve", "plan", "critique", "revise", "aggregate", "search", "finish"]
 Style = Literal["direct", "step_by_step", "complex"]
 Form = Literal["answer", "program", "letter"]
@@ -31,6 +30,17 @@ class Message(NamedTuple):
 
     role: str
     content: str
+
+
+class Turn(NamedTuple):
+    """Purpose of a call, for simulated models, which understand no prompt; it changes nothing for others."""
+
+    kind: Kind = "solve"
+    style: Style = "direct"  # how explicitly the reply is to reason
+    # What the reply ends with: an answer, a program that computes it, or the letter of a numbered contribution.
+    form: Form = "answer"
+    role: str = ""  # key of the role in the catalogue; of any name for roles of a method's own
+    instruction: str = ""  # written by the method itself: turns that differ in it are independent draws
 
 
 class Sampling(NamedTuple):
@@ -70,13 +80,11 @@ class Request:
     draw: int = 0  # index of an independent sample of the same prompt; also the seed sent to the server
     response_format: str | None = None  # JSON schema request in OpenAI's form, as JSON text
     stop: tuple[str, ...] | None = None  # texts at which the server ends the reply
-    # What the call is for, in OpenAI's field of that name. Simulated weights are told it, because they understand no
-    # prompt; it is not sent to other weights, and is no part of calls to them.
-    metadata: Mapping[str, str] | None = None
+    metadata: Turn | None = None  # sent in OpenAI's field of that name, and part of the call, if weights are simulated
 
     @property
-    def told(self) -> Mapping[str, str] | None:
-        """The metadata, where the weights are told it."""
+    def sent_metadata(self) -> Turn | None:
+        """Return the metadata if the model is simulated, else None."""
         return self.metadata if is_simulated(self.revision) else None
 
     @cached_property
@@ -89,8 +97,10 @@ class Request:
                 del record[name]
         if self.stop is None:
             del record["stop"]
-        if not self.told:
+        if self.sent_metadata is None:
             del record["metadata"]
+        else:
+            record["metadata"] = self.sent_metadata._asdict()
         record["messages"] = [message._asdict() for message in self.messages]
         return orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
 
@@ -107,8 +117,8 @@ class Request:
         if extended:
             body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
             body["repeat_penalty"] = self.repetition_penalty  # llama.cpp's name for it; it takes no notice of the other
-        if self.told:
-            body["metadata"] = self.told
+        if self.sent_metadata is not None:
+            body["metadata"] = self.sent_metadata._asdict()
         if self.stop is not None:
             body["stop"] = self.stop
         if self.response_format is not None:

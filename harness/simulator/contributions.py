@@ -13,7 +13,7 @@ from harness.agents.roles import Role, catalogue
 from harness.benchmarks import Benchmark
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.llm.request import Form, Kind, Message, Style
+from harness.llm.request import Message, Turn
 from harness.simulator import tokens
 from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import Evidence
@@ -34,16 +34,6 @@ class WrongProgram(Declaration):
 
     source: str
     passes_visible: bool  # whether it passes the visible examples all the same
-
-
-class Turn(NamedTuple):
-    """The metadata of a request: what its turn is for."""
-
-    kind: Kind = "solve"
-    style: Style = "direct"  # how explicitly it is to reason
-    form: Form = "answer"  # a program that computes the answer may be wanted, or the letter of a contribution
-    role: str = ""  # its key in the catalogue
-    instruction: str = ""  # of a method that finds instructions by itself
 
 
 class Contribution(NamedTuple):

@@ -13,10 +13,10 @@ from pydantic import PositiveInt
 from harness.errors import UserError
 from harness.files import ROOT, check, fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
-from harness.llm.request import SIMULATED, Message, Reply, Request, Served
+from harness.llm.request import SIMULATED, Message, Reply, Request, Served, Turn
 from harness.simulator import tokens
 from harness.simulator.calibration import Calibration, SimulatedBackbone
-from harness.simulator.contributions import Turn, read
+from harness.simulator.contributions import read
 from harness.simulator.replies import schema_reply, write
 
 _DEFAULT_MAX_TOKENS = 2048
@@ -100,7 +100,7 @@ class SimulatedEndpoint:
     def complete(self, request: Request) -> Reply:
         """Return what a client makes of what :meth:`chat` answers, without HTTP and JSON in between."""
         wanted = None if request.response_format is None else orjson.loads(request.response_format)
-        turn = Turn(**(request.told or {}))  # type: ignore[arg-type]
+        turn = request.sent_metadata or Turn()
         sampling = (request.draw, request.max_tokens, request.temperature, wanted)
         try:
             return self._reply(self.backbone(request.model), Asked(request.model, request.messages, turn, *sampling))

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from harness.agents import rng
 from harness.agents.rng import Stream
-from harness.llm.request import Kind, Style
+from harness.llm.request import Kind, Style, Turn
 from harness.simulator import tokens
 from harness.simulator.calibration import Calibration
-from harness.simulator.contributions import Answers, Reading, Stance, Turn, stances, weigh
+from harness.simulator.contributions import Answers, Reading, Stance, stances, weigh
 from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import affinity, difficulty, fit, log_location, overload, pull, sigmoid
 
@@ -216,7 +216,7 @@ def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, ke
 
 
 def _drawn(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -> Any:
-    """An instance of a schema, of which only what AFlow's proposals use is seen."""
+    """Draw an instance of a schema; of its keywords, only those below are understood."""
     if "const" in schema:
         return schema["const"]
     if choices := schema.get("enum"):

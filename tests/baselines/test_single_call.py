@@ -4,7 +4,7 @@ import pytest
 
 from baselines import cot
 from harness.benchmarks.items import Item
-from harness.llm.request import Message
+from harness.llm.request import Message, Turn
 from harness.runner.method import build
 from tests import scripted
 from tests.fixtures import RULES
@@ -33,7 +33,6 @@ async def test_one_call_at_temperature_zero_static_first(
     assert backbone == "small"
     assert request.messages == (Message("user", f"{opening}{RULES}\n\nQuestion:\nHow many eggs?"),)
     assert (request.temperature, request.max_tokens, request.draw) == (0.0, 2048, 0)
-    told = {"kind": "solve", "style": config.get("style", "direct"), "form": "answer", "role": "", "instruction": ""}
-    assert request.metadata == told
+    assert request.metadata == Turn(style=config.get("style", "direct"))
     [call] = trajectory.calls
     assert (trajectory.depth, call.purpose, call.is_step) == (1, "solve", True)

@@ -18,7 +18,7 @@ from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
-from harness.llm.request import Reply
+from harness.llm.request import Reply, Turn
 from harness.runner import layout
 from harness.runner.config import Cell
 from tests.workflow.stories import Ask, Story, finish, prepare
@@ -45,7 +45,7 @@ def step(number: int, write: str, halt: str, *retrieved: str) -> list[Decision]:
 
 
 def act(number: int, reply: str) -> Ask:
-    how = {"step": number, "purpose": "act", "role": f"Math/R{number}"}
+    how = {"turn": Turn(role=f"Math/R{number}"), "step": number, "purpose": "act"}
     return Ask(reply, [("system", "You count."), ("user", f"Turn {number}: {reply!r}?")], how=how)
 
 
@@ -266,7 +266,9 @@ def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
     program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
     # No later prompt repeats it.
-    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}, tool=outcome), Ask("1", how={"step": 2})])
+    story = Story(
+        [Ask(program, how={"turn": Turn(role="Code/ProgrammingExpert")}, tool=outcome), Ask("1", how={"step": 2})]
+    )
     finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
     export("--method", "masrouter")
     (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
-from baselines.aflow.operators import CANDIDATES, HEADER, Interpreter, Turn
+from baselines.aflow.operators import CANDIDATES, HEADER, Interpreter, NodeRun
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, Workflow, check, start
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
-from harness.llm.request import Message, Reply
+from harness.llm.request import Message, Reply, Turn
 from tests import scripted
 from tests.baselines.aflow.fixtures import CODE, ITEM, Bench, fenced, flow, node, when
 from tests.fixtures import FAILED, RULES
@@ -68,7 +69,7 @@ async def test_an_operator_alone_is_one_greedy_call_with_the_prompt_of_single_ll
     assert request.messages[-1].content.endswith(question_prompt("", RULES, item)[0].content)
     assert (style == "direct") == (request.messages == question_prompt("", RULES, item))
     assert request.metadata is not None
-    assert (request.metadata["kind"], request.metadata["style"]) == ("solve", style)
+    assert request.metadata[:2] == ("solve", style)
 
 
 async def test_instruction_and_inputs_are_shown_without_what_a_failed_call_left_empty() -> None:
@@ -94,8 +95,8 @@ async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
     assert calls(found) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]
     assert user(client).endswith("[1] Result of a:\none\n\n[2] Result of a:\ntwo\n\n[3] Result of a:\nthree")
     context: Any = None
-    turns = [Turn(context, "m", step, run) for step in range(1, MOST_NODES + 1) for run in range(MOST_REPEATS)]
-    sampled = [turn.draw for turn in turns if turn.repetition]
+    runs = [NodeRun(context, "m", *at) for at in itertools.product(range(1, MOST_NODES + 1), range(MOST_REPEATS))]
+    sampled = [run.draw for run in runs if run.repetition]
     assert len(set(sampled) - {0}) == len(sampled) == 40
 
 
@@ -184,7 +185,7 @@ async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
     system, asked = client.asked[-1][1].messages
     assert RULES not in system.content
     assert client.asked[-1][1].metadata is not None
-    assert {client.asked[-1][1].metadata[name] for name in ("kind", "form")} == {"aggregate", "letter"}
+    assert client.asked[-1][1].metadata == Turn("aggregate", form="letter")
     assert asked.content == (
         f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
     )

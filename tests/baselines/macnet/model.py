@@ -42,7 +42,7 @@ def take_apart(request: Request) -> Asked:
     [kind] = [kind for text, kind in KINDS.items() if text in system.content]
     assert user.content.startswith(f"Question:\n{ITEM.question}")
     assert request.metadata is not None
-    assert request.metadata["kind"] == {"merge": "aggregate"}.get(kind, kind)
+    assert request.metadata.kind == {"merge": "aggregate"}.get(kind, kind)
     return Asked(kind, tuple(records(user.content)), round(request.temperature, 9), request.draw)
 
 

@@ -19,7 +19,7 @@ from baselines.puppeteer.agents import (
 from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import sample
-from harness.llm.request import Message, Sampling
+from harness.llm.request import Message, Sampling, Turn
 from harness.training.learning import seeded
 from tests.baselines.puppeteer.fixtures import MATHS, Certain, Counting, planned, walk
 from tests.fixtures import FAILED, RULES, embedding, runtime
@@ -168,8 +168,7 @@ async def test_what_a_turn_is_for_is_said_with_it_and_agents_that_answer_know_th
     kind = {"planning": "plan", "critique": "critique", "modify": "revise", "reflect": "revise"}
     style = "step_by_step" if key == "reasoning" else "direct"
     form = "program" if key == "python" else "answer"
-    common = {"instruction": ""}
     assert [request.metadata for request in client.requests] == [
-        {"kind": kind.get(key, "solve"), "style": style, "form": form, "role": key, **common},
-        {"kind": "aggregate", "style": "direct", "form": "answer", "role": "", **common},
+        Turn(kind.get(key, "solve"), style, form, key),
+        Turn("aggregate"),
     ]

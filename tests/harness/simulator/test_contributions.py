@@ -16,11 +16,11 @@ from harness.agents.trajectory import Context
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone
-from harness.llm.request import Message, Reply, Request
+from harness.llm.request import Message, Reply, Request, Turn
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint
 from harness.simulator.calibration import QuestionIndex
-from harness.simulator.contributions import Reading, Turn, read, records
+from harness.simulator.contributions import Reading, read, records
 
 from .samples import Questions, word_problems
 
@@ -63,8 +63,7 @@ class Asked:
         self.replies: list[str] = []
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        turn = Turn(**(request.metadata or {}))  # type: ignore[arg-type]
-        self.readings.append(read(request.messages, turn, self.endpoint.calibration.index))
+        self.readings.append(read(request.messages, request.metadata or Turn(), self.endpoint.calibration.index))
         reply = self.endpoint.complete(replace(request, model=BACKBONE, revision=self.endpoint.revision))
         self.replies.append(reply.text)
         return reply
@@ -125,6 +124,6 @@ async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
 def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
     prompt = question_prompt("", "", ITEM)
     for revision, told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
-        plain, critique = (Request("m", revision, prompt, metadata=said) for said in (None, {"kind": "critique"}))
+        plain, critique = (Request("m", revision, prompt, metadata=turn) for turn in (None, Turn("critique")))
         assert (plain.key != critique.key, critique.record != plain.record) == (told, told)
-        assert critique.body(extended=True).get("metadata") == ({"kind": "critique"} if told else None)
+        assert critique.body(extended=True).get("metadata") == (Turn("critique")._asdict() if told else None)
