@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.provenance import identity, provenance
 from analysis.published import Published, load
-from analysis.results import TRAINING, Cell, by_place
+from analysis.results import TRAINING, FinishedCell, by_place
 from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.runner.config import POOL
@@ -56,7 +56,7 @@ def percent(fraction: float) -> float:
 class Results:
     """Cells that are comparable (:func:`analysis.results.read_all`), with the published numbers."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[FinishedCell, ...]
     published: Published = field(default_factory=load)
     own: bool = False  # leave out published rows that were not run, as for methods of one's own choice
     unfinished: Sequence[Path] = ()  # folders of the cells of the run that are not among these
@@ -73,7 +73,7 @@ class Results:
         return any(pool.keys() != self.published.prices.keys() for pool in pools)
 
     @property
-    def of_paper(self) -> dict[Key, tuple[Cell, ...]]:
+    def of_paper(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """Return the trainings that statements of the paper may be compared with: all but those of another pool."""
         return {key: cells for key, cells in self.trainings.items() if not (self.other_pool and key[1] == POOL)}
 
@@ -83,7 +83,7 @@ class Results:
         return provenance(self.cells)
 
     @cached_property
-    def trainings(self) -> dict[Key, tuple[Cell, ...]]:
+    def trainings(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """The cells by method, backbone and benchmark, in order of seed."""
         return by_place(self.cells)
 
@@ -171,7 +171,7 @@ class Results:
         """What :func:`measure` says of each place."""
         return self.each(measure)
 
-    def each(self, of: Callable[[Sequence[Cell]], Mapping[str, Any]]) -> pd.DataFrame:
+    def each(self, of: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
         """What a function says of the cells of each place: one row a method, backbone and benchmark."""
         found = [dict(of(cells)) for cells in self.trainings.values()]
         return pd.DataFrame(found, index=pd.MultiIndex.from_tuples(self.trainings, names=KEY))
@@ -245,7 +245,7 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
     return frame.assign(ran=frame[sign_of_a_run].notna(), difference=difference.astype(float).round(2))
 
 
-def measure(cells: Sequence[Cell]) -> dict[str, Any]:
+def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     """What all seeds of one place scored and spent over the test set, as means over the seeds."""
     items = pd.concat([cell.items for cell in cells])
     found = accuracy([cell.items["correct"] for cell in cells])
@@ -292,7 +292,7 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     return found.assign(total_scaled=found["cost_per_query"] * found["published_questions"])
 
 
-def spread(cells: Sequence[Cell], name: str, of: Callable[[Cell], pd.Series]) -> dict[str, float]:
+def spread(cells: Sequence[FinishedCell], name: str, of: Callable[[FinishedCell], pd.Series]) -> dict[str, float]:
     """The mean of one value a question as ``NAME``, the ends of its interval, and of several seeds seed 0 alone."""
     seeds = {cell.run.seed: of(cell) for cell in cells}
     found = mean(list(seeds.values()))

@@ -19,7 +19,7 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
 from analysis import results
 from analysis.provenance import warning
-from analysis.results import Run
+from analysis.results import RunInfo
 from analysis.table import md_escape as escape
 from analysis.trajectories import Gate, Record, Said, Step, records
 from harness.benchmarks.items import Item
@@ -59,7 +59,7 @@ def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) ->
     return path
 
 
-def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
+def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
     right = sum(sample.scores is not None and sample.scores[CORRECTNESS].value == CORRECT for sample in samples)
     kind = "simulated" if run.simulated else "real"
     accuracy = logs.EvalMetric(name="accuracy", value=right / len(samples))
@@ -113,7 +113,7 @@ def _log(run: Run, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
 
 
 class _Sample:
-    def __init__(self, run: Run, record: Record) -> None:
+    def __init__(self, run: RunInfo, record: Record) -> None:
         self._record = record
         self._said = [*(one for step in record.steps for one in step.calls), *record.final]
         self._maker = "simulated" if run.simulated else "backbone"

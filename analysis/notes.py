@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.frames import Key, Results
-from analysis.results import Cell, answered
+from analysis.results import FinishedCell, answered
 from analysis.source import lacks
 from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 
@@ -40,8 +40,8 @@ DEPTH = (
 
 def settings(results: Results) -> str:
     """For the caption: unfinished cells, what a run changed about questions or replies, unlike backbones, if any."""
-    noted: defaultdict[str, list[Cell]] = defaultdict(list)
-    revisions: defaultdict[str, defaultdict[str, list[Cell]]] = defaultdict(lambda: defaultdict(list))
+    noted: defaultdict[str, list[FinishedCell]] = defaultdict(list)
+    revisions: defaultdict[str, defaultdict[str, list[FinishedCell]]] = defaultdict(lambda: defaultdict(list))
     for cell in results.cells:
         for note in dict.fromkeys(cell.run.notes):
             noted[note].append(cell)
@@ -162,7 +162,7 @@ def secondary_rules(results: Results) -> Iterator[str]:
             yield f"{results.benchmarks[key]} graded by {name} instead: {moved} against the measured values above."
 
 
-def _scope(results: Results, cells: Sequence[Cell]) -> str:
+def _scope(results: Results, cells: Sequence[FinishedCell]) -> str:
     if len(cells) == len(results.cells):
         return ""
     rows = _rows(results, [(cell.run.method, cell.run.backbone, cell.run.benchmark) for cell in cells])

@@ -16,7 +16,7 @@ from analysis import registry, results
 from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
-from analysis.results import Cell, short
+from analysis.results import FinishedCell, short
 from analysis.table import amount, csv, environment
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
@@ -145,7 +145,7 @@ def _html(markdown: str, below: int = 2) -> str:
     return made.replace("<table", '<div class="scroll" tabindex="0"><table').replace("</table>", "</table></div>")
 
 
-def _deviations(cells: Sequence[Cell]) -> dict[str, Any]:
+def _deviations(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     text = DEVIATIONS.read_text(encoding="utf-8")
     titles = [cell.run.method_title for cell in cells]
     titles += [load().benchmarks.get(cell.run.benchmark, "") for cell in cells]
@@ -166,7 +166,7 @@ def _deviations(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _facts(preset: Preset, cells: Sequence[Cell], made: Iterable[str]) -> list[tuple[str, str]]:
+def _facts(preset: Preset, cells: Sequence[FinishedCell], made: Iterable[str]) -> list[tuple[str, str]]:
     runs, known = [cell.run for cell in cells], provenance(cells)
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
     return [
@@ -182,7 +182,7 @@ def _facts(preset: Preset, cells: Sequence[Cell], made: Iterable[str]) -> list[t
     ]
 
 
-def _spent(cells: Sequence[Cell]) -> str:
+def _spent(cells: Sequence[FinishedCell]) -> str:
     frame = ledger([cell.folder for cell in cells])
     titles = {cell.run.method: cell.run.method_title for cell in cells}
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
@@ -192,7 +192,7 @@ def _spent(cells: Sequence[Cell]) -> str:
     )
 
 
-def _licensed(cells: Sequence[Cell]) -> dict[str, str]:
+def _licensed(cells: Sequence[FinishedCell]) -> dict[str, str]:
     known = read_yaml(ROOT / "config" / "licences.yaml")
     answered = sorted({(key, served(one)) for cell in cells for key, one in cell.run.backbones.items()})
     asked = {cell.run.benchmark: cell.run for cell in cells}
@@ -215,7 +215,7 @@ def _as_html(frame: pd.DataFrame, first: str) -> str:
         return str(frame.set_index(first).reset_index().to_html(index=False, border=0, justify="unset"))
 
 
-def _identities(cells: Sequence[Cell]) -> pd.DataFrame:
+def _identities(cells: Sequence[FinishedCell]) -> pd.DataFrame:
     names = ("cell", "method", "benchmark", "backbone", "seed", "simulated")
     rows = [
         {

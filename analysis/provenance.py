@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.results import Cell, Run, answered, revision, short
+from analysis.results import FinishedCell, RunInfo, answered, revision, short
 from harness.agents.results import SIMULATED
 
 
@@ -27,13 +27,13 @@ def by_server(backbone: Mapping[str, Any]) -> str:
     return f" by {server}" if server else ""
 
 
-def table_run_id(cells: Iterable[Cell]) -> str:
+def table_run_id(cells: Iterable[FinishedCell]) -> str:
     """Identity of a table: a hash over the run ids of its cells, in any order."""
     lines = "\n".join(sorted(cell.run.run_id for cell in cells))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def provenance(cells: Sequence[Cell]) -> dict[str, str]:
+def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
     """Name and value of each setting that tells one run from another, short enough for a line below a table."""
     runs = [cell.run for cell in cells]
     return {
@@ -50,10 +50,10 @@ def provenance(cells: Sequence[Cell]) -> dict[str, str]:
     }
 
 
-def identity(cells: Sequence[Cell]) -> dict[str, str]:
+def identity(cells: Sequence[FinishedCell]) -> dict[str, str]:
     """What identifies runs, as columns of a tidy table; what differs between the cells is in their order."""
 
-    def told(of: Callable[[Run], str]) -> str:
+    def told(of: Callable[[RunInfo], str]) -> str:
         values = [of(cell.run) for cell in cells]
         return values[0] if len(set(values)) == 1 else " ".join(values)
 
@@ -67,7 +67,7 @@ def identity(cells: Sequence[Cell]) -> dict[str, str]:
     }
 
 
-def _backbones(runs: Iterable[Run]) -> str:
+def _backbones(runs: Iterable[RunInfo]) -> str:
     """Those that one server answered in one revision, as the simulator does, share what follows their names."""
     found: dict[str, set[str]] = {}
     for run in runs:

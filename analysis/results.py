@@ -55,7 +55,7 @@ class Data(Declaration, extra="ignore"):
     n_train: NonNegativeInt  # 0 for a method that learns nothing
 
 
-class Run(Declaration, extra="ignore"):
+class RunInfo(Declaration, extra="ignore"):
     """What ``run.json`` says of a cell, as far as a report needs it."""
 
     version: Literal[1] = Field(alias="schema")
@@ -87,20 +87,20 @@ class Run(Declaration, extra="ignore"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cell:
+class FinishedCell:
     """One measured cell."""
 
     folder: Path
-    run: Run
+    run: RunInfo
     items: pd.DataFrame  # by id; ``cost`` is the compared one, and each secondary rule a column of its verdicts
     rules: tuple[str, ...] = ()  # the secondary rules that any answer was graded by, such as ``math_verify``
 
 
-def read(folder: Path) -> Cell:
+def read(folder: Path) -> FinishedCell:
     """One cell; raises UserError where it is incomplete, unreadable or of another version of the suite."""
     if missing := [name for name in _FILES if not (folder / name).is_file()]:
         raise UserError(f"{folder}: {', '.join(missing)} missing; run the cell again or leave it out")
-    run: Run = read_json(folder / "run.json", Run, "run the cell again")
+    run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
     items = read_table(folder / "items.parquet", _COLUMNS).sort_values("item_id", ignore_index=True)
     if len(items) != run.data.n_test:
         raise UserError(
@@ -111,7 +111,7 @@ def read(folder: Path) -> Cell:
     # White space in the notes cannot break a line of a table.
     notes = tuple(" ".join(note.split()) for note in run.notes)
     items = items.assign(cost=items[f"cost_{run.compared_cost}"], **{rule: also[rule] for rule in rules})
-    return Cell(folder, run.model_copy(update={"notes": notes}), items, rules)
+    return FinishedCell(folder, run.model_copy(update={"notes": notes}), items, rules)
 
 
 def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
@@ -125,7 +125,7 @@ def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
     return check(document, form, f"{path} is not as this version of the suite writes it; {cure}")
 
 
-def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
+def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     """Cells of one table, by benchmark, method, backbone, seed; raises UserError unless they go together."""
     # A mean over seeds of different settings would be of nothing that was ever run.
     cells = tuple(
@@ -158,9 +158,9 @@ def read_all(folders: Iterable[Path]) -> tuple[Cell, ...]:
     return cells
 
 
-def by_place(cells: Iterable[Cell]) -> dict[tuple[str, str, str], tuple[Cell, ...]]:
+def by_place(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[FinishedCell, ...]]:
     """The cells by method, backbone and benchmark, sorted, each group in order of seed."""
-    found: dict[tuple[str, str, str], list[Cell]] = {}
+    found: dict[tuple[str, str, str], list[FinishedCell]] = {}
     for cell in sorted(cells, key=lambda cell: cell.run.seed):
         found.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
     return {key: tuple(found[key]) for key in sorted(found)}
@@ -188,7 +188,7 @@ def revision(backbone: Mapping[str, Any]) -> str:
     return f" at {short(known) if _COMMIT.fullmatch(known) else known}" if known else ""
 
 
-def _agree(what: str, cells: Sequence[Cell], told: Sequence[str]) -> None:
+def _agree(what: str, cells: Sequence[FinishedCell], told: Sequence[str]) -> None:
     for cell, one in zip(cells, told, strict=True):
         if one != told[0]:
             raise UserError(
@@ -197,6 +197,6 @@ def _agree(what: str, cells: Sequence[Cell], told: Sequence[str]) -> None:
             )
 
 
-def _named(run: Run, what: str, default: str = "") -> str:
+def _named(run: RunInfo, what: str, default: str = "") -> str:
     found = {short(str(backbone.get(what, default))) for backbone in run.backbones.values()} - {""}
     return ", ".join(sorted(found)) or "none"

@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from analysis.frames import Key
-from analysis.results import Cell, read_json, read_table, short
+from analysis.results import FinishedCell, read_json, read_table, short
 from harness.errors import UserError
 from harness.files import AsWritten, Declaration, Text
 from harness.llm.backbones import forward_flops
@@ -51,7 +51,7 @@ class Timing(Declaration, extra="ignore"):
         return f"{self.host['processors']} processors, {self.host['platform']}"
 
 
-def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Timing]:
+def read_timings(folders: Iterable[Path], cells: Sequence[FinishedCell]) -> dict[Key, Timing]:
     """The timings of cells; raises UserError where one is unreadable or of other runs, or two cannot be compared."""
     run_ids = {cell.run.cell: cell.run.run_id for cell in cells}
     found: dict[Key, Timing] = {}
@@ -69,7 +69,7 @@ def read_timings(folders: Iterable[Path], cells: Sequence[Cell]) -> dict[Key, Ti
     return found
 
 
-def pflops(cell: Cell) -> pd.Series:
+def pflops(cell: FinishedCell) -> pd.Series:
     """PFLOPs of each test question, by id; 0 where no model was asked. Raises UserError for an unknown backbone."""
     path = cell.folder / "calls.parquet"
     calls = read_table(path, ("item_id", "backbone", *_TOKENS))

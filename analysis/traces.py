@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.frames import Results
-from analysis.results import Cell, read_table
+from analysis.results import FinishedCell, read_table
 from analysis.statistics import Ratio, mean_of
 from harness.errors import UserError
 
@@ -28,7 +28,7 @@ class Traces(NamedTuple):
     retrieved: Counts  # those of them that it opened for, shape (n, deepest)
 
 
-def by_benchmark(results: Results) -> dict[str, tuple[Cell, ...]]:
+def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
     """The cells of the one router that an artefact is about, by benchmark; raises UserError where it is not one."""
     routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.trainings})
     if len(routers) > 1:
@@ -37,7 +37,7 @@ def by_benchmark(results: Results) -> dict[str, tuple[Cell, ...]]:
     return {key: found[key] for key in results.benchmarks}
 
 
-def read(cell: Cell) -> Traces:
+def read(cell: FinishedCell) -> Traces:
     """The trajectories of a cell; raises UserError where the table of decisions is missing or damaged."""
     ids = list(cell.items["item_id"])
     decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
@@ -79,7 +79,7 @@ def ratios(traces: Traces) -> dict[str, Ratio]:
     return {name: one for name, one in found.items() if one.cases}
 
 
-def of_calls(cell: Cell) -> dict[str, Ratio]:
+def of_calls(cell: FinishedCell) -> dict[str, Ratio]:
     """Tokens of a prompt after the first step, ``later_prompt``, and ``calls_BACKBONE``, the share of the steps' calls.
 
     Calls without a reply are left out. Raises UserError where the table of calls is missing or damaged.
@@ -93,7 +93,7 @@ def of_calls(cell: Cell) -> dict[str, Ratio]:
     return found
 
 
-def redundancy(cell: Cell) -> dict[str, Ratio]:
+def redundancy(cell: FinishedCell) -> dict[str, Ratio]:
     """Return how near contributions are to what is stored: ``redundancy_stored``, ``redundancy_refused``, mean cosines.
 
     Of those that found something stored. Raises UserError where the table of decisions is missing or damaged.
@@ -109,7 +109,7 @@ def redundancy(cell: Cell) -> dict[str, Ratio]:
     }
 
 
-def _by_question(cell: Cell, values: pd.Series) -> Ratio:
+def _by_question(cell: FinishedCell, values: pd.Series) -> Ratio:
     """Return the mean of values by question, of which one may have several or none."""
     of, ids = values.groupby(level="item_id"), cell.items["item_id"]
     sums, counts = (each.reindex(ids, fill_value=0).to_numpy(dtype=float) for each in (of.sum(), of.size()))

@@ -14,7 +14,7 @@ from analysis.claims.joint import End, interval, spreads
 from analysis.claims.measured import Measured, Run
 from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, settled
 from analysis.provenance import by_server, table_run_id
-from analysis.results import Cell, short
+from analysis.results import FinishedCell, short
 from analysis.statistics import TAIL
 
 #: Whether the paper's own numbers support a statement.
@@ -150,7 +150,7 @@ def _number(value: Value) -> float:
     return float(np.ravel(settled(value))[0])
 
 
-def identity(cells: Sequence[Cell]) -> Part:
+def identity(cells: Sequence[FinishedCell]) -> Part:
     """What was read; nothing where a statement is about no cell."""
     runs = [cell.run for cell in cells]
     if not runs:

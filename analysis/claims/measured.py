@@ -28,17 +28,17 @@ from analysis.claims.numbers import (
 )
 from analysis.frames import Key
 from analysis.registry import Selection, artefact
-from analysis.results import TRAINING, Cell
+from analysis.results import TRAINING, FinishedCell
 from analysis.statistics import Jackknife, Ratio
 from analysis.timings import Timing, pflops
-from analysis.training import updates
+from analysis.training_log import updates
 from harness.runner import config
 
 Seeds: TypeAlias = Mapping[Row, tuple[int, ...]]
 #: Some seeds of one method with one backbone on one benchmark, in order of seed.
-Cells: TypeAlias = tuple[Cell, ...]
+Cells: TypeAlias = tuple[FinishedCell, ...]
 # By measure: one value a question.
-_OF_ITEMS: Mapping[str, Callable[[Cell], Array]] = {
+_OF_ITEMS: Mapping[str, Callable[[FinishedCell], Array]] = {
     "accuracy": lambda cell: 100.0 * cell.items["correct"].to_numpy(),
     "cost": lambda cell: cell.items["cost"].to_numpy(),
     "cost_total": lambda cell: cell.items["cost_total"].to_numpy(),
@@ -47,7 +47,7 @@ _OF_ITEMS: Mapping[str, Callable[[Cell], Array]] = {
     "six_steps": lambda cell: 100.0 * (cell.items["depth"] == 6).to_numpy(),
 }
 # By the beginning of the name of a ratio where to find it; all others are of the gates.
-_OF_RATIOS: Mapping[str, Callable[[Cell], Mapping[str, Ratio]]] = {
+_OF_RATIOS: Mapping[str, Callable[[FinishedCell], Mapping[str, Ratio]]] = {
     "later_prompt": traces.of_calls,
     "calls_": traces.of_calls,
     "redundancy_": traces.redundancy,
@@ -221,7 +221,7 @@ def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
     return np.array(tops), np.array([one.denominators for one in each])
 
 
-def _ratios(cell: Cell, measure: str) -> Mapping[str, Ratio]:
+def _ratios(cell: FinishedCell, measure: str) -> Mapping[str, Ratio]:
     for beginning, of in _OF_RATIOS.items():
         if measure.startswith(beginning):
             return of(cell)

@@ -52,7 +52,7 @@ _FITTED = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Report(Exhibit):
+class ClaimsReport(Exhibit):
     """Every claim, judged."""
 
     judged: Sequence[Sequence[Part]]  # the parts of each claim, in the order of the declaration
@@ -96,7 +96,7 @@ class Report(Exhibit):
         return {"html": page, "md": _markdown(self), "csv": csv(self.frame, self.warning)}
 
 
-def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
+def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> ClaimsReport:
     """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone."""
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
@@ -108,7 +108,7 @@ def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> Report:
     is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
     asked = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
     notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, _FITTED if is_fitted else "", changed]
-    return Report(
+    return ClaimsReport(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
         simulated=run.simulated,
@@ -138,7 +138,7 @@ def _seeds(own: Seeds, several: Seeds) -> str:
     return f"{listed(usual)}{unlearned}; {trained or 'none'} in statements about training seeds"
 
 
-def _markdown(report: Report) -> str:
+def _markdown(report: ClaimsReport) -> str:
     found = [f"> **{escape(report.warning)}**", ""] if report.warning else []
     found += [f"# {escape(report.caption)}", ""]
     for sentence in report.summary:

@@ -14,7 +14,7 @@ from analysis import notes, traces
 from analysis.figure import SMALL, Figure
 from analysis.provenance import identity
 from analysis.source import Source
-from analysis.training import updates
+from analysis.training_log import updates
 from harness.errors import UserError
 
 # By band and measure: what a reader calls the decision, and how its line looks, in colour and in grey.

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure as Picture
 from analysis.figure import Figure
 from analysis.frames import Results
 from analysis.notes import about
-from analysis.results import Cell, Run
+from analysis.results import FinishedCell, RunInfo
 from analysis.source import Source
-from analysis.training import mean_of_updates, updates
+from analysis.training_log import mean_of_updates, updates
 from harness.errors import UserError
 from harness.runner.config import POOL
 
-Trained = Sequence[tuple[Cell, pd.DataFrame]]
+Trained = Sequence[tuple[FinishedCell, pd.DataFrame]]
 
 _MEASURE = "utility"
 # Told apart by lightness and width alone, so that nothing depends on colour.
@@ -59,7 +59,7 @@ def curves(results: Results, logs: Trained, frame: pd.DataFrame) -> Figure:
     )
 
 
-def row_title(run: Run) -> str:
+def row_title(run: RunInfo) -> str:
     """The method of a cell as a reader knows it, and its backbone; the pool goes without saying."""
     return run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
 
@@ -70,7 +70,7 @@ def by_epoch(log: pd.DataFrame) -> pd.Series:
     return mean_of_updates(log, _MEASURE, log["epoch"]).set_axis(middles)
 
 
-def _draw(trained: Sequence[tuple[Run, pd.DataFrame]], benchmarks: Mapping[str, str], picture: Picture) -> None:
+def _draw(trained: Sequence[tuple[RunInfo, pd.DataFrame]], benchmarks: Mapping[str, str], picture: Picture) -> None:
     order = list(benchmarks)
     runs = sorted((run for run, _ in trained), key=lambda run: order.index(run.benchmark))
     titles = {(run.method, run.backbone): row_title(run) for run in runs}

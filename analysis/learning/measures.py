@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import traces
-from analysis.results import Cell, read_table
-from analysis.training import mean_of_updates
+from analysis.results import FinishedCell, read_table
+from analysis.training_log import mean_of_updates
 
 _FIRST_UPDATES = 3
 _LAST_SHARE = 0.25
@@ -81,7 +81,7 @@ def of_items(items: pd.DataFrame, cost_weight: float) -> dict[str, float]:
 
 
 def of_learner(
-    cell: Cell, log: pd.DataFrame, decisions: pd.DataFrame, cost_weight: float, collapsed_entropy: float | None
+    cell: FinishedCell, log: pd.DataFrame, decisions: pd.DataFrame, cost_weight: float, collapsed_entropy: float | None
 ) -> dict[str, float]:
     """All measures of a cell by key of :data:`MEASURES`, from its items, training log and test decisions."""
     found = of_items(cell.items, cost_weight)

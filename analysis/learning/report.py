@@ -21,10 +21,10 @@ from analysis.learning.measures import MEASURES, Measure
 from analysis.learning.study import BEST_SINGLE, PATH, RANDOM, Study, load
 from analysis.notes import settings
 from analysis.provenance import table_run_id
-from analysis.results import TRAINING, Cell, read_all, read_table
+from analysis.results import TRAINING, FinishedCell, read_all, read_table
 from analysis.statistics import CONFIDENCE
 from analysis.table import DAGGER, NOT_RUN, Entry, Table, shown
-from analysis.training import updates
+from analysis.training_log import updates
 from harness.errors import UserError
 from harness.runner.config import POOL
 
@@ -46,7 +46,7 @@ class Report:
     study: Study
     results: Results
     values: pd.DataFrame
-    trained: Sequence[tuple[Cell, pd.DataFrame]]
+    trained: Sequence[tuple[FinishedCell, pd.DataFrame]]
 
     @cached_property
     def learned(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, say
 from analysis.frames import COST, IDENTITY, KEY, Results, with_costs
-from analysis.results import Cell, read_table
+from analysis.results import FinishedCell, read_table
 from analysis.source import Source
 from analysis.table import DAGGER, FAR, NOT_RUN, Entry, Table
 
@@ -43,7 +43,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _copies(cells: Sequence[Cell]) -> dict[str, float]:
+def _copies(cells: Sequence[FinishedCell]) -> dict[str, float]:
     calls = [read_table(cell.folder / "calls.parquet", ("item_id", "key")) for cell in cells]
     asked = not any(one.empty for one in calls)
     return {"copies": round(100 * fmean(one.duplicated().mean() for one in calls), 2) if asked else float("nan")}

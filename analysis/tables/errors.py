@@ -10,7 +10,7 @@ from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, say
 from analysis.frames import IDENTITY, KEY, WITHOUT_VERDICT
 from analysis.notes import WITHOUT_VERDICT as NAMES
-from analysis.results import Cell
+from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table
 from harness.benchmarks.items import Status
@@ -42,7 +42,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _ends(cells: Sequence[Cell]) -> dict[str, float]:
+def _ends(cells: Sequence[FinishedCell]) -> dict[str, float]:
     items = pd.concat([cell.items for cell in cells])
     graded = items[items["status"] == Status.GRADED]
     # The first word of what grading says of a program.

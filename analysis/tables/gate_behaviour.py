@@ -8,7 +8,7 @@ from analysis import columns, notes, traces
 from analysis.columns import entries, labels, say
 from analysis.frames import IDENTITY, Results
 from analysis.provenance import identity
-from analysis.results import Cell
+from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.statistics import estimates
 from analysis.table import NOT_RUN, Entry, Table, signed
@@ -68,7 +68,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _frame(results: Results, benchmark: str, cells: tuple[Cell, ...]) -> pd.DataFrame:
+def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:
     seeds = {cell.run.seed: traces.ratios(traces.read(cell)) for cell in cells}
     method, unit = cells[0].run.method, _MEASURES["unit"]
     found = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance", "df"]).T

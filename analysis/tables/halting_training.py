@@ -7,10 +7,10 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import below_one_another, entries, say
 from analysis.frames import IDENTITY, Results
-from analysis.results import Cell
+from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
-from analysis.training import updates
+from analysis.training_log import updates
 from harness.errors import UserError
 
 HALTING, NONE = "gmr", "gmr_no_halting"
@@ -68,7 +68,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _training(cell: Cell) -> dict[str, float | str]:
+def _training(cell: FinishedCell) -> dict[str, float | str]:
     log = updates(cell)
     if log.empty:
         raise UserError(f"{cell.folder}: nothing was trained; expected one epoch at least; run it again with epochs")

@@ -10,11 +10,11 @@ import pandas as pd
 from analysis import columns, notes, sweeps
 from analysis.columns import below_one_another, by_benchmark, ends, entries, say
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
-from analysis.results import TRAINING, Cell
+from analysis.results import TRAINING, FinishedCell
 from analysis.source import Source
 from analysis.statistics import mean
 from analysis.table import NO, NOT_RUN, YES, Entry, Table
-from analysis.training import mean_of_updates, updates
+from analysis.training_log import mean_of_updates, updates
 
 _COLUMNS = [
     *("method", "lambda_c", "backbone", "benchmark", "benchmark_title", "depth", "depth_low", "depth_high", "frontier"),
@@ -45,7 +45,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _steps_and_utility(cells: Sequence[Cell]) -> dict[str, float]:
+def _steps_and_utility(cells: Sequence[FinishedCell]) -> dict[str, float]:
     depth = mean([cell.items["depth"] for cell in cells])
     found = {"depth": depth.mean, "depth_low": depth.low, "depth_high": depth.high, "training_utility": float("nan")}
     if all((cell.folder / TRAINING).is_file() for cell in cells):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from analysis import columns, notes, training
+from analysis import columns, notes, training_log
 from analysis.columns import accuracies, by_benchmark
 from analysis.frames import AVERAGE, IDENTITY, KEY, MEASURED, Results
 from analysis.source import Source
@@ -80,12 +80,12 @@ def _legend(results: Results) -> Iterator[str]:
 
 
 def _learned(results: Results) -> Iterator[str]:
-    found = training.learned(results).join(results.rows["name"], on=KEY[:2])
+    found = training_log.learned(results).join(results.rows["name"], on=KEY[:2])
     if len(found):
         yield (
             "What the learned rows learned, as ranges over the benchmarks; the table training_budget has each. "
-            f"{training.ENTROPY} Trajectories: graded attempts of a training. Cost: of all its calls, in the paper's "
-            "unit."
+            f"{training_log.ENTROPY} Trajectories: graded attempts of a training. Cost: of all its calls, in the "
+            "paper's unit."
         )
     by_row = dict(list(found.groupby("name")))
     yield from (f"{name}: {_of_training(by_row[name])}." for name in results.rows["name"] if name in by_row)
@@ -95,7 +95,7 @@ def _of_training(rows: pd.DataFrame) -> str:
     if not rows["trajectories"].any():
         return "left as initialised"
     used = f"{_range(rows['trajectories'])} trajectories, cost {_range(rows['cost'], lambda cost: amount(cost, 3))}"
-    made = [name for name in training.CHOICES if rows[f"top_{name}_share"].notna().any()]
+    made = [name for name in training_log.CHOICES if rows[f"top_{name}_share"].notna().any()]
     if not made:
         return f"a search, which leaves no policy; {used}"
     drawn = [name for name in made if rows[f"entropy_{name}"].notna().any()]

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import by_benchmark, daggers, ends, entries, say
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
-from analysis.paired import ALPHA, ENDS, comparisons, holm, power_after_holm
+from analysis.paired_tests import ALPHA, ENDS, comparisons, holm, power_after_holm
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
 from analysis.table import BEST, DAGGER, NOT_RUN, Entry, Table, signed

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.notes import about
-from analysis.results import Cell
+from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry, Table, amount, shown
 from harness.errors import UserError
@@ -62,7 +62,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _facts(cell: Cell) -> Mapping[str, Any]:
+def _facts(cell: FinishedCell) -> Mapping[str, Any]:
     path = cell.folder / CHECKPOINT
     facts = load_checkpoint(path).facts
     if missing := [name for name in _FACTS if name not in facts]:
@@ -70,7 +70,7 @@ def _facts(cell: Cell) -> Mapping[str, Any]:
     return facts
 
 
-def _fields(one: Mapping[str, Any], tested: Cell | None) -> dict[tuple[str, str], str]:
+def _fields(one: Mapping[str, Any], tested: FinishedCell | None) -> dict[tuple[str, str], str]:
     edit = f"{one['edit']}: {_line(one['modification'])}" if one["edit"] else "start workflow"
     if one["status"] == "no_proposal":
         edit = f"no edit to try: {_line(one['reason'])}"
@@ -87,7 +87,7 @@ def _fields(one: Mapping[str, Any], tested: Cell | None) -> dict[tuple[str, str]
     }
 
 
-def _sentences(cell: Cell, facts: Mapping[str, Any]) -> Iterator[str]:
+def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
     rounds, run = facts["search"], cell.run
     cost = sum(one["cost"] + one["proposal_cost"] for one in rounds)
     end = "It ended because its " + ("best rounds no longer changed" if facts["converged"] else "rounds were used up")

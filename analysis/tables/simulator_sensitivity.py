@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import notes
 from analysis.columns import daggers, entries, interval, say
 from analysis.frames import IDENTITY, KEY, Results, with_costs
-from analysis.paired import ENDS, compare
+from analysis.paired_tests import ENDS, compare
 from analysis.provenance import provenance
 from analysis.results import read_all
 from analysis.sensitivity import Conclusion, Scenario, conclusions, plan

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from analysis import columns, training
+from analysis import columns, training_log
 from analysis.columns import entries, say
 from analysis.frames import IDENTITY, KEY, Results
 from analysis.source import Source
@@ -16,12 +16,12 @@ from analysis.table import NOT_RUN, Table, amount
 def build(source: Source) -> Table:
     """A row for each learner, benchmark by benchmark; means over the seeds."""
     results = source.results()
-    found = training.learned(results)
+    found = training_log.learned(results)
     order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in found.index]
     frame = found.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
     groups = {
         ("Training", ""): {
-            **{name.capitalize(): entries(say(frame[name], "{:,.0f}")) for name in training.BUDGET[:5]},
+            **{name.capitalize(): entries(say(frame[name], "{:,.0f}")) for name in training_log.BUDGET[:5]},
             "Tokens (1e3)": entries(say(frame["tokens"] / 1000, "{:,.0f}")),
             "Cost": entries(say(frame["cost"], lambda cost: amount(cost, 4))),
         },
@@ -44,12 +44,12 @@ def build(source: Source) -> Table:
 
 
 def _entropies(row: pd.Series) -> str:
-    found = row[[f"entropy_{name}" for name in training.CHOICES]].dropna()
+    found = row[[f"entropy_{name}" for name in training_log.CHOICES]].dropna()
     return ", ".join(f"{name.removeprefix('entropy_')} {value:.0f}" for name, value in found.items())
 
 
 def _top(row: pd.Series) -> str:
-    made = [name for name in training.CHOICES if not pd.isna(row[f"top_{name}_share"])]
+    made = [name for name in training_log.CHOICES if not pd.isna(row[f"top_{name}_share"])]
     return f"{row[f'top_{made[0]}']} {row[f'top_{made[0]}_share']:.0f}" if made else ""
 
 
@@ -62,8 +62,9 @@ def _legend(results: Results) -> Iterator[str]:
         f"The costs of other tables have none of it.{' Means over the seeds.' if several else ''}"
     )
     yield (
-        f"{training.ENTROPY} Most frequent: the backbone, or the action of a method with one backbone, that was chosen "
-        f"most over all questions. {NOT_RUN}: a search leaves a workflow and no policy, and a greedy choice no entropy."
+        f"{training_log.ENTROPY} Most frequent: the backbone, or the action of a method with one backbone, that was "
+        f"chosen most over all questions. {NOT_RUN}: a search leaves a workflow and no policy, and a greedy choice no "
+        "entropy."
     )
     yield (
         "Budgets differ as the methods do, and the paper prints none of a baseline. Where epochs, rollouts and rounds "

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import below_one_another, by_benchmark, ends, entries, say
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, QUESTIONS, Results, with_costs
-from analysis.paired import ENDS, comparisons
+from analysis.paired_tests import ENDS, comparisons
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
 from harness.runner.config import POOL

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.claims.declaration import Claim, claim
 from analysis.claims.numbers import ROWS, Numbers, Value
-from analysis.claims.report import Report, build
+from analysis.claims.report import ClaimsReport, build
 from analysis.claims.statements import CLAIMS
 from analysis.provenance import SIMULATED
 from analysis.source import Source
@@ -38,7 +38,7 @@ def some(write_cell: Any) -> Some:
     return cells, tuple(chosen.values())
 
 
-def made(some: Some, *more: Path, **overrides: Any) -> Report:
+def made(some: Some, *more: Path, **overrides: Any) -> ClaimsReport:
     return build(Source((*some[0], *more), preset=config.preset("embedded", overrides)), some[1])
 
 

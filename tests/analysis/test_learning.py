@@ -21,7 +21,7 @@ from analysis.learning.measures import MEASURES
 from analysis.learning.report import Report, build, write
 from analysis.learning.study import FOLDER, PATH, load
 from analysis.published import load as published
-from analysis.training import mean_of_updates
+from analysis.training_log import mean_of_updates
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.config import POOL

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis import statistics as intervals
-from analysis.paired import ENDS, compare, detectable, holm, power_after_holm
-from analysis.results import Cell
+from analysis.paired_tests import ENDS, compare, detectable, holm, power_after_holm
+from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry
 from tests.analysis.by_hand import crossed, mcnemar
@@ -27,12 +27,12 @@ from tests.analysis.reading import paired, record_of, row_of
 WriteCell = Callable[..., Path]
 
 
-def cells(seeds: Sequence[Sequence[bool]], costs: Sequence[Sequence[float]] | None = None) -> list[Cell]:
+def cells(seeds: Sequence[Sequence[bool]], costs: Sequence[Sequence[float]] | None = None) -> list[FinishedCell]:
     """One method; without costs, each question costs one."""
     spent = costs or [[1.0] * len(seeds[0])] * len(seeds)
     both = zip(seeds, spent, strict=True)
     frames = [pd.DataFrame({"correct": correct, "cost": cost, "cost_total": cost}) for correct, cost in both]
-    return [cast(Cell, SimpleNamespace(items=frame)) for frame in frames]
+    return [cast(FinishedCell, SimpleNamespace(items=frame)) for frame in frames]
 
 
 def counts(both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:

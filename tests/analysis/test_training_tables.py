@@ -17,8 +17,8 @@ from analysis.results import read_all
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, signed
 from analysis.tables.halting_training import HALTING, NONE
-from analysis.training import CHOICES
-from analysis.training import learned as learned_of
+from analysis.training_log import CHOICES
+from analysis.training_log import learned as learned_of
 from harness.errors import UserError
 from harness.training.loop import TABLES
 from tests.analysis.cells import decision, table, title, verdicts

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from analysis.frames import KEY, Results
-from analysis.results import TRAINING, Cell, read_table
+from analysis.results import TRAINING, FinishedCell, read_table
 
 CALLS = "training_calls.parquet"
 #: What a policy chooses among several, by name in the table of decisions.
@@ -25,7 +25,7 @@ ENTROPY = (
 BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "cost"]
 
 
-def updates(cell: Cell) -> pd.DataFrame:
+def updates(cell: FinishedCell) -> pd.DataFrame:
     """The training log: one row an update, one column a measure, besides ``epoch``."""
     rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
@@ -51,7 +51,7 @@ def learned(results: Results) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()), index=index, columns=columns)
 
 
-def _budget(cell: Cell) -> dict[str, float]:
+def _budget(cell: FinishedCell) -> dict[str, float]:
     calls = read_table(cell.folder / CALLS, ("prompt_tokens", "completion_tokens", "cost"))
     log = updates(cell)
     if log.empty:
@@ -67,7 +67,7 @@ def _budget(cell: Cell) -> dict[str, float]:
     }
 
 
-def _choices(cells: Sequence[Cell]) -> dict[str, Any]:
+def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     drawn = pd.concat([_drawn(cell).assign(seed=cell.run.seed) for cell in cells])
     found: dict[str, Any] = {}
     for name, own in drawn.groupby("name"):
@@ -83,7 +83,7 @@ def _choices(cells: Sequence[Cell]) -> dict[str, Any]:
     return found
 
 
-def _drawn(cell: Cell) -> pd.DataFrame:
+def _drawn(cell: FinishedCell) -> pd.DataFrame:
     """The choices of a cell on its test questions; what the step limit forces is no choice and is left out."""
     rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
     settings = cell.run.config

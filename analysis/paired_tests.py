@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import KEY, Key, Results
-from analysis.results import Cell
+from analysis.results import FinishedCell
 from analysis.statistics import Array, Jackknife, t_quantile
 
 ALPHA = 0.05
@@ -24,7 +24,7 @@ COLUMNS = [
 ]
 
 
-def compare(first: Sequence[Cell], second: Sequence[Cell]) -> dict[str, Any]:
+def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> dict[str, Any]:
     """First minus or over second on the same items, of all seeds: points of accuracy, their test, and costs.
 
     Where each item is right or wrong on both sides, as of one seed each, the test is the exact one of McNemar and the
@@ -114,7 +114,7 @@ def _effect(n: float) -> float:
     return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))
 
 
-def _values(cells: Sequence[Cell]) -> Array:
+def _values(cells: Sequence[FinishedCell]) -> Array:
     """Return points, cost and cost of all calls, shape (3, seeds, items)."""
     found = [[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")]
     return np.array(found, dtype=float) * np.array([100.0, 1.0, 1.0])[:, np.newaxis, np.newaxis]
