@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.results import FinishedCell, RunInfo, answered, revision, short
-from harness.agents.results import SIMULATED
+from harness.runner.results import SIMULATED_WARNING
 
 
 def warning(simulated: bool) -> str:
     """The sentence about simulated backbones, or nothing for a run on real ones."""
-    return SIMULATED if simulated else ""
+    return SIMULATED_WARNING if simulated else ""
 
 
 def served(backbone: Mapping[str, Any]) -> str:

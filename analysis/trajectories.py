@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results import read as results_of
-from harness.agents import results
-from harness.agents.results import Answered, item_row, rows_of
-from harness.agents.trajectory import Call, Decision, Trajectory
+from harness.agents.trajectory import Answered, Call, Decision, Trajectory
 from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
-from harness.runner import layout
+from harness.runner import layout, results
 from harness.runner.config import Cell
+from harness.runner.results import item_row, rows_of
 
 # Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
 _UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})

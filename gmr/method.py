@@ -14,8 +14,7 @@ from gmr.policy import Snapshot, Trace, Vector
 from gmr.rollout import Rollout
 from gmr.router import Router
 from gmr.training import learn, new_router, utility
-from harness.agents.results import Answered
-from harness.agents.trajectory import Context
+from harness.agents.trajectory import Answered, Context
 from harness.benchmarks.items import Item
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint

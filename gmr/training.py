@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gmr.config import Advantage, Config
 from gmr.policy import Evaluation, Trace, evaluate
 from gmr.router import Router
-from harness.agents.results import Answered
+from harness.agents.trajectory import Answered
 from harness.training.learning import Learning, check_on_policy, seed_of, seeded
 
 Array = NDArray[np.float64]

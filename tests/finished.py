@@ -15,9 +15,9 @@ import yaml
 
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, config_hash, layout
-from harness.runner.calibration import calibrate
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
+from harness.runner.simulation import calibrate
 from tests.fake_encoder import FakeEncoder
 from workflow import jobs, reports
 from workflow.commands import exports

@@ -7,9 +7,9 @@ from typing import Any
 
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, layout
-from harness.runner.calibration import calibrate
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
+from harness.runner.simulation import calibrate
 
 SINGLE = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
 GMR = Cell("gmr", "gsm_hard", "pool", 0)

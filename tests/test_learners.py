@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents import results
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Request
+from harness.runner import results
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter

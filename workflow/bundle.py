@@ -27,7 +27,7 @@ from harness.files import ROOT, fingerprint, read_yaml, whole_file, writing
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
-from harness.runner import config, finished, layout
+from harness.runner import config, layout, reuse
 from harness.runner.config import Preset
 from harness.runner.plan import plan
 from workflow.reports import artefacts_of
@@ -117,7 +117,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
                 continue
             try:
                 each = plan(chosen, cell)
-                runs[str(folder)] = finished.identity(each)
+                runs[str(folder)] = reuse.identity(each)
                 results_of_cell = layout.cell_files(learned=each.method.trained)
                 files |= {folder / name for name in (*results_of_cell, call_log.CALL_LOG, SERVERS)}
             except UserError as error:

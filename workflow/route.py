@@ -12,8 +12,8 @@ from typing import Any
 
 from analysis.trajectories import Record, call_texts, record_of
 from gmr.method import GMR, Option, Outlook, outlook
-from harness.agents.results import SIMULATED, Answered
 from harness.agents.runtime import grade
+from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog, CallLog
@@ -22,6 +22,7 @@ from harness.runner import layout
 from harness.runner.config import Cell, Preset
 from harness.runner.method import build
 from harness.runner.plan import Plan, plan
+from harness.runner.results import SIMULATED_WARNING
 from harness.runner.setup import is_simulated, open_runtime
 from harness.training.loop import checkpoint
 from workflow.trajectory_text import Page, check_item, count, percent, record_lines
@@ -140,7 +141,7 @@ def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
         return "\n".join(lines)
     if found.simulated:
         unknown = "Simulators know the prepared questions alone (--item), nothing of any other text."
-        lines = [f"{SIMULATED}.", *([] if about["item"] else [unknown]), "", *lines]
+        lines = [f"{SIMULATED_WARNING}.", *([] if about["item"] else [unknown]), "", *lines]
     asked = "simulated backbones" if found.simulated else "models"
     lines += [f"Run with the {asked} of preset {found.preset}, decoding by {found.decode}.", ""]
     return "\n".join([*lines, *record_lines(found.record, page)])

@@ -13,8 +13,7 @@ from baselines.aflow.optimizer import Optimizer, Proposal, Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import check, start
 from harness.agents import rng
-from harness.agents.results import Answered
-from harness.agents.trajectory import Context, Episode, sample
+from harness.agents.trajectory import Answered, Context, Episode, sample
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError

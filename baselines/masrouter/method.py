@@ -15,9 +15,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from baselines.masrouter.router import Choices, Choose, Decided, Embeddings, Router, Texts, Trace, draw_noise
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
-from harness.agents.results import Answered
 from harness.agents.roles import DOMAINS, Role, by_domain
-from harness.agents.trajectory import Context, Decision
+from harness.agents.trajectory import Answered, Context, Decision
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import Declaration

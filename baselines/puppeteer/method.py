@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from baselines.puppeteer.agents import ACTIONS, KEYS
 from baselines.puppeteer.policy import Config, Evaluation, Policy, Rollout, Trace
-from harness.agents.results import Answered
+from harness.agents.trajectory import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy, seeded

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.agents.code_tools import CodeTools
-from harness.agents.results import Answered
-from harness.agents.trajectory import TEST, Call, Context, Episode, Trajectory
+from harness.agents.trajectory import TEST, Answered, Call, Context, Episode, Trajectory
 from harness.benchmarks import Benchmark, Tools
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.agents import rng
-from harness.benchmarks.items import Item
+from harness.benchmarks.items import Item, Verdict
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling, Turn
@@ -92,6 +92,13 @@ class Trajectory:
     def final_call(self) -> Call | None:
         """The call that produced the answer, ``None`` if no model was asked."""
         return self.calls[-1] if self.calls else None
+
+
+class Answered(NamedTuple):
+    """One question, answered and graded."""
+
+    trajectory: Trajectory
+    verdict: Verdict
 
 
 def sample(probabilities: NDArray[np.float64], uniform: float) -> int:

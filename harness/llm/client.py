@@ -18,7 +18,7 @@ from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.request import Reply, Request, Served
 
 if TYPE_CHECKING:
-    from harness.llm.asking import ServedBackbone
+    from harness.llm.served_backbone import ServedBackbone
 
 SERVERS = "servers.json"
 
@@ -66,7 +66,7 @@ class ChatClient:
             self._asked = dict.fromkeys(endpoints, _InThisProcess(in_process, attempts))
         elif endpoints:
             # A second of imports, which a cell without servers does without.
-            from harness.llm.asking import connected
+            from harness.llm.served_backbone import connected
 
             self._asked = connected(endpoints, attempts, self._charge)
 

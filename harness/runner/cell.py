@@ -14,7 +14,6 @@ from typing import Any
 
 import orjson
 
-from harness.agents.results import write
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
 from harness.files import code_of, digest, write_atomically
@@ -26,6 +25,7 @@ from harness.runner.evaluation import evaluate, questions_in_flight
 from harness.runner.method import build, settings_of
 from harness.runner.plan import Plan
 from harness.runner.progress import progress
+from harness.runner.results import write
 from harness.runner.setup import as_served, endpoints_of, is_simulated, open_runtime
 from harness.training.loop import CHECKPOINT, Training
 

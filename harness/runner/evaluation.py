@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
-from harness.agents.results import Answered
 from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.endpoints import Endpoint

@@ -16,7 +16,7 @@ from harness.files import check
 from harness.llm.backbones import Backbone
 
 if TYPE_CHECKING:
-    from harness.agents.results import Answered
+    from harness.agents.trajectory import Answered
     from harness.training.checkpoint import Checkpoint
     from harness.training.loop import Training
 

@@ -21,8 +21,8 @@ from harness.llm.client import ChatClient, InProcess, Recorded
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.request import Served
 from harness.runner import config, layout
-from harness.runner.calibration import check_calibration, simulated_endpoint
 from harness.runner.plan import Plan
+from harness.runner.simulation import check_calibration, simulated_endpoint
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
 

@@ -33,13 +33,13 @@ from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
-from harness.runner import config_hash, finished, layout
-from harness.runner.calibration import simulated_endpoint
+from harness.runner import config_hash, layout, reuse
 from harness.runner.evaluation import of_each
 from harness.runner.method import Method
 from harness.runner.plan import Plan
 from harness.runner.progress import progress
 from harness.runner.setup import endpoints_of, is_simulated, runtime_of, spending_of
+from harness.runner.simulation import simulated_endpoint
 from harness.sandbox import Sandbox
 from harness.simulator.parameters import EngineParameters
 
@@ -60,9 +60,9 @@ async def run(plan: Plan) -> dict[str, Any]:
     Within the measured time is all that happens between the questions and the texts of their answers: the method's own
     computing, embeddings, the tools of its roles, calls and their repetitions after a failure. Outside are loading the
     method and the sentence encoder, and the grading of answers. What a server itself caches is as it was started.
-    Raises UserError as :mod:`~harness.runner.finished` does, or when an endpoint is gone or too many questions failed.
+    Raises UserError as :mod:`~harness.runner.reuse` does, or when an endpoint is gone or too many questions failed.
     """
-    cell = finished.identity(plan)
+    cell = reuse.identity(plan)
     in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
@@ -72,8 +72,8 @@ async def run(plan: Plan) -> dict[str, Any]:
         cache = stack.enter_context(Cache(folder / "cache.sqlite"))
         client = AskingAlways(servers, log, attempts, spending=spending_of(plan))
         runtime, served = await runtime_of(plan, client, servers, Sandbox(), cache, stack)
-        finished.check_backbones(plan, cell, runtime.backbones)
-        method = finished.trained_method(plan, cell)
+        reuse.check_backbones(plan, cell, runtime.backbones)
+        method = reuse.trained_method(plan, cell)
         if plan.method.trained:
             runtime.embeddings.encoder.encode("The first text loads the model.")
         logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.test), in_flight)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,45 +14,8 @@ from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.prepare import Prepared
 from harness.errors import UserError
 from harness.files import Declaration, Many, check
-from harness.simulator.contributions import POOL_SIZE, Answers, WrongProgram
+from harness.simulator.contributions import POOL_SIZE, Answers, QuestionIndex, WrongProgram
 from harness.simulator.parameters import EngineParameters, Parameters, Style
-
-# A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
-# stride, wherever in a prompt it begins.
-_BLOCK, _STRIDE = 24, 6
-
-
-class QuestionIndex:
-    """Finds questions in prompts, in time that hardly grows with their number; of equal ones, the first."""
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        self._items: dict[str, Item] = {}
-        for item in items:
-            self._items.setdefault(item.question.strip(), item)
-        self._items.pop("", None)
-        self._blocks: dict[str, list[tuple[str, int]]] = defaultdict(list)
-        self._short: list[str] = []
-        for question in sorted(self._items, key=len, reverse=True):
-            if len(question) < _BLOCK + _STRIDE - 1:
-                self._short.append(question)
-                continue
-            for offset in range(_STRIDE):
-                self._blocks[question[offset : offset + _BLOCK]].append((question, offset))
-
-    def find(self, text: str) -> tuple[Item, int, int] | None:
-        """The longest question that occurs in a text, and where it first begins and ends; ``None`` without one."""
-        best, start = "", -1
-        for position in range(0, len(text) - _BLOCK + 1, _STRIDE):
-            for question, offset in self._blocks.get(text[position : position + _BLOCK], ()):
-                if len(question) <= len(best):
-                    break
-                if position >= offset and text.startswith(question, position - offset):
-                    best, start = question, position - offset
-                    break
-        if not best:
-            best = next((question for question in self._short if question in text), "")
-            start = text.find(best)
-        return (self._items[best], start, start + len(best)) if best else None
 
 
 class SimulatedBackbone(Declaration):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from harness.agents.prompts import EXAMPLES_RUN, HINTS_HEADER
 from harness.agents.roles import Role, catalogue
@@ -18,15 +19,48 @@ from harness.simulator import tokens
 from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import Evidence
 
-if TYPE_CHECKING:
-    from harness.simulator.calibration import QuestionIndex
-
 POOL_SIZE = 4
+# A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
+# stride, wherever in a prompt it begins.
+_BLOCK, _STRIDE = 24, 6
 _CACHED_STANCES = 16384
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w+")
 _RECORD = re.compile(r"^\[(\d+)\] [^\n]+:[ \t]*$", re.MULTILINE)
 _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
+
+
+class QuestionIndex:
+    """Finds questions in prompts, in time that hardly grows with their number; of equal ones, the first."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items: dict[str, Item] = {}
+        for item in items:
+            self._items.setdefault(item.question.strip(), item)
+        self._items.pop("", None)
+        self._blocks: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._short: list[str] = []
+        for question in sorted(self._items, key=len, reverse=True):
+            if len(question) < _BLOCK + _STRIDE - 1:
+                self._short.append(question)
+                continue
+            for offset in range(_STRIDE):
+                self._blocks[question[offset : offset + _BLOCK]].append((question, offset))
+
+    def find(self, text: str) -> tuple[Item, int, int] | None:
+        """The longest question that occurs in a text, and where it first begins and ends; ``None`` without one."""
+        best, start = "", -1
+        for position in range(0, len(text) - _BLOCK + 1, _STRIDE):
+            for question, offset in self._blocks.get(text[position : position + _BLOCK], ()):
+                if len(question) <= len(best):
+                    break
+                if position >= offset and text.startswith(question, position - offset):
+                    best, start = question, position - offset
+                    break
+        if not best:
+            best = next((question for question in self._short if question in text), "")
+            start = text.find(best)
+        return (self._items[best], start, start + len(best)) if best else None
 
 
 class WrongProgram(Declaration):

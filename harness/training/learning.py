@@ -16,8 +16,7 @@ from torch import nn
 from torch.optim.adam import adam
 
 from harness.agents import rng
-from harness.agents.results import Answered
-from harness.agents.trajectory import Context, Episode
+from harness.agents.trajectory import Answered, Context, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError

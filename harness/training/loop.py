@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pyarrow as pa
 from tqdm import tqdm
 
-from harness.agents.results import CALLS, DECISIONS, Answered, rows, rows_of, write_table
 from harness.agents.runtime import Runtime, Solve
-from harness.agents.trajectory import Context, Episode, Trajectory
+from harness.agents.trajectory import Answered, Context, Episode, Trajectory
 from harness.benchmarks.items import Item, Status
 from harness.concurrency import Turns
 from harness.files import write_atomically
+from harness.runner.results import CALLS, DECISIONS, rows, rows_of, write_table
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.published import load
-from harness.agents.results import DECISIONS, ITEMS
 from harness.runner.config import POOL, methods
 from harness.runner.method import settings_of
+from harness.runner.results import DECISIONS, ITEMS
 from harness.training.loop import UPDATES
 
 TITLES = {

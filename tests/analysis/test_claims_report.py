@@ -15,7 +15,7 @@ from analysis.claims.declaration import Claim, claim
 from analysis.claims.numbers import ROWS, Numbers, Value
 from analysis.claims.report import ClaimsReport, build
 from analysis.claims.statements import CLAIMS
-from analysis.provenance import SIMULATED
+from analysis.provenance import SIMULATED_WARNING
 from analysis.source import Source
 from analysis.table import write
 from harness.runner import config
@@ -46,7 +46,7 @@ def test_the_paper_alone() -> None:
     report = build(Source(preset=config.preset("smoke")))
     page, text = report.contents()["html"], report.contents()["md"]
     assert all(f'<tr id="{one.key}">' in page for one in CLAIMS)
-    assert SIMULATED not in page + text
+    assert SIMULATED_WARNING not in page + text
     assert "In this run: 70 not run, 10 about the paper only." in text
     assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)
 
@@ -54,9 +54,9 @@ def test_the_paper_alone() -> None:
 def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
     report = made(some)
     page = report.contents()["html"]
-    assert page.index(SIMULATED) < page.index("<html")
+    assert page.index(SIMULATED_WARNING) < page.index("<html")
     assert "<title>SIMULATED" in page
-    assert SIMULATED in report.contents()["md"]
+    assert SIMULATED_WARNING in report.contents()["md"]
     assert report.summary == (
         "In the paper: 3 consistent, 2 partly, 1 not checkable. Of those that its numbers contradict: 2 stated.",
         "In this run: 2 about the paper only, 2 not run, 2 simulated. The simulated ones: 2 does not hold.",
@@ -67,7 +67,7 @@ def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> Non
     written = write(made(some), tmp_path / "out", "claims")
     assert sorted(path.name for path in written) == ["claims.csv", "claims.html", "claims.md"]
     comment, text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8").split("\n", 1)
-    assert comment == f"# {SIMULATED}"
+    assert comment == f"# {SIMULATED_WARNING}"
     found = list(csv.DictReader(io.StringIO(text)))
     measured = [row for row in found if row["measured"]]
     assert {row["claim"] for row in measured} == {"best_on_four", "gsm_same_pattern"}

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Picture
 from analysis import figure as drawing
 from analysis import table
 from analysis.figure import Figure
-from analysis.provenance import SIMULATED
+from analysis.provenance import SIMULATED_WARNING
 from analysis.source import Source
 from harness.files import ROOT
 from tests.analysis.reading import words
@@ -47,7 +47,7 @@ def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) 
     assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg"]
     for path in written:
         assert b"SIMULATED" in path.read_bytes()
-    assert SIMULATED in words(drawing.picture(figure))
+    assert SIMULATED_WARNING in words(drawing.picture(figure))
     real = dataclasses.replace(figure, simulated=False)
     assert not any(b"SIMULATED" in path.read_bytes() for path in table.write(real, tmp_path, "real"))
     assert "SIMULATED" not in words(drawing.picture(real))

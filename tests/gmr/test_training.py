@@ -18,8 +18,7 @@ from gmr.config import Config
 from gmr.policy import Entropy, Evaluation, Snapshot, Step, Trace
 from gmr.router import Router
 from gmr.training import advantages, learn, log_of, loss, new_router, utility
-from harness.agents.results import Answered
-from harness.agents.trajectory import Episode
+from harness.agents.trajectory import Answered, Episode
 from harness.training.learning import Learning
 from tests.fixtures import ITEMS, Client, attempt, embedding, graded
 from tests.gmr.fixtures import PROFILES, config, units, walk

@@ -11,7 +11,7 @@ import pytest
 
 from analysis import page as pages
 from analysis.page import write
-from analysis.provenance import SIMULATED
+from analysis.provenance import SIMULATED_WARNING
 from analysis.registry import artefact
 from harness.errors import UserError
 from harness.runner import layout
@@ -59,12 +59,12 @@ def test_every_artefact_is_there_with_all_its_files(text: str, tags: Html, repor
 
 def test_simulation_is_said_first_and_beside_every_table(text: str, reports: Path) -> None:
     head, _, body = text.partition("<body>")
-    assert SIMULATED in head
+    assert SIMULATED_WARNING in head
     assert "<title>SIMULATED: " in head
-    assert body.index(SIMULATED) < body.index("<h1>")
+    assert body.index(SIMULATED_WARNING) < body.index("<h1>")
     tables = [name for name in REPORTS if (reports / f"{name}.html").exists()]
     # The banner above, and the claims.
-    assert body.count(f"{SIMULATED}.") == 1 + len(tables) + 1
+    assert body.count(f"{SIMULATED_WARNING}.") == 1 + len(tables) + 1
 
 
 def test_it_runs_no_script_and_asks_nobody(tags: Html) -> None:
@@ -77,7 +77,7 @@ def test_it_runs_no_script_and_asks_nobody(tags: Html) -> None:
 
 def test_cells_are_a_download_with_what_identifies_each(reports: Path) -> None:
     found = pd.read_csv(reports / "cells.csv", comment="#")
-    assert (reports / "cells.csv").read_text().startswith(f"# {SIMULATED}\n")
+    assert (reports / "cells.csv").read_text().startswith(f"# {SIMULATED_WARNING}\n")
     assert (len(found), found["simulated"].all()) == (len(cells()), True)
     assert found["run_id"].str.fullmatch("[0-9a-f]{64}").all()
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import orjson
 
-from harness.agents import results
-from harness.agents.results import Answered
-from harness.agents.trajectory import Decision
+from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item, Status, Verdict, checksum
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply
-from harness.runner import layout
+from harness.runner import layout, results
 from harness.runner.config import Cell
 from tests.analysis.cells import run_record
 from tests.scripted import ScriptedClient, context

@@ -14,7 +14,6 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from harness.agents.results import CALLS
 from harness.benchmarks.prepare import prepare, read
 from harness.errors import UserError
 from harness.files import ROOT
@@ -22,6 +21,7 @@ from harness.llm.backbones import load
 from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.config import Cell
+from harness.runner.results import CALLS
 from harness.training.loop import TABLES
 from workflow.cli import app
 from workflow.forecast import charges, forecast, gpu_hours, lines, most_like, peers, speeds

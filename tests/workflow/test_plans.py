@@ -15,7 +15,7 @@ import yaml
 from analysis.registry import artefacts, cells_of
 from analysis.sensitivity import plan
 from harness.files import ROOT
-from harness.runner import calibration, config, layout
+from harness.runner import config, layout, simulation
 from harness.simulator.endpoint import _CODE
 from tests.planning import checkout, plans
 
@@ -119,7 +119,7 @@ def test_what_a_simulated_reply_is_made_of_makes_a_new_calibration_and_a_new_rev
     made_of = {*re.findall(r"from harness\.(\w+)", text), *modules} - NO_SOURCE
     assert {"simulator", "benchmarks", "agents/rng"} <= made_of
     for part in made_of:
-        assert {f"harness/{part}", f"harness/{part}.py"} & {*calibration.CODE}, part
+        assert {f"harness/{part}", f"harness/{part}.py"} & {*simulation.CODE}, part
         # The sandbox tries programs when the calibration is made.
         assert part in (*_CODE, "sandbox") or f"{part}.py" in _CODE, part
 

@@ -28,7 +28,7 @@ import os, signal, sys
 from pathlib import Path
 import orjson
 from harness.files import read_yaml, write_atomically
-from harness.runner import calibration, config, config_hash, layout
+from harness.runner import config, config_hash, layout, simulation
 from harness.runner.config import Cell
 from workflow import reports
 
@@ -51,7 +51,7 @@ if command == "data":
     config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset))
 elif command == "calibration":
     make(layout.calibration(name))
-    config_hash.note_made_of(layout.made_of(name, "calibration"), calibration.made_of(preset))
+    config_hash.note_made_of(layout.made_of(name, "calibration"), simulation.made_of(preset))
 elif command == "health":
     make(layout.served(name, given["--benchmark"]))
 elif command == "report":

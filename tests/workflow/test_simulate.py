@@ -19,7 +19,7 @@ def test_a_server_is_quick_and_faultless_unless_told_otherwise(monkeypatch: pyte
     served: list[Any] = []
     engine: Any = object()
     endpoint = SimpleNamespace(models=lambda: {"data": []}, calibration=SimpleNamespace(engine=engine))
-    monkeypatch.setattr("harness.runner.calibration.simulated_endpoint", lambda preset: endpoint)
+    monkeypatch.setattr("harness.runner.simulation.simulated_endpoint", lambda preset: endpoint)
     monkeypatch.setattr("harness.simulator.server.serve", lambda *given: served.append(given[1:]))
 
     def simulate(*words: str) -> None:

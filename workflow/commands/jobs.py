@@ -199,7 +199,7 @@ def simulate(
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
     from harness.files import read
-    from harness.runner.calibration import simulated_endpoint
+    from harness.runner.simulation import simulated_endpoint
     from harness.simulator.server import Faults, Manners, serve
 
     chosen = preset_of(preset, overrides)
@@ -233,7 +233,7 @@ def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = Non
 @app.command(hidden=True)
 def calibration(preset: PresetName, overrides: Overrides = None) -> None:
     """Calibrate the simulated backbones to a preset's questions."""
-    from harness.runner.calibration import calibrate
+    from harness.runner.simulation import calibrate
 
     signals.run(calibrate(preset_of(preset, overrides)))
 

@@ -100,7 +100,7 @@ def route(
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     from analysis.results import read
     from analysis.trajectories import questions, records
-    from harness.agents.results import SIMULATED
+    from harness.runner.results import SIMULATED_WARNING
     from workflow.trajectory_text import Page, check_item, record_lines, to_json
 
     found = read(_finished(preset, cell))
@@ -111,12 +111,14 @@ def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> st
     if as_json:
         return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
     head = [f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}", ""]
-    return "\n".join([*([f"{SIMULATED}.", ""] if run.simulated else []), *head, *record_lines(record, Page(full=full))])
+    return "\n".join(
+        [*([f"{SIMULATED_WARNING}.", ""] if run.simulated else []), *head, *record_lines(record, Page(full=full))]
+    )
 
 
 def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
     from analysis.results import outcome, read
-    from harness.agents.results import SIMULATED
+    from harness.runner.results import SIMULATED_WARNING
     from workflow.trajectory_text import in_order, to_json, visible
 
     made = read(_finished(preset, cell))
@@ -140,7 +142,7 @@ def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) 
         f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
         for one in some.itertuples()
     ]
-    return "\n".join([*([f"{SIMULATED}."] if simulated else []), head, shown, "", *lines])
+    return "\n".join([*([f"{SIMULATED_WARNING}."] if simulated else []), head, shown, "", *lines])
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:

@@ -9,7 +9,7 @@ from snakemake.io import ancient
 
 from harness.runner import config as suite
 from harness import files
-from harness.runner import calibration
+from harness.runner import simulation
 from harness.runner import config_hash
 from harness.runner import layout
 from harness.runner.config import Cell
@@ -219,7 +219,7 @@ def calibration_inputs(wildcards):
     return [
         *data_of(chosen.name, chosen.benchmarks),
         *base,
-        made_of("calibration", calibration.made_of(chosen), files, chosen.name),
+        made_of("calibration", simulation.made_of(chosen), files, chosen.name),
     ]
 
 

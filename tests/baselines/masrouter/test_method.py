@@ -14,8 +14,7 @@ from scipy.stats import entropy
 
 from baselines.masrouter.method import Config, MASRouter, utility
 from baselines.masrouter.router import Router, Trace
-from harness.agents.results import Answered
-from harness.agents.trajectory import Episode
+from harness.agents.trajectory import Answered, Episode
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.training.learning import Learning

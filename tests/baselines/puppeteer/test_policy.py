@@ -16,8 +16,7 @@ from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer, returns, utility
 from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace, state_of
 from harness.agents.code_tools import Value
-from harness.agents.results import Answered
-from harness.agents.trajectory import Episode
+from harness.agents.trajectory import Answered, Episode
 from harness.errors import UserError
 from harness.llm.request import Request
 from harness.runner.config import methods

@@ -11,7 +11,7 @@ import openai._base_client
 import orjson
 import pytest
 
-from harness.llm import asking
+from harness.llm import served_backbone
 from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
@@ -29,7 +29,7 @@ Tried = Callable[[], list[str | None]]
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(served_backbone, "FIRST_WAIT_S", 0.0)
     monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
 
 

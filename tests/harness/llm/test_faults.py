@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
-from harness.llm.asking import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
 from harness.llm.request import Reply
+from harness.llm.served_backbone import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, Scripted, completion, request, served_at
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
-from harness.llm import asking
+from harness.llm import served_backbone
 from harness.llm.servers import MalformedReplyError
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, completion, models, request, served_at
@@ -45,9 +45,9 @@ async def until(holds: Callable[[], bool]) -> None:
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts in an outage are so far apart that fewer are made than a call may have."""
-    monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr(asking, "MAX_WAIT_S", 0.1)
-    monkeypatch.setattr(asking, "SILENCE_S", 0.1)
+    monkeypatch.setattr(served_backbone, "FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr(served_backbone, "MAX_WAIT_S", 0.1)
+    monkeypatch.setattr(served_backbone, "SILENCE_S", 0.1)
 
 
 async def test_while_a_server_is_ill_calls_wait_and_nothing_is_recorded(
@@ -59,12 +59,12 @@ async def test_while_a_server_is_ill_calls_wait_and_nothing_is_recorded(
         await client.complete("m", request("before"))
         server.status = 503
         calls = [asyncio.create_task(client.complete("m", request(str(number)))) for number in range(CALLS)]
-        await until(lambda: len(tried()) > (asking.MAX_FAILURES + 2) * CALLS)
+        await until(lambda: len(tried()) > (served_backbone.MAX_FAILURES + 2) * CALLS)
         assert len(kept.calls) == 1
         server.status = 200
         assert await asyncio.gather(*calls) == [ANSWER] * CALLS
     assert [reply.error for reply in kept.replies] == [None] * (CALLS + 1)
-    first, last = (record.message for record in caplog.records if record.name == asking.__name__)
+    first, last = (record.message for record in caplog.records if record.name == served_backbone.__name__)
     assert first.startswith(f"m does not answer at {url} (")
     assert first.endswith("its calls wait until it does, for at most 10 minutes")
     assert last == "m answers again"
@@ -74,7 +74,7 @@ async def test_while_a_server_is_ill_calls_wait_and_nothing_is_recorded(
 async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
     listens: bool, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "OUTAGE_S", 0.3)
+    monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.3)
     async with served_at(Ill(500)) as url:
         client = await make(url if listens else DEAD)
         calls = (client.complete("m", request(str(number))) for number in range(CALLS))
@@ -90,8 +90,8 @@ async def test_a_server_that_hangs_is_noticed_after_one_attempt_and_one_token(
     alone: bool, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the last answer came while the call was under way, so that it was silent for less than the outage."""
-    monkeypatch.setattr(asking, "OUTAGE_S", 0.3 if alone else 0.6)
-    monkeypatch.setattr(asking, "_PROBE_S", 0.1)
+    monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.3 if alone else 0.6)
+    monkeypatch.setattr(served_backbone, "_PROBE_S", 0.1)
     asked: list[str] = []
 
     async def chat(http: web.Request) -> web.Response:
@@ -118,14 +118,14 @@ def test_a_server_that_asks_to_be_left_alone_is_so_for_a_minute_at_most() -> Non
     for said, seconds in answers.items():
         headers = {} if said is None else {"Retry-After": said}
         response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", DEAD))
-        assert asking._retry_after(openai.RateLimitError("busy", response=response, body=None)) == seconds
-    assert asking._retry_after(MalformedReplyError("torn")) == 0.0
+        assert served_backbone._retry_after(openai.RateLimitError("busy", response=response, body=None)) == seconds
+    assert served_backbone._retry_after(MalformedReplyError("torn")) == 0.0
 
 
 async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
     make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "SILENCE_S", 60.0)
+    monkeypatch.setattr(served_backbone, "SILENCE_S", 60.0)
     async with served_at(Ill(odd=500)) as url:
         client = await make(url)
         odd, number = asyncio.create_task(client.complete("m", request("odd"))), 0
@@ -133,7 +133,7 @@ async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
             number += 1
             assert await client.complete("m", request(str(number))) == ANSWER
         assert odd.result().error is not None
-    assert len([error for error in tried() if error]) == asking.MAX_FAILURES
+    assert len([error for error in tried() if error]) == served_backbone.MAX_FAILURES
     assert caplog.records == []
 
 
@@ -141,7 +141,7 @@ async def test_the_last_call_of_a_cell_is_recorded_as_failed_where_the_server_li
     make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody else is answered meanwhile."""
-    monkeypatch.setattr(asking, "OUTAGE_S", 0.3)
+    monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.3)
     async with served_at(Ill(odd=500)) as url:
         reply = await (await make(url)).complete("m", request("odd"))
     assert kept.replies == [reply]

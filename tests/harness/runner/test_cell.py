@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from harness.agents.results import TABLES
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.runner import cell as module
 from harness.runner import config, layout
 from harness.runner.cell import _training_facts
 from harness.runner.config import Cell, Limit
+from harness.runner.results import TABLES
 from harness.training import loop
 
 CELL = Cell("gmr", "gsm_hard", "pool", 0)

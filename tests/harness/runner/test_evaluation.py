@@ -8,14 +8,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents import results
-from harness.agents.results import Answered
-from harness.agents.trajectory import Context
+from harness.agents.trajectory import Answered, Context
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.endpoints import Endpoint, simulated
 from harness.llm.request import Message, Reply, Request
+from harness.runner import results
 from harness.runner.evaluation import evaluate, questions_in_flight
 from tests.fixtures import Client, Toy, content, runtime
 

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents import results
-from harness.agents.results import Answered
+from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Message, Reply
+from harness.runner import results
 from harness.runner.ledger import ledger
 from tests import scripted
 from tests.scripted import ScriptedClient

@@ -22,11 +22,11 @@ from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.runner import layout
-from harness.runner.calibration import calibrate
+from harness.runner.simulation import calibrate
 from harness.sandbox import Limits, Outcome, Program, Sandbox
 from harness.simulator import Calibration, SimulatedEndpoint, tokens
 from harness.simulator.build import build_calibration, fit, mean_tokens, programs_for
-from harness.simulator.calibration import QuestionIndex
+from harness.simulator.contributions import QuestionIndex
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
 from tests.small_run import smoke

@@ -14,15 +14,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from harness.agents.results import SIMULATED, TABLES
 from harness.errors import UserError
 from harness.files import ROOT, read
-from harness.llm import asking
+from harness.llm import served_backbone
 from harness.llm.endpoints import ENDPOINTS, SIMULATED_URL
 from harness.runner import cell, layout
-from harness.runner.calibration import simulated_endpoint
 from harness.runner.plan import plan
+from harness.runner.results import SIMULATED_WARNING, TABLES
 from harness.runner.setup import endpoints_of
+from harness.runner.simulation import simulated_endpoint
 from harness.simulator import SimulatedEndpoint
 from harness.simulator.server import Faults, Manners, application
 from tests.fake_encoder import FakeEncoder
@@ -33,7 +33,7 @@ CLOCKS = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(served_backbone, "FIRST_WAIT_S", 0.0)
     monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
 
 
@@ -121,4 +121,4 @@ async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
     # Numbers were fitted to those of the paper only in the simulation.
     assert (made["simulated"], made["calibrated"]) == (True, weights is None)
     for name in TABLES:
-        assert pq.read_schema(asked.folder / f"{name}.parquet").metadata[b"simulated"].decode() == SIMULATED
+        assert pq.read_schema(asked.folder / f"{name}.parquet").metadata[b"simulated"].decode() == SIMULATED_WARNING

@@ -19,8 +19,7 @@ from harness.llm.backbones import Backbone
 from harness.llm.request import Message, Reply, Request, Turn
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint
-from harness.simulator.calibration import QuestionIndex
-from harness.simulator.contributions import Reading, read, records
+from harness.simulator.contributions import QuestionIndex, Reading, read, records
 
 from .samples import Questions, word_problems
 

@@ -24,7 +24,7 @@ CODE = (
     "harness/agents/rng.py",
     "harness/llm/backbones.py",
     "harness/llm/encoder.py",
-    "harness/runner/calibration.py",
+    "harness/runner/simulation.py",
     "harness/sandbox",
     "harness/simulator",
     "config/backbones.yaml",

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents import results
-from harness.agents.results import CALLS, DECISIONS, rows_of, write_table
+from harness.runner import results
+from harness.runner.results import CALLS, DECISIONS, rows_of, write_table
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 

@@ -8,20 +8,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.agents.trajectory import Call, Decision, Trajectory
+from harness.agents.trajectory import Answered, Call, Decision, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.files import whole_file, write_atomically
 
 SCHEMA_VERSION = 1
 #: What is written on everything that comes of backbones that are no trained models.
-SIMULATED = (
+SIMULATED_WARNING = (
     "SIMULATED BACKBONES: no trained language model was asked; the measured numbers say nothing about real models"
 )
 # Thousands of calls take some megabytes while they wait, and compress as well as ever more would.
@@ -58,13 +58,6 @@ def _schema(record: type[Call | Decision]) -> pa.Schema:
 
 CALLS, DECISIONS = _schema(Call), _schema(Decision)
 TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": DECISIONS}
-
-
-class Answered(NamedTuple):
-    """One question, answered and graded."""
-
-    trajectory: Trajectory
-    verdict: Verdict
 
 
 Utility = Callable[[Answered], float]
@@ -175,7 +168,7 @@ def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
     That of a simulated run has the key ``simulated`` in the metadata of its schema, with the warning as its value.
     """
     if simulated:
-        schema = schema.with_metadata({"simulated": SIMULATED})
+        schema = schema.with_metadata({"simulated": SIMULATED_WARNING})
     waiting = iter(rows)
     with whole_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         group = list(islice(waiting, ROW_GROUP))
