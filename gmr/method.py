@@ -19,11 +19,9 @@ from harness.benchmarks.items import Item
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Choices, Learning, PolicyGradient, network_of
-from harness.training.loop import Training, TrainingStep
+from harness.training.loop import COLLAPSED_ENTROPY, Training, TrainingStep
 
 logger = logging.getLogger(__name__)
-
-COLLAPSED_ENTROPY = 0.1
 
 
 class GMR(PolicyGradient[Router, Snapshot, Trace]):
@@ -55,7 +53,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
     def like(self, checkpoint: Checkpoint) -> Router:
         """A router over the profiles that the checkpoint holds."""
         tensors = network_of(checkpoint.tensors)
-        return Router(self.config, tensors["role_profiles"], tensors["backbone_profiles"])  # type: ignore[arg-type]
+        return Router(self.config, tensors["role_profiles"], tensors["backbone_profiles"])
 
     def choices(self) -> Choices:
         """The roles and backbones of the pool."""

@@ -70,52 +70,58 @@ class Rollout:
 
     async def _step(self, state: State, item: Item, context: Context) -> tuple[State, bool]:
         step, count = len(self._steps) + 1, len(self._stored)
-        draw = self._drawing(step, context)
-        state, acting = await self._policy.act(state, draw)
-        role, backbone, seen = int(acting.role), int(acting.backbone), acting.seen[0, :count].tolist()
-        records = [record for record, kept in zip(self._stored, seen, strict=True) if kept]
-        its_role, its_backbone = self._pool.roles[role], self._pool.backbones[backbone]
-        text = await act(its_role, its_backbone.key, item, records, context, step=step, temperature=self._temperature)
+        draw = self._draw(step, context)
+        state, agent = await self._policy.assign(state, draw)
+        retrieved = agent.retrieved[0, :count].tolist()
+        records = [record for record, is_seen in zip(self._stored, retrieved, strict=True) if is_seen]
+        role, backbone = self._pool.roles[int(agent.role)], self._pool.backbones[int(agent.backbone)]
+        text = await act(role, backbone.key, item, records, context, step=step, temperature=self._temperature)
         response = await context.embed(text)
         if self._config.write_gate and self._stored:
-            # No choice of a policy, but what the write gate is to keep low: how near it is to what is stored.
-            nearest = max(float(response @ other.response) for other in self._steps if other.written)
+            # No decision of the policy, but what the write gate is to keep low: the similarity to what is stored.
+            nearest = max(float(response @ earlier.response) for earlier in self._steps if earlier.written)
             context.decide(Decision(step, "redundancy", 0, f"{nearest:.4f}", 1, 0.0))
-        state, kept = await self._policy.keep(state, acting, response, draw)
-        written, halted = bool(kept.written), bool(kept.halted)
+        state, end = await self._policy.end_step(state, agent, response, draw)
+        written, halted = bool(end.written), bool(end.halted)
         if written:
-            self._stored.append(Record(its_role.name, text))
-        drawn = self._config.halting and step < self._config.max_depth
-        self._steps.append(Step(role, backbone, tuple(seen), response, written, halted if drawn else None))
+            self._stored.append(Record(role.name, text))
+        has_halting_draw = self._config.halting and step < self._config.max_depth
+        self._steps.append(
+            Step(
+                int(agent.role),
+                int(agent.backbone),
+                tuple(retrieved),
+                response,
+                written,
+                halted if has_halting_draw else None,
+            )
+        )
         return state, halted
 
-    def _drawing(self, step: int, context: Context) -> Draw:
-        members = {
+    def _draw(self, step: int, context: Context) -> Draw:
+        pools = {
             "role": [role.key for role in self._pool.roles],
             "backbone": [backbone.key for backbone in self._pool.backbones],
         }
 
-        def choice(name: str, log_probs: Array, slot: int, *, learned: bool) -> int:
-            keys = members.get(name, _GATE)
-            # A draw that no policy makes stays a draw when the policy is greedy: there is nothing to prefer.
-            greedy = self._greedy and learned
-            if keys is _GATE:
-                index = int(context.bernoulli(step, name, math.exp(log_probs[1]), slot, greedy=greedy))
-            else:
+        def choose(name: str, log_probs: Array, slot: int, *, greedy: bool) -> int:
+            if name in pools:
+                keys = pools[name]
                 index = context.draw(step, name, keys, np.exp(log_probs), slot, greedy=greedy)
+            else:
+                keys = ["no", "yes"]
+                index = int(context.bernoulli(step, name, math.exp(log_probs[1]), slot, greedy=greedy))
             context.decide(Decision(step, name, slot, keys[index], len(keys), float(log_probs[index])))
             return index
 
         def draw(name: str, log_probs: Array | None, mask: NDArray[np.bool_]) -> int | list[int]:
             if log_probs is None:
-                options = len(members[name])
-                return choice(name, np.full(options, -math.log(options)), 0, learned=False)
+                # A draw that no policy makes stays a draw when the policy is greedy: there is nothing to prefer.
+                options = len(pools[name])
+                return choose(name, np.full(options, -math.log(options)), 0, greedy=False)
             if mask.ndim == 0:
-                return choice(name, log_probs, 0, learned=True) if mask else 0
-            pairs = enumerate(zip(log_probs, mask, strict=True))
-            return [choice(name, row, slot, learned=True) if its else 0 for slot, (row, its) in pairs]
+                return choose(name, log_probs, 0, greedy=self._greedy) if mask else 0
+            places = enumerate(zip(log_probs, mask, strict=True))
+            return [choose(name, row, slot, greedy=self._greedy) if is_made else 0 for slot, (row, is_made) in places]
 
         return draw
-
-
-_GATE = ["no", "yes"]

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from harness.llm.encoder import Encoded, SentenceEncoder
+from harness.llm.encoder import EMBEDDING, Encoded, SentenceEncoder
 
 
 class FakeEncoder(SentenceEncoder):
@@ -15,8 +15,7 @@ class FakeEncoder(SentenceEncoder):
 
     identity = "fake-encoder"  # type: ignore[assignment]
 
-    def __init__(self, dimension: int = 384, max_tokens: int = 256) -> None:
-        self.dimension = dimension
+    def __init__(self, max_tokens: int = 256) -> None:
         self.max_tokens = max_tokens
         self.encoded: list[str] = []
         self._counting = threading.Lock()
@@ -25,5 +24,5 @@ class FakeEncoder(SentenceEncoder):
         with self._counting:
             self.encoded.append(text)
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-        draws = np.random.default_rng(seed).standard_normal(self.dimension)
+        draws = np.random.default_rng(seed).standard_normal(EMBEDDING)
         return Encoded((draws / np.linalg.norm(draws)).astype(np.float32), len(text.split()) + 2)

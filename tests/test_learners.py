@@ -120,6 +120,16 @@ def test_an_interrupted_training_ends_in_the_same_bytes_and_a_finished_one_is_no
     assert content(tmp_path) == content(expected)
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_results_have_the_same_bytes_whatever_is_decided_in_one_batch(
+    tmp_path: Path, undisturbed: Any, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    expected, _ = undisturbed("gmr")
+    monkeypatch.setattr("gmr.policy.BATCH", batch)
+    asyncio.run(whole("gmr", tmp_path, Client(LEARNERS["gmr"].answering)))
+    assert content(tmp_path) == content(expected)
+
+
 @EVERY
 async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_alone(
     tmp_path: Path, undisturbed: Any, name: str

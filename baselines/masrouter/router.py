@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from harness.training.rows import Linear
+from harness.llm.encoder import EMBEDDING
 
-EMBEDDING = 384
 HIDDEN = 64
 # Standard deviation of the prior, and beside it the factor by which a sample's own deviation is shrunk.
 PRIOR_SD = 0.1
@@ -65,10 +64,10 @@ class VAE(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = nn.Sequential(Linear(EMBEDDING, HIDDEN), nn.ReLU())
-        self.mu = Linear(HIDDEN, HIDDEN)
-        self.logvar = Linear(HIDDEN, HIDDEN)
-        self.decoder = nn.Sequential(Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
+        self.encoder = nn.Sequential(nn.Linear(EMBEDDING, HIDDEN), nn.ReLU())
+        self.mu = nn.Linear(HIDDEN, HIDDEN)
+        self.logvar = nn.Linear(HIDDEN, HIDDEN)
+        self.decoder = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
 
     def forward(self, texts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Samples, means and logarithms of variances, shape (..., rows, 64), for texts (rows, 384) and such noise."""
@@ -96,7 +95,7 @@ class TaskClassifier(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.question = Linear(EMBEDDING, HIDDEN)
+        self.question = nn.Linear(EMBEDDING, HIDDEN)
         self.tasks = nn.Linear(EMBEDDING, HIDDEN)
 
     def project(self, question: Tensor) -> Tensor:
@@ -114,7 +113,7 @@ class Matching(nn.Module):
     def __init__(self, temperature: float) -> None:
         super().__init__()
         self.temperature = temperature
-        self.context = Linear(3 * HIDDEN, HIDDEN)
+        self.context = nn.Linear(3 * HIDDEN, HIDDEN)
 
     def forward(self, context: Tensor, directions: Tensor) -> Tensor:
         """Log-probabilities, shape (n, choices), for contexts (n, 192) and unit directions (n, choices, 64)."""
@@ -133,15 +132,15 @@ class NumberOfAgents(nn.Module):
         super().__init__()
         self.max_agents = max_agents
         self.vae = VAE()
-        self.head = Linear(HIDDEN, 1)
+        self.head = nn.Linear(HIDDEN, 1)
 
     def forward(self, question: Tensor, noise: Tensor) -> Tensor:
         """n_f, shape (n,), for questions (n, 1, 384) and noise (n, 1, 64)."""
-        return self.max_agents * _one_by_one(torch.sigmoid, self.head(self.vae.direction(question, noise)).flatten())
+        return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise)).flatten())
 
 
 def team_size(n_f: float, max_agents: int) -> int:
-    """N: n_f to the nearest whole number, within 1 and ``max_agents``."""
+    """Return N, n_f to the nearest whole number, within 1 and ``max_agents``."""
     return min(max(round(n_f), 1), max_agents)
 
 
@@ -272,11 +271,6 @@ class Router(nn.Module):
 def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
     """lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,); n_f is not rounded, for its gradient."""
     return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
-
-
-def _one_by_one(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """A function of each entry; of many at once torch computes the last few by other instructions than the others."""
-    return torch.stack([function(value) for value in values])
 
 
 def _counts(chosen: Sequence[Sequence[int]], agents: Tensor, like: Tensor) -> Tensor:

@@ -17,9 +17,9 @@ from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.files import Declaration
+from harness.llm.encoder import EMBEDDING
 from harness.llm.request import Turn
 from harness.runner.method import ByBenchmark
-from harness.training.rows import Linear
 
 
 class Config(Declaration):
@@ -36,7 +36,6 @@ class Config(Declaration):
 
 Vector = NDArray[np.float32]
 Array = NDArray[np.float64]
-EMBEDDING = 384
 STATE = 3 * EMBEDDING
 
 
@@ -79,11 +78,11 @@ class Policy(nn.Module):
         super().__init__()
         layers: list[nn.Module] = []
         for inputs, outputs in itertools.pairwise(_SIZES):
-            layers += [Linear(inputs, outputs, dtype=torch.float64), nn.ReLU()]
+            layers += [nn.Linear(inputs, outputs, dtype=torch.float64), nn.ReLU()]
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, states: Tensor, barred: Tensor) -> Tensor:
-        """Log-probabilities (rows, 10) of states (rows, 1152), row by row the same bits; -inf for barred actions."""
+        """Log-probabilities (rows, 10) of states (rows, 1152); minus infinity for barred actions."""
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
 
     def evaluate(self, choices: Sequence[Choice]) -> Evaluation:

@@ -101,8 +101,20 @@ class Answered(NamedTuple):
     verdict: Verdict
 
 
+# Decimals of the probabilities that decisions are drawn from, and of the log-probabilities that are written: what is
+# computed alone and in a batch differs in the fifteenth decimal.
+DRAWN_DECIMALS = 9
+WRITTEN_DECIMALS = 6
+
+
+def rounded(value: float) -> float:
+    """Return a number as results hold it, with six decimals and without a negative zero."""
+    return round(value, WRITTEN_DECIMALS) + 0.0
+
+
 def sample(probabilities: NDArray[np.float64], uniform: float) -> int:
-    """The index at which the cumulative distribution passes a uniform number."""
+    """Return the index at which the cumulative distribution, of probabilities of nine decimals, passes a number."""
+    probabilities = probabilities.round(DRAWN_DECIMALS)
     index = int(probabilities.cumsum().searchsorted(uniform, side="right"))
     # Rounding may leave the sum a hair below 1.
     return min(index, int(probabilities.nonzero()[0][-1]))
@@ -238,16 +250,18 @@ class Context:
         *,
         greedy: bool = False,
     ) -> int:
-        """The index of one of several options, drawn by the number of the decision; if greedy, the most probable."""
-        return int(probabilities.argmax()) if greedy else sample(probabilities, self.uniform(step, name, slot))
+        """Return the index of one of several options, drawn by the number of the decision; if greedy, the likeliest."""
+        if greedy:
+            return int(probabilities.round(DRAWN_DECIMALS).argmax())
+        return sample(probabilities, self.uniform(step, name, slot))
 
     def bernoulli(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
-        """Whether something of a probability happens by the number of the decision; if greedy, whether it is likely."""
-        return (0.5 if greedy else self.uniform(step, name, slot)) < probability
+        """Return whether a gate opens by the number of the decision; if greedy, whether that is likelier than not."""
+        return (0.5 if greedy else self.uniform(step, name, slot)) < round(probability, DRAWN_DECIMALS)
 
     def decide(self, decision: Decision) -> None:
-        """Record one decision of a policy."""
-        self._decisions.append(decision)
+        """Record one decision of a policy, its log-probability with six decimals."""
+        self._decisions.append(replace(decision, log_prob=rounded(decision.log_prob)))
 
     def close(self, answer: str) -> Trajectory:
         """The finished trajectory."""

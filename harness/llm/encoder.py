@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from harness.concurrency import InFlight, processors
 from harness.database import Cache, machine_folder
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
+# Length of a vector. Networks that learn are built for it.
+EMBEDDING = 384
 DECLARATION = ROOT / "config" / "encoder.yaml"
 CPU_INFO = Path("/proc/cpuinfo")
 EXPORTER = ROOT / "harness" / "llm" / "encoder_graph.py"
@@ -49,7 +51,7 @@ class Declared(Declaration):
     # A Python package whose get_model_path() names the folder of the files; or the folder, written with a slash.
     source: Annotated[str, Field(pattern="^([A-Za-z_][A-Za-z0-9_.]*|.*/.*)$")]
     sha256: Sha256  # of model.safetensors
-    dimension: PositiveInt  # of a vector
+    dimension: Annotated[int, Field(ge=EMBEDDING, le=EMBEDDING)]  # of a vector
     max_tokens: Annotated[int, Field(ge=3)]  # word pieces it reads, the two special ones included
 
 
@@ -65,7 +67,6 @@ class SentenceEncoder:
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
         self._entry: Declared = read(declaration, Declared)
-        self.dimension = self._entry.dimension
         self.max_tokens = self._entry.max_tokens
         self._declaration = declaration
         self._loading = threading.Lock()

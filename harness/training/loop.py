@@ -19,7 +19,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from harness.agents.runtime import Runtime, Solve
-from harness.agents.trajectory import Answered, Context, Episode, Trajectory
+from harness.agents.trajectory import Answered, Context, Episode, Trajectory, rounded
 from harness.benchmarks.items import Item, Status
 from harness.concurrency import Turns
 from harness.files import write_atomically
@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CHECKPOINT = "trained.safetensors"
+# Mean entropy of a decision in nats below which its policy has settled on one option.
+COLLAPSED_ENTROPY = 0.1
 _CHECKPOINTS = "checkpoints"
 _OPTIMISER = ".optimiser"
 UPDATES = pa.schema([("epoch", pa.int64()), ("update", pa.int64()), ("measure", pa.string()), ("value", pa.float64())])
@@ -166,7 +168,8 @@ class Training:
 
     def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
         """Keep one update: what the method measured, with accuracy, costs, depth and calls of its attempts."""
-        measures = {**_measures([attempt.answered for attempt in attempts]), **measures}
+        learned = {name: rounded(float(value)) for name, value in measures.items()}
+        measures = {**_measures([attempt.answered for attempt in attempts]), **learned}
         self._updates_of_epoch += (
             {"epoch": step.epoch, "update": step.update, "measure": name, "value": float(value)}
             for name, value in measures.items()

@@ -41,8 +41,8 @@ async def walk(policy: Snapshot, number: int) -> None:
     question, *responses = units(np.random.default_rng(number), 1 + STEPS)
     state = policy.begin(question)
     for response in responses:
-        state, acting = await policy.act(state, best)
-        state, _ = await policy.keep(state, acting, response, best)
+        state, agent = await policy.assign(state, best)
+        state, _ = await policy.end_step(state, agent, response, best)
 
 
 @pytest.mark.parametrize("in_flight", [1, 16, 64, 256])

